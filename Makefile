@@ -1,0 +1,43 @@
+# The README's two commands are `make start` and `make test`. Everything lives in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+WORKERS ?= 4
+
+.PHONY: start test check format soak docs clean
+
+start: $(STAMP)
+	@$(BIN)/python -m recollect.surfaces.start
+
+test: check
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
+
+check: $(STAMP)
+	@$(BIN)/ruff format --check --quiet src tests || { echo "run 'make format'"; exit 1; }
+	@$(BIN)/ruff check --quiet src tests
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest tests/test_architecture.py tests/test_docs.py
+
+format: $(STAMP)
+	@$(BIN)/ruff format src tests
+	@$(BIN)/ruff check --fix src tests
+
+# The long proofs: 200 kills during ingest, on both databases.
+soak: $(STAMP)
+	@$(BIN)/python -m pytest -n 2 -m soak --durations=0 -rA
+
+# Pages that are generated from the code; a test compares them.
+docs: $(STAMP)
+	@$(BIN)/python -m recollect.surfaces.reference docs
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("recollect needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@echo "setting up $(VENV) (once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,26 @@
+"""recollect: long-term memory for AI agents that a person can read, search, correct and erase.
+
+from recollect import open_memory
+
+with open_memory() as memory:
+    memory.ingest()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recollect.app import Memory, open_memory
+
+__version__ = "0.1.0"
+__all__ = ["Memory", "open_memory"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imported on first use: the command line and the hooks must not pay for what they do not need."""
+    if name in __all__:
+        from recollect import app
+
+        return getattr(app, name)
+    raise AttributeError(name)

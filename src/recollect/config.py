@@ -1,0 +1,208 @@
+"""One frozen Config, and the only reader of config.toml and of environment variables.
+
+A value comes from the first of: a flag, RECOLLECT_<KEY> in the environment, config.toml under RECOLLECT_HOME, the
+default below. Every key carries its description, which is what the generated page shows. A key that does not exist
+is an error that names the nearest one: a typo must not silently switch something off.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from recollect.errors import ConfigError
+
+HOME_VARIABLE = "RECOLLECT_HOME"
+BYPASS_VARIABLE = "RECOLLECT_BYPASS"  # set in processes that recollect itself starts: their hooks do nothing
+_PREFIX = "RECOLLECT_"
+_RESERVED = frozenset({HOME_VARIABLE, BYPASS_VARIABLE})
+
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Every setting. The order here is the order of the generated page."""
+
+    enabled: Annotated[bool, Meta(description="Switches the whole system on or off.")] = True
+    database: Annotated[
+        str, Meta(description="Empty for `recollect.db` under RECOLLECT_HOME, else a `postgresql://` URL.")
+    ] = ""
+    tenant: Annotated[Name, Meta(description="Whose data it is where several tenants share a database.")] = "default"
+    agent_id: Annotated[Name, Meta(description="Whose memory it is; `--agent-id` on the command line.")] = "default"
+    roots: Annotated[
+        dict[str, tuple[str, ...]],
+        Meta(description="Folders to read, per source; replaces the source's own default folders."),
+    ] = {}
+    ignore: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Globs of transcript files and of project folders that are never read or stored. "
+            "`**` spans folders, `~` is the home folder; a glob without a slash matches any one name."
+        ),
+    ] = ()
+    disabled_projects: Annotated[
+        tuple[str, ...],
+        Meta(description="Projects that are switched off: a folder (with all below it) or a project id."),
+    ] = ()
+    conversation_gap_minutes: Annotated[
+        int, Meta(ge=1, description="Silence after which a conversation counts as finished.")
+    ] = 60
+    min_conversation_messages: Annotated[
+        int,
+        Meta(ge=1, description="Shorter conversations are skipped, unless the user stated a rule in them."),
+    ] = 5
+    poll_interval_seconds: Annotated[
+        float, Meta(gt=0, description="How often `watch` looks for conversations that became ready.")
+    ] = 30.0
+    ingest_workers: Annotated[
+        int, Meta(ge=1, le=32, description="Processes that share a large backlog of transcripts.")
+    ] = 2
+    lease_seconds: Annotated[
+        float, Meta(gt=0, description="How long a job belongs to a worker that stopped renewing its lease.")
+    ] = 120.0
+    busy_timeout_seconds: Annotated[
+        float, Meta(gt=0, description="How long to wait for another process that holds the database.")
+    ] = 10.0
+    log_level: Annotated[
+        str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
+    ] = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A Config, the folder it belongs to, and where each value came from."""
+
+    home: Path  # RECOLLECT_HOME, absolute
+    config: Config
+    origins: Mapping[str, str]  # key → "default", "config.toml", "RECOLLECT_…" or "flag"
+    environ: Mapping[str, str]  # the environment as it was read, for the sources' default folders
+
+    @property
+    def database_file(self) -> Path:
+        return self.home / "recollect.db"
+
+    @property
+    def user_home(self) -> str:
+        return self.environ.get("HOME") or str(Path.home())
+
+
+def load(
+    environ: Mapping[str, str] | None = None,
+    *,
+    home: Path | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Reads everything once. Nothing is created: a command that only looks leaves no trace."""
+    environ = dict(os.environ if environ is None else environ)
+    if home is None:
+        home = Path(environ.get(HOME_VARIABLE) or Path(environ.get("HOME") or Path.home()) / ".recollect")
+    home = Path(os.path.abspath(home.expanduser()))  # noqa: PTH100 - resolve() would follow a link the user chose
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(keys(), "default")
+    for origin, layer in (
+        ("config.toml", _from_file(home / "config.toml")),
+        ("environment", _from_environment(environ)),
+        ("flag", {key: value for key, value in (flags or {}).items() if value is not None}),
+    ):
+        for key, value in layer.items():
+            _require_known(key, origin)
+            values[key] = value
+            origins[key] = _PREFIX + key.upper() if origin == "environment" else origin
+    return Settings(home=home, config=_convert(values, origins), origins=origins, environ=environ)
+
+
+def keys() -> list[str]:
+    return list(Config.__struct_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What the generated page and `recollect config` tell about a key."""
+
+    name: str
+    type: str
+    default: Any
+    description: str
+
+
+def describe() -> list[Key]:
+    hints = typing.get_type_hints(Config, include_extras=True)
+    described = []
+    for field in msgspec.structs.fields(Config):
+        base, *metas = typing.get_args(hints[field.name])
+        description = next(m.description for m in reversed(metas) if isinstance(m, Meta) and m.description)
+        default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+        described.append(Key(field.encode_name, _type_name(base), default, description))
+    return described
+
+
+def _type_name(base: Any) -> str:
+    origin = typing.get_origin(base)
+    if origin is tuple:
+        return "list of text"
+    if origin is dict:
+        return "table of lists"
+    return {bool: "true/false", int: "whole number", float: "number"}.get(base, "text")
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        return tomllib.loads(text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """RECOLLECT_<KEY>: lists are separated by the path separator, tables are TOML."""
+    hints = typing.get_type_hints(Config)
+    values: dict[str, Any] = {}
+    for variable in sorted(environ):
+        if not variable.startswith(_PREFIX) or variable in _RESERVED:
+            continue
+        key, text = variable.removeprefix(_PREFIX).lower(), environ[variable]
+        _require_known(key, variable)
+        origin = typing.get_origin(hints[key])
+        if origin is tuple:
+            values[key] = [part for part in text.split(os.pathsep) if part]
+        elif origin is dict:
+            try:
+                values[key] = tomllib.loads(f"x = {text}")["x"]
+            except tomllib.TOMLDecodeError as error:
+                raise ConfigError(f"{variable} is not a TOML table: {error}") from error
+        else:
+            values[key] = text
+    return values
+
+
+def _require_known(key: str, origin: str) -> None:
+    if key in keys():
+        return
+    nearest = difflib.get_close_matches(key, keys(), n=1, cutoff=0)
+    raise ConfigError(f"unknown key `{key}` in {origin}; did you mean `{nearest[0]}`?")
+
+
+def _convert(values: dict[str, Any], origins: Mapping[str, str]) -> Config:
+    hints = typing.get_type_hints(Config, include_extras=True)
+    converted = {}
+    for key, value in values.items():
+        try:  # text comes from the environment and may stand for a number or a switch
+            text = origins[key].startswith(_PREFIX)
+            converted[key] = msgspec.convert(value, hints[key], strict=not text)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"`{key}` from {origins[key]}: {error}") from error
+    return Config(**converted)

@@ -1,0 +1,99 @@
+"""The error tree. Everything a person can act on is a RecollectError; bugs pass through untouched.
+
+    RecollectError
+    ├── UsageError            the call was wrong: exit status 2
+    │   ├── ConfigError       a key, value or file of the configuration
+    │   ├── UnknownSource     no such transcript format
+    │   └── ScopeError        a query without the scope it needs
+    ├── StoreError            the database said no
+    │   ├── StoreBusy         another process holds it; try again
+    │   ├── StoreDamaged      the file is no database, or a broken one
+    │   ├── StoreFull         no space left on the device
+    │   └── SchemaTooNew      written by a newer recollect
+    ├── LeaseLost             somebody else owns the job now; nothing was written
+    ├── InvalidTransition     a state change that the life cycle does not allow
+    └── Disabled              enabled = false in the configuration
+
+A subclass's docstring is its default message; `hint` says what to do about it. `kind` names the error in JSON.
+"""
+
+from __future__ import annotations
+
+
+class RecollectError(Exception):
+    """Something went wrong."""
+
+    hint: str = ""
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+        if hint:
+            self.hint = hint
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0])
+
+
+class UsageError(RecollectError):
+    """The call was wrong."""
+
+
+class ConfigError(UsageError):
+    """The configuration is wrong."""
+
+    hint = "`recollect config` lists every key with its value and where that came from."
+
+
+class UnknownSource(UsageError):
+    """No such transcript format."""
+
+
+class ScopeError(UsageError):
+    """The call needs a scope."""
+
+
+class StoreError(RecollectError):
+    """The database could not be used."""
+
+
+class StoreBusy(StoreError):
+    """Another process is holding the database."""
+
+    hint = "Try again in a moment; `recollect status` shows what is running."
+
+
+class StoreDamaged(StoreError):
+    """The database file is damaged or is no database."""
+
+    hint = "Move the file away and ingest again: transcripts are the source of truth."
+
+
+class StoreFull(StoreError):
+    """No space is left for the database."""
+
+    hint = "Free some disk space and run the command again; nothing was lost."
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer recollect."""
+
+    hint = "Upgrade recollect, or point RECOLLECT_HOME at another folder."
+
+
+class LeaseLost(RecollectError):
+    """The lease was lost; nothing was written."""
+
+
+class InvalidTransition(RecollectError):
+    """That state change is not allowed."""
+
+
+class Disabled(RecollectError):
+    """recollect is switched off."""
+
+    hint = "Set enabled = true in config.toml to switch it on."

@@ -1,0 +1,250 @@
+"""Stage 1 as a whole: find the files that changed, read them, close the conversations that fell silent.
+
+`ingest` is what a person calls, `take` what the watcher calls for single files. Both recover first, compare stats,
+tell each new file's format from its content, and hand what is left to the runner.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path, PurePath
+
+from recollect import redact
+from recollect.config import Settings
+from recollect.errors import UsageError
+from recollect.ingest import conversations as rules
+from recollect.ingest import recovery
+from recollect.ingest.gate import Gate
+from recollect.ingest.rescan import rescan
+from recollect.ingest.run import Ingest, Progress, Report, Work
+from recollect.ingest.scan import Found, Ignore, Problem, look, scan
+from recollect.ingest.sources import all_sources, detect, get_source
+from recollect.ingest.sources.base import Source
+from recollect.ingest.tail import Transcript
+from recollect.ingest.workers import Helper, shares
+from recollect.ingest.writer import Writer
+from recollect.store import conversations as conversation_rows
+from recollect.store import entries as entry_rows
+from recollect.store import files, projects
+from recollect.store.database import Database
+from recollect.store.entries import FileKey
+from recollect.store.files import FileState
+from recollect.store.jobs import Jobs
+from recollect.types import Clock, ConversationStatus, Owner, timestamp
+
+UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, so that they cost one stat next time
+
+
+class Intake:
+    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock) -> None:
+        self._database = database
+        self._settings = settings
+        self._owner = owner
+        self._clock = clock
+        self._gap = timedelta(minutes=settings.config.conversation_gap_minutes)
+        self._ignore = Ignore(settings.config.ignore, settings.user_home)
+        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+
+    def roots(self) -> dict[str, list[Path]]:
+        """Source → the folders that it is read from."""
+        chosen = self._settings.config.roots
+        return {
+            name: [Path(each).expanduser() for each in chosen[name]]
+            if name in chosen
+            else source.default_roots(self._settings.environ)
+            for name, source in all_sources().items()
+        }
+
+    def ingest(
+        self,
+        *,
+        file: Path | None = None,
+        folder: Path | None = None,
+        source: str | None = None,
+        reimport: bool = False,
+        progress: Progress = lambda size, count: None,
+        expect: Progress = lambda size, count: None,
+    ) -> Report:
+        """A file, a folder, or every agent's folders. `expect` is told bytes and files before reading begins."""
+        started = time.perf_counter()
+        forced = get_source(source) if source else None
+        report, gate = Report(), self._gate()
+        self._recover(gate, report)
+        rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
+        found = list(self._find(file, folder, forced, report))
+        works = list(self._choose(found, gate, forced, reimport, report))
+        expect(sum(work.found.size for work in works), len(works))
+        self._read_shared(works, gate, report, reimport, progress)
+        self.mark_ready()
+        report.seconds = time.perf_counter() - started
+        return report
+
+    def read(self, works: Sequence[Work], *, reimport: bool, progress: Progress) -> Report:
+        """A share of another process's files; forks whose parent is not stored yet are handed back."""
+        report = Report()
+        self._runner(self._gate()).run(works, report, reimport=reimport, defer=True, progress=progress)
+        return report
+
+    def take(self, paths: Iterable[Path]) -> Report:
+        """Files that the watcher saw change. Jobs that back off keep their time."""
+        report, gate = Report(), self._gate()
+        found = [each for path in paths if (each := self._look(path, None, report))]
+        works = list(self._choose(found, gate, None, False, report))
+        self._runner(gate).run(works, report, hurry=False)
+        return report
+
+    def mark_ready(self) -> int:
+        """Active conversations that fell silent become ready, or skipped when too short to be worth it."""
+        silent = timestamp(self._clock() - self._gap)
+        with self._database.read() as tx:
+            idle = conversation_rows.idle_since(tx, self._owner, silent)
+        changed = 0
+        for start in range(0, len(idle), 500):
+            with self._database.write() as tx:
+                for each in idle[start : start + 500]:
+                    rules.check_transition(each.status, ConversationStatus.READY)
+                    status, reason = ConversationStatus.READY, ""
+                    if each.entry_count < self._settings.config.min_conversation_messages:
+                        key = FileKey(self._owner, each.source, each.source_file)
+                        span = (each.session_id, each.first_message_at, each.last_message_at)
+                        if not rules.states_a_rule(entry_rows.user_texts(tx, key, *span)):
+                            rules.check_transition(status, ConversationStatus.SKIPPED)
+                            status, reason = (
+                                ConversationStatus.SKIPPED,
+                                f"too short: {each.entry_count} messages",
+                            )
+                    now = timestamp(self._clock())
+                    changed += conversation_rows.set_status(tx, self._owner, each, status, reason, now)
+        return changed
+
+    def _gate(self) -> Gate:
+        with self._database.read() as tx:
+            known = projects.load_all(tx, self._owner)
+        return Gate(
+            self._owner,
+            known,
+            ignore=self._ignore,
+            disabled=self._settings.config.disabled_projects,
+            own_home=self._settings.home,
+            user_home=self._settings.user_home,
+            clock=self._clock,
+        )
+
+    def _runner(self, gate: Gate) -> Ingest:
+        return Ingest(self._database, self._owner, self._jobs, gap=self._gap, gate=gate, clock=self._clock)
+
+    def _read_shared(
+        self, works: Sequence[Work], gate: Gate, report: Report, reimport: bool, progress: Progress
+    ) -> None:
+        """This process and its helpers read a share each; then, here, what they left."""
+        mine, *others = shares(works, self._settings.config.ingest_workers)
+        helpers = [Helper(self._settings, share, reimport, progress) for share in others if share]
+
+        def step(size: int, files: int) -> None:
+            progress(size, files)
+            for helper in helpers:
+                helper.poll()
+
+        runner = self._runner(gate)
+        try:
+            runner.run(mine, report, reimport=reimport, defer=True, progress=step)
+            later = [Work(found, get_source(source)) for found, source in report.deferred]
+            for helper in helpers:
+                theirs, left = helper.finish()
+                report.add(theirs)
+                later += left
+            runner.run(later, report, reimport=reimport, progress=progress)
+        finally:
+            for helper in helpers:
+                helper.stop()
+
+    def _recover(self, gate: Gate, report: Report) -> None:
+        writer = Writer(self._owner, self._gap, gate.project_id, self._clock)
+        _, failed = recovery.recover(self._database, self._owner, self._jobs, writer)
+        report.problems += [Problem(f"{each.root}/{each.file_path}", "roll-back failed") for each in failed]
+
+    def _find(self, file: Path | None, folder: Path | None, forced: Source | None, report: Report) -> Iterator[Found]:
+        if file is not None:
+            if not file.is_file():
+                reason = "is a folder; use --dir" if file.is_dir() else "no such file"
+                raise UsageError(f"{file}: {reason}")
+            if found := self._look(file, forced, report):
+                yield found
+            return
+        if folder is not None:
+            if not folder.is_dir():
+                raise UsageError(f"{folder}: {'not a folder; use --file' if folder.exists() else 'no such folder'}")
+            yield from self._scan(folder, report)
+            return
+        for name, roots in self.roots().items():
+            for root in roots:
+                if root.is_dir() and (forced is None or forced.name == name):
+                    yield from self._scan(root, report)
+
+    def _scan(self, folder: Path, report: Report) -> Iterator[Found]:
+        """Keys are relative to the folder, or to the agent's own root when the folder lies in one."""
+        root = self._root_above(folder)
+        for found in scan(folder, self._ignore, self._settings.home, report.problems):
+            if root is None:
+                yield found
+            elif inside := look(Path(found.path), root):
+                yield inside
+
+    def _look(self, path: Path, forced: Source | None, report: Report) -> Found | None:
+        """A single file, keyed relative to the root that its source would have."""
+        if self._ignore.matches(str(path.absolute())):
+            report.skipped += 1
+            return None
+        try:
+            source = forced or detect(_head(path))
+            root = self._root_above(path) or (source.root_of(path.absolute()) if source else path.absolute().parent)
+            return look(path, root)
+        except OSError as error:
+            report.problems.append(Problem(str(path), error.strerror or str(error)))
+            return None
+
+    def _root_above(self, path: Path) -> Path | None:
+        absolute = path.absolute()
+        for roots in self.roots().values():
+            for root in roots:
+                if absolute != root.absolute() and absolute.is_relative_to(root.absolute()):
+                    return root
+        return None
+
+    def _choose(
+        self, found: Sequence[Found], gate: Gate, forced: Source | None, reimport: bool, report: Report
+    ) -> Iterator[Work]:
+        """Drops what is unchanged, unwanted or no transcript."""
+        with self._database.read() as tx:
+            known = files.signatures(tx, self._owner, [each.key for each in found])
+        unknown: list[FileState] = []
+        for each in found:
+            if not reimport and each.signature in known.get(each.key, ()):
+                report.skipped += 1
+                continue
+            if each.size == 0 or gate.excludes_file(each.path):
+                report.skipped += 1
+                continue
+            try:
+                head = _head(Path(each.path))
+            except OSError as error:
+                report.problems.append(Problem(each.path, error.strerror or str(error)))
+                report.skipped += 1
+                continue
+            source = forced or detect(head)
+            if source is not None and source.wants(PurePath(each.key)):
+                yield Work(each, source)
+                continue
+            report.skipped += 1
+            if head:
+                unknown.append(FileState(UNKNOWN, each.key, each.root, signature=each.signature, file_size=each.size))
+        if unknown:
+            with self._database.write() as tx:
+                files.save(tx, self._owner, unknown)
+
+
+def _head(path: Path) -> list[bytes]:
+    with Transcript(path) as transcript:
+        return transcript.head()

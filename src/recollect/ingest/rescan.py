@@ -1,0 +1,93 @@
+"""When the rules of redaction have a newer version, what is stored goes through them once.
+
+A job whose input is the version: equal version, nothing to do. A run that was cut short begins anew, which is
+harmless: text that is clean stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from recollect.store.database import Database, Row
+from recollect.store.jobs import Jobs
+from recollect.types import Owner
+
+KIND = "redact"
+_BATCH = 1000
+
+_PLACES = (  # (table, columns of its key, column with text)
+    ("memory_transcript_entries", ("entry_uuid", "source"), "content"),
+    ("memory_compactions", ("compaction_uuid", "source"), "summary"),
+    ("memory_file_states", ("file_path", "source"), "parser_state"),
+)
+
+
+def rescan(database: Database, owner: Owner, jobs: Jobs, version: str, redact: Callable[[str], str]) -> int:
+    """How many texts changed; nothing is read when this version was here before, or another process is at it."""
+    with database.write() as tx:
+        jobs.enqueue(tx, KIND, [("stored text", version)])
+        leases = jobs.claim(tx, KIND, limit=1, hurry=True)
+    changed = 0
+    for lease in leases:
+        for table, key, column in _PLACES:
+            clean = _clean_json(redact) if column == "parser_state" else redact
+            for rows in _pages(database, owner, table, key, column):
+                changes = [(row, clean(row[-1])) for row in rows]
+                with database.write() as tx:
+                    for (*values, before), after in changes:
+                        if after != before:
+                            names = {**asdict(owner), **dict(zip(key, values, strict=True))}
+                            changed += tx.run(_update(table, key, column), {**names, "before": before, "after": after})
+                    jobs.heartbeat(tx, [lease], progress=True)
+        with database.write() as tx:
+            jobs.complete(tx, lease)
+    return changed
+
+
+def _pages(database: Database, owner: Owner, table: str, key: tuple[str, ...], column: str) -> Iterator[list[Row]]:
+    """The table in the order of its key, some rows at a time."""
+    last: dict[str, Any] = dict.fromkeys(key, "")
+    while True:
+        sql = (
+            f"SELECT {', '.join(key)}, {column} FROM {table} WHERE tenant = :tenant AND agent_id = :agent_id"
+            f" AND ({key[1]}, {key[0]}) > (:{key[1]}, :{key[0]}) ORDER BY {key[1]}, {key[0]} LIMIT :limit"
+        )
+        with database.read() as tx:
+            rows = tx.rows(sql, {**asdict(owner), **last, "limit": _BATCH})
+        if not rows:
+            return
+        yield rows
+        last = dict(zip(key, rows[-1], strict=False))
+
+
+def _update(table: str, key: tuple[str, ...], column: str) -> str:
+    """Only what is still the text that was redacted."""
+    where = " AND ".join(f"{name} = :{name}" for name in key)
+    return (
+        f"UPDATE {table} SET {column} = :after WHERE tenant = :tenant AND agent_id = :agent_id AND {where}"
+        f" AND {column} = :before"
+    )
+
+
+def _clean_json(redact: Callable[[str], str]) -> Callable[[str], str]:
+    """Every text inside a JSON document; the document's own words stay."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(value)
+        if isinstance(value, list):
+            return [walk(each) for each in value]
+        return {key: walk(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+    def clean(document: str) -> str:
+        if not document:
+            return document
+        before = msgspec.json.decode(document)
+        after = walk(before)
+        return document if after == before else msgspec.json.encode(after).decode()
+
+    return clean

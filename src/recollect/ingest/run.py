@@ -1,0 +1,371 @@
+"""The runner: takes the files that changed, under a lease each, and stores what their folds give.
+
+For every file: claim and mark it `ingesting`; read complete lines up to the size it had then; commit entries, offset
+and the fold's state together, in bounded batches; the last batch marks it `idle` and completes its job. Small files
+share a transaction. Whatever happens in between, the store holds whole batches only, and the offset says how many.
+
+Nothing is decided here that a pure module decides: what a line means (`sources`), what belongs together
+(`conversations`), which file is which (`identify` below). No file is read inside a transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path, PurePath
+
+import msgspec
+
+from recollect.errors import LeaseLost
+from recollect.ingest.fold import Batch, fold_lines
+from recollect.ingest.forks import ForkState, drop_copied
+from recollect.ingest.gate import Gate
+from recollect.ingest.scan import Found, Problem, refresh
+from recollect.ingest.sources.base import Source, State
+from recollect.ingest.tail import Transcript
+from recollect.ingest.writer import Chunk, Touched, Writer
+from recollect.store import entries as entry_rows
+from recollect.store import files
+from recollect.store.database import Database, Transaction
+from recollect.store.files import FileState, MalformedLine
+from recollect.store.jobs import Jobs, Lease
+from recollect.types import Clock, FileStatus, Owner, timestamp
+
+log = logging.getLogger(__name__)
+
+KIND = "ingest"
+_GROUP = 64  # files claimed at a time
+_ENTRIES = (
+    4000  # per commit; measured: the uuid index is written once per page and commit, so commits must not be small
+)
+_TEXT = 8 * 1024 * 1024
+_BYTES = 32 * 1024 * 1024
+
+Progress = Callable[[int, int], None]  # (bytes read, files finished) since the last call
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did; the JSON of `recollect ingest`."""
+
+    files: int = 0  # read
+    skipped: int = 0  # unchanged, unknown, excluded or busy
+    entries: int = 0  # new in the store
+    malformed: int = 0
+    malformed_lines: list[MalformedLine] = field(default_factory=list)
+    bytes: int = 0
+    text: int = 0  # characters kept
+    seconds: float = 0.0  # of the whole run, scan included
+    problems: list[Problem] = field(default_factory=list)
+    busy: list[Found] = field(default_factory=list)  # another process works on them
+    deferred: list[tuple[Found, str]] = field(default_factory=list)  # forks whose parent (source) was not read yet
+    touched: set[tuple[str, str]] = field(default_factory=set)  # (file, session key)
+
+    @property
+    def conversations(self) -> int:
+        return len(self.touched)
+
+    def add(self, other: Report) -> None:
+        """What another process did, but for its time and what it deferred."""
+        self.files += other.files
+        self.skipped += other.skipped
+        self.entries += other.entries
+        self.malformed += other.malformed
+        self.malformed_lines += other.malformed_lines
+        self.bytes += other.bytes
+        self.text += other.text
+        self.problems += other.problems
+        self.busy += other.busy
+        self.touched |= other.touched
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A file to read."""
+
+    found: Found
+    source: Source
+
+    @property
+    def job_key(self) -> str:
+        return f"{self.source.name}/{self.found.key}"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A claimed file: the state it was in, and the lease it is read under."""
+
+    work: Work
+    lease: Lease
+    state: FileState
+
+
+class _Deferred(Exception):
+    """A fork came before its parent."""
+
+
+class Saved(msgspec.Struct):
+    """What parser_state holds."""
+
+    fold: msgspec.Raw
+    fork: ForkState
+
+
+class Ingest:
+    def __init__(
+        self,
+        database: Database,
+        owner: Owner,
+        jobs: Jobs,
+        *,
+        gap: timedelta,
+        gate: Gate,
+        clock: Clock,
+    ) -> None:
+        self._database = database
+        self._owner = owner
+        self._jobs = jobs
+        self._gate = gate
+        self._writer = Writer(owner, gap, gate.project_id, clock)
+        self._clock = clock
+        self._defer = False
+        self._renew_at = time.monotonic() + jobs.lease_seconds / 4
+
+    def run(
+        self,
+        works: Iterable[Work],
+        report: Report,
+        *,
+        reimport: bool = False,
+        hurry: bool = True,
+        defer: bool = False,
+        progress: Progress = lambda size, count: None,
+    ) -> None:
+        """Reads every file once. De-duplicated by file key; files that another process holds are reported busy.
+
+        With `defer`, a fork whose parent is not in the store is left for a second run: it may be among the others.
+        """
+        self._defer = defer
+        queue = deque({work.job_key: work for work in works}.values())
+        again: deque[Work] = deque()  # tried before without success: one at a time, so that the culprit is known
+        while queue or again:
+            group = [queue.popleft() for _ in range(min(_GROUP, len(queue)))] or [again.popleft()]
+            readings = self._claim(group, report, reimport, hurry, alone=again if len(group) > 1 else None)
+            self._read_group(readings, report, progress)
+
+    def _claim(
+        self, group: Sequence[Work], report: Report, reimport: bool, hurry: bool, alone: deque[Work] | None
+    ) -> list[_Reading]:
+        works = {work.job_key: work for work in group}
+        suffix = f"#{timestamp(self._clock())}" if reimport else ""
+        readings = []
+        with self._database.write() as tx:
+            self._jobs.enqueue(tx, KIND, [(key, work.found.signature + suffix) for key, work in works.items()])
+            if reimport:
+                for key in works:
+                    self._jobs.revive(tx, KIND, key)
+            leases = self._jobs.claim(tx, KIND, limit=len(works), keys=list(works), hurry=hurry)
+            for lease in leases:
+                work = works.pop(lease.key)
+                if lease.attempts > 1 and alone is not None:
+                    self._jobs.release(tx, lease)
+                    alone.append(work)
+                    continue
+                found = work.found
+                state = files.load(tx, self._owner, work.source.name, found.key)
+                if state is not None and state.signature == found.signature and not reimport:
+                    self._jobs.complete(tx, lease)  # another process was faster
+                    report.skipped += 1
+                    continue
+                state = state or FileState(work.source.name, found.key, found.root)
+                if reimport:
+                    state = state.next_generation(reimporting=True)
+                readings.append(_Reading(work, lease, replace(state, status=FileStatus.INGESTING, root=found.root)))
+            files.save(tx, self._owner, [reading.state for reading in readings])
+        for work in works.values():
+            report.skipped += 1
+            report.busy.append(work.found)
+        return readings
+
+    def _read_group(self, readings: list[_Reading], report: Report, progress: Progress) -> None:
+        pending: list[Chunk] = []
+        held = {reading.lease.key: reading for reading in readings}
+        try:
+            for reading in readings:
+                try:
+                    for chunk in self._chunks(reading, lambda: self._flush(pending, held, report)):
+                        pending.append(chunk)
+                        progress(chunk.batch.end - chunk.batch.start, int(chunk.last))
+                        if _is_full(pending):
+                            self._flush(pending, held, report)
+                        if reading.lease.key not in held:
+                            break  # the lease was lost
+                except _Deferred:
+                    report.deferred.append((reading.work.found, reading.work.source.name))
+                    self._abandon([held.pop(reading.lease.key)])
+                except OSError as error:
+                    self._flush(pending, held, report)
+                    self._fail(reading, error, held, report)
+            self._flush(pending, held, report)
+        finally:
+            if held:  # Ctrl-C, or a bug: give back what is not done
+                self._abandon(held.values())
+
+    def _chunks(self, reading: _Reading, settle: Callable[[], None]) -> Iterator[Chunk]:
+        """A file's new lines, a commit's worth at a time; the last chunk, perhaps without lines, ends the file."""
+        source, found = reading.work.source, reading.work.found
+        with Transcript(Path(found.path)) as transcript:
+            found = refresh(found, transcript.status())
+            state = identify(reading.state, transcript)
+            fold, fork = _load(source, state)
+            parent: list[tuple[str, str]] = []
+            batch = Batch(state.last_processed_offset, state.last_processed_offset)
+            for lines in transcript.lines(state.last_processed_offset, found.size):
+                fold_lines(source, fold, lines, batch, self._gate.allows)
+                if fold.fork_of and not fork.done:
+                    if not parent:
+                        settle()  # the parent may be among what is not stored yet
+                        parent = self._parent(source, fold.fork_of)
+                        if not parent and self._defer and not fork.matched:
+                            raise _Deferred
+                    fork = _without_copies(batch, parent, fork)
+                if len(batch.entries) >= _ENTRIES or batch.text >= _TEXT or batch.end - batch.start >= _BYTES:
+                    state = _advance(state, found, batch, fold, fork, transcript)
+                    yield Chunk(reading.lease, state, batch, last=False)
+                    batch = Batch(batch.end, batch.end)
+            state = _advance(state, found, batch, fold, fork, transcript)
+            done = replace(state, status=FileStatus.IDLE, signature=found.signature)
+            yield Chunk(reading.lease, done, batch, last=True)
+
+    def _parent(self, source: Source, session_id: str) -> list[tuple[str, str]]:
+        with self._database.read() as tx:
+            return entry_rows.of_session(tx, self._owner, source.name, session_id)
+
+    def _flush(self, pending: list[Chunk], held: dict[str, _Reading], report: Report) -> None:
+        """Commits what was read. A chunk whose lease is lost goes, with all that follows it in its file."""
+        chunks, pending[:] = list(pending), []
+        if not chunks:
+            return
+        try:
+            self._commit(chunks, held, report)
+        except LeaseLost:
+            for chunk in chunks:
+                if chunk.lease.key in held:
+                    try:
+                        self._commit([chunk], held, report)
+                    except LeaseLost as error:
+                        log.warning("%s", error)
+                        report.skipped += 1
+                        report.busy.append(held.pop(chunk.lease.key).work.found)
+
+    def _commit(self, chunks: Sequence[Chunk], held: dict[str, _Reading], report: Report) -> None:
+        stored: list[Touched] = []
+        with self._database.write() as tx:
+            self._gate.save_projects(tx)
+            for chunk in chunks:
+                stored.append(self._writer.store(tx, chunk))
+                if chunk.last:
+                    self._jobs.complete(tx, chunk.lease)
+                elif self._jobs.heartbeat(tx, [chunk.lease], progress=True):
+                    raise LeaseLost(f"{chunk.lease.key} was taken over by another process")
+            self._renew(tx, held.values())
+        for chunk, touched in zip(chunks, stored, strict=True):
+            _account(report, chunk, touched)
+            if chunk.last:
+                del held[chunk.lease.key]
+
+    def _renew(self, tx: Transaction, readings: Iterable[_Reading]) -> None:
+        """Leases of files that wait their turn; one that is lost is noticed when its file is committed."""
+        if time.monotonic() >= self._renew_at:
+            self._jobs.heartbeat(tx, [reading.lease for reading in readings])
+            self._defer = False
+        self._renew_at = time.monotonic() + self._jobs.lease_seconds / 4
+
+    def _fail(self, reading: _Reading, error: OSError, held: dict[str, _Reading], report: Report) -> None:
+        """The file cannot be read: it stays as it was and is tried again later."""
+        found, reason = reading.work.found, error.strerror or str(error)
+        report.problems.append(Problem(found.path, reason))
+        report.skipped += 1
+        if held.pop(reading.lease.key, None) is None:
+            return
+        with self._database.write() as tx:
+            if not self._jobs.heartbeat(tx, [reading.lease]):
+                self._jobs.fail(tx, reading.lease, reason)
+                self._idle(tx, reading)
+
+    def _abandon(self, readings: Iterable[_Reading]) -> None:
+        with self._database.write() as tx:
+            for reading in readings:
+                if self._jobs.release(tx, reading.lease):
+                    self._idle(tx, reading)
+
+    def _idle(self, tx: Transaction, reading: _Reading) -> None:
+        state = files.load(tx, self._owner, reading.state.source, reading.state.file_path)
+        if state is not None:
+            files.save(tx, self._owner, [replace(state, status=FileStatus.IDLE)])
+
+
+def identify(state: FileState, transcript: Transcript) -> FileState:
+    """Is this the file that was read before, grown? Otherwise it was cut off or replaced: a new generation begins."""
+    if not state.last_processed_offset:
+        return state
+    if transcript.probes(state.last_processed_offset) == (state.head_hash, state.tail_hash):
+        return state
+    log.info("%s was cut off or replaced; reading it from its beginning", state.file_path)
+    return state.next_generation(reimporting=state.reimporting)
+
+
+def _load(source: Source, state: FileState) -> tuple[State, ForkState]:
+    if not state.parser_state:
+        return source.begin(PurePath(state.file_path)), ForkState()
+    saved = msgspec.json.decode(state.parser_state, type=Saved)
+    return msgspec.json.decode(saved.fold, type=source.state_type), saved.fork
+
+
+def _advance(
+    state: FileState, found: Found, batch: Batch, fold: State, fork: ForkState, transcript: Transcript
+) -> FileState:
+    """The state after the batch, as it is committed with it."""
+    head, tail = (transcript.probes(batch.end) or ("", "")) if batch.lines else (state.head_hash, state.tail_hash)
+    newest = max((entry.timestamp for entry in batch.entries.values()), default=None)
+    return replace(
+        state,
+        last_modified=found.modified_ms,
+        file_size=found.size,
+        last_processed_offset=batch.end,
+        last_entry_timestamp=max(filter(None, (state.last_entry_timestamp, newest)), default=None),
+        line_count=state.line_count + batch.lines,
+        malformed_count=state.malformed_count + len(batch.malformed),
+        head_hash=head,
+        tail_hash=tail,
+        parser_state=msgspec.json.encode(Saved(msgspec.Raw(msgspec.json.encode(fold)), fork)).decode(),
+    )
+
+
+def _without_copies(batch: Batch, parent: Sequence[tuple[str, str]], fork: ForkState) -> ForkState:
+    own, fork = drop_copied(list(batch.entries.values()), parent, fork)
+    batch.entries = {entry.uuid: entry for entry in own}
+    return fork
+
+
+def _is_full(pending: Sequence[Chunk]) -> bool:
+    return (
+        sum(len(chunk.batch.entries) for chunk in pending) >= _ENTRIES
+        or sum(chunk.batch.text for chunk in pending) >= _TEXT
+        or sum(chunk.batch.end - chunk.batch.start for chunk in pending) >= _BYTES
+    )
+
+
+def _account(report: Report, chunk: Chunk, touched: Touched) -> None:
+    state, batch = chunk.state, chunk.batch
+    report.files += int(chunk.last)
+    report.entries += touched.entries
+    report.touched |= {(state.file_path, key) for key in touched.session_keys}
+    report.bytes += batch.end - batch.start
+    report.text += batch.text
+    report.malformed += len(batch.malformed)
+    report.malformed_lines += chunk.malformed_lines()

@@ -1,0 +1,178 @@
+"""What a source is: a pure fold over the lines of one agent's transcripts.
+
+    fold(state, line, offset) -> changes
+
+`state` is a small msgspec struct that the fold updates in place; it is saved as JSON with the file's offset, so that
+reading may stop and go on after any complete line, in another process, with equal results. A fold touches neither
+files nor the database and knows no clock. Text leaves it through `clean`, so that no secret and no injected memory
+block is in an entry or in a saved state.
+
+A change is an Entry (added; or amended, when its uuid was given before), a Withdrawn or Restored one, or a
+Compaction. A line that is no record of the format raises Malformed before the state was touched; one that is a record
+without a message for us gives no change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
+
+import msgspec
+
+from recollect.blocks import strip_blocks
+from recollect.redact import redact
+from recollect.types import Entry, Role, Timestamp, parse_timestamp, timestamp
+
+
+class Malformed(ValueError):
+    """The line is no record of this format; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The agent took an entry back (a rollback, an abandoned branch)."""
+
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A withdrawn entry is back (the agent returned to a branch)."""
+
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """The agent replaced its history by a summary. Not an entry: nobody said it."""
+
+    uuid: str
+    session_id: str
+    summary: str  # cleaned; may be empty when the format keeps it to itself
+    timestamp: Timestamp
+    line_offset: int
+
+
+Change = Entry | Withdrawn | Restored | Compaction
+NOTHING: tuple[Change, ...] = ()
+
+
+class State(msgspec.Struct, kw_only=True):
+    """What every fold remembers; sources derive from it."""
+
+    session_id: str = ""  # of the file, until a record says otherwise
+    last_timestamp: str = ""
+    fork_of: str = ""  # session this file was forked from, if its leading run must be compared with it
+    excluded: bool = False  # the whole file is out: a sub-agent's thread
+    occurrences: dict[str, int] = {}  # digests seen at last_timestamp, for `content_id`
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One agent's format. `sources/<name>.py` defines one as SOURCE; nothing else needs to know it."""
+
+    name: str
+    begin: Callable[[PurePath], Any]  # file key → fresh state
+    state_type: type[State]
+    fold: Callable[[Any, bytes, int], Sequence[Change]]  # (state, line, byte offset) → changes
+    recognises: Callable[[Sequence[bytes]], bool]  # the first lines of a file → is it this format?
+    default_roots: Callable[[Mapping[str, str]], list[Path]]  # environment → folders it writes to
+    root_of: Callable[[Path], Path]  # a file → the folder its key is relative to
+    wants: Callable[[PurePath], bool] = lambda key: True  # file key → may it hold a transcript of the main agent?
+
+
+_Record = TypeVar("_Record")
+
+
+def decode(decoder: msgspec.json.Decoder[_Record], line: bytes) -> _Record:
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # a ValidationError is a DecodeError
+        raise Malformed(str(error)) from None
+
+
+def clean(text: str) -> str:
+    """Text as it may be stored: no injected block, no secret, no NUL, no white space around it."""
+    if "\0" in text:
+        text = text.replace("\0", "")
+    return redact(strip_blocks(text)).strip()
+
+
+def read_time(value: str | float | None, state: State) -> Timestamp:
+    """The record's own time; the last one seen when it has none. Malformed when there never was one."""
+    try:
+        if isinstance(value, str):
+            found = parse_timestamp(value)
+        elif isinstance(value, int | float):
+            found = from_epoch_ms(value)
+        else:
+            found = Timestamp(state.last_timestamp)
+    except (ValueError, OverflowError) as error:
+        raise Malformed(f"not a time: {value!r:.40}") from error
+    if not found:
+        raise Malformed("the record has no timestamp")
+    return found
+
+
+def from_epoch_ms(value: float) -> Timestamp:
+    try:
+        return timestamp(datetime.fromtimestamp(value / 1000, UTC))
+    except (OSError, OverflowError) as error:
+        raise ValueError(str(error)) from error
+
+
+def content_id(state: State, source: str, session_id: str, at: Timestamp, role: str, raw: str) -> str:
+    """Identity of a message without a native id: equal wherever the same record stands, also in a copy of the file.
+
+    Two equal messages at one timestamp are told apart by their number in that run, which needs no more state than
+    the run itself.
+    """
+    if at != state.last_timestamp:
+        state.occurrences = {}
+    digest = hashlib.sha256("\x1f".join((source, session_id, at, role, raw)).encode(errors="replace")).hexdigest()[:32]
+    number = state.occurrences.get(digest, 0)
+    state.occurrences[digest] = number + 1
+    return f"h-{digest}" if number == 0 else f"h-{digest}-{number}"
+
+
+class OpenTool(msgspec.Struct):
+    """A tool call whose result has not been seen."""
+
+    call_id: str
+    line: str  # its summary
+    failed: bool = False
+
+
+class OpenMessage(msgspec.Struct, kw_only=True):
+    """An assistant message that later lines may still add to. Holds cleaned text only."""
+
+    uuid: str
+    session_id: str
+    timestamp: str
+    line_offset: int
+    cwd: str = ""
+    branch: str = ""
+    remote: str = ""
+    texts: list[str] = []
+    tools: list[OpenTool] = []
+    names: list[str] = []
+
+    def entry(self) -> Entry:
+        lines = [tool.line + " (failed)" if tool.failed else tool.line for tool in self.tools]
+        text = "\n\n".join(self.texts)
+        return Entry(
+            uuid=self.uuid,
+            session_id=self.session_id,
+            role=Role.ASSISTANT,
+            content="\n".join([text, "", *lines] if text and lines else [text, *lines]).strip(),
+            timestamp=Timestamp(self.timestamp),
+            line_offset=self.line_offset,
+            tool_names=",".join(self.names),
+            cwd=self.cwd,
+            branch=self.branch,
+            remote=self.remote,
+        )

@@ -1,0 +1,174 @@
+"""Reads the complete lines of a growing file from an offset, in bounded memory.
+
+Offsets count uncompressed bytes and only ever stand behind a complete line: a half-written last line is left for the
+next time. Complete is a line that ends in a newline, or a last one that is a whole JSON object, for which the agent
+wrote no newline. A line longer than LONGEST_LINE is passed over without being held in memory, and given as TOO_LONG.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import msgspec
+import zstandard
+
+LONGEST_LINE = 16 * 1024 * 1024
+CHUNK = 1024 * 1024
+PROBE = 4096  # bytes at either end of what was read that tell one file from another
+TOO_LONG: Final = None
+
+Line = bytes | None  # without the newline; TOO_LONG for one that was passed over
+
+
+class Lines(NamedTuple):
+    """A run of complete lines: the offset of the first, and the offset behind the last."""
+
+    start: int
+    lines: Sequence[Line]
+    end: int
+    skipped: int = 0  # bytes of the first line when it was too long to hold
+
+
+class Transcript:
+    """An open transcript file, plain or compressed."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("rb", buffering=0)
+        self._compressed = path.suffix == ".zst"
+
+    def __enter__(self) -> Transcript:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def head(self, size: int = 64 * 1024) -> list[bytes]:
+        """The complete lines among the first bytes; enough to tell the format. A huge first line is cut off."""
+        data = self._read_prefix(size)
+        lines = data.split(b"\n")
+        return [line for line in (lines if len(lines) == 1 and len(data) == size else lines[:-1]) if line.strip()]
+
+    def probes(self, offset: int) -> tuple[str, str] | None:
+        """Hashes of the first and the last bytes before the offset; None when the file is shorter than that."""
+        size = min(offset, PROBE)
+        if self._compressed:
+            return self._probes_of_stream(offset, size)
+        self._file.seek(0)
+        head = _read_exactly(self._file, size)
+        self._file.seek(offset - size)
+        tail = _read_exactly(self._file, size)
+        return (_digest(head), _digest(tail)) if len(tail) == size else None
+
+    def status(self) -> os.stat_result:
+        """Of the open file, whatever its name points at by now."""
+        return os.fstat(self._file.fileno())
+
+    def lines(self, start: int, end: int) -> Iterator[Lines]:
+        """Complete lines, some at a time.
+
+        `end` is the size that was captured before reading began: what is appended meanwhile is left for next time.
+        """
+        start += self._missing_newline(start)
+        stream = self._at(start)
+        left = None if self._compressed else end - start
+        offset, rest = start, b""  # rest: the beginning of a line, which stands at offset
+        passed = 0  # bytes of a line that is too long to hold
+        while data := stream.read(CHUNK if left is None else min(CHUNK, left)):
+            if left is not None:
+                left -= len(data)
+            cut = data.rfind(b"\n") + 1
+            if not cut:
+                rest += data
+                if passed or len(rest) > LONGEST_LINE:
+                    passed, rest = passed + len(rest), b""
+                continue
+            lines: list[Line] = [*data[: cut - 1].split(b"\n")]
+            behind = offset + passed + len(rest) + cut
+            if passed:
+                skipped = passed + len(lines[0] or b"")
+                yield Lines(offset, [TOO_LONG, *lines[1:]], behind, skipped)
+            else:
+                if rest:
+                    lines[0] = rest + (lines[0] or b"")
+                yield Lines(offset, lines, behind)
+            offset, rest, passed = behind, data[cut:], 0
+        if rest and _is_whole(rest):
+            yield Lines(offset, [rest], offset + len(rest))
+
+    def _missing_newline(self, start: int) -> int:
+        """1 when the line before was taken without its newline, and that has come since."""
+        if not start:
+            return 0
+        around = _read_exactly(self._at(start - 1), 2)
+        return int(around[:1] != b"\n" and around[1:] == b"\n")
+
+    def _at(self, start: int) -> BinaryIO:
+        if not self._compressed:
+            self._file.seek(start)
+            return self._file
+        stream = self._decompressed()
+        while start > 0:
+            start -= len(stream.read(min(CHUNK, start))) or start
+        return stream
+
+    def _decompressed(self) -> BinaryIO:
+        self._file.seek(0)
+        reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(
+            self._file, read_across_frames=True, closefd=False
+        )
+        return _Tolerant(reader)
+
+    def _read_prefix(self, size: int) -> bytes:
+        return _read_exactly(self._at(0), size)
+
+    def _probes_of_stream(self, offset: int, size: int) -> tuple[str, str] | None:
+        stream = self._at(0)
+        head = _read_exactly(stream, size)
+        if offset - size > size:
+            stream = self._at(offset - size)
+            tail = _read_exactly(stream, size)
+        else:
+            both = head + _read_exactly(stream, offset - size)
+            tail = both[offset - size :]
+        return (_digest(head), _digest(tail)) if len(tail) == size else None
+
+
+class _Tolerant(io.RawIOBase, BinaryIO):
+    """A compressed file that ends in the middle of a frame is read as far as it goes: it is still being written."""
+
+    def __init__(self, reader: zstandard.ZstdDecompressionReader) -> None:
+        self._reader = reader
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._reader.read(size)
+        except zstandard.ZstdError:
+            return b""
+
+
+def _read_exactly(stream: BinaryIO, size: int) -> bytes:
+    parts = []
+    while size > 0 and (part := stream.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _is_whole(line: bytes) -> bool:
+    """A JSON object that is closed cannot be the beginning of a longer one."""
+    if not line.rstrip().endswith(b"}"):
+        return False
+    try:
+        msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]

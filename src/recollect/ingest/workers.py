@@ -1,0 +1,151 @@
+"""A large backlog is shared with further processes, each under leases of its own: parsing is bound by one core.
+
+The helper is this module run as a program: it reads one JSON document (settings and its share of the files) from
+standard input, writes a line per progress step and at last its report. It stops when its parent is gone. What a
+helper could not finish is simply not done: the parent takes it up, as any other process would.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from recollect.config import BYPASS_VARIABLE, Config, Settings
+from recollect.ingest.run import Progress, Report, Work
+from recollect.ingest.scan import Found
+from recollect.ingest.sources import get_source
+
+SHARE_ABOVE = 48 * 1024 * 1024  # bytes; below this a process costs more than it saves
+
+
+class Order(msgspec.Struct):
+    """What a helper is told."""
+
+    home: str
+    config: Config
+    works: list[tuple[Found, str]]  # with the source's name
+    reimport: bool
+
+
+class Step(msgspec.Struct):
+    """What a helper says: progress, and at last a report."""
+
+    bytes: int = 0
+    files: int = 0
+    report: Report | None = None
+
+
+def shares(works: Sequence[Work], number: int) -> list[list[Work]]:
+    """Parts of about equal size, each in the given order. One part when the whole is small."""
+    if number < 2 or sum(work.found.size for work in works) < SHARE_ABOVE:
+        return [list(works)]
+    loads, part_of = [0] * number, {}
+    for work in sorted(works, key=lambda work: -work.found.size):
+        lightest = loads.index(min(loads))
+        loads[lightest] += work.found.size
+        part_of[work.job_key] = lightest
+    return [[work for work in works if part_of[work.job_key] == part] for part in range(number)]
+
+
+class Helper:
+    """A process that reads a share of the files."""
+
+    def __init__(self, settings: Settings, works: Sequence[Work], reimport: bool, progress: Progress) -> None:
+        self._works = works
+        self._progress = progress
+        self._report: Report | None = None
+        self._pending = b""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is the parent's to handle: it stops its helpers
+            env={
+                **settings.environ,
+                BYPASS_VARIABLE: "1",
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+        )
+        found = [(work.found, work.source.name) for work in works]
+        order = Order(str(settings.home), settings.config, found, reimport)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(msgspec.json.encode(order))
+            self._process.stdin.close()
+        except BrokenPipeError:  # it could not start: its files are left to the parent
+            pass
+        self._output = self._process.stdout
+        self._ready = selectors.DefaultSelector()
+        self._ready.register(self._output, selectors.EVENT_READ)
+
+    def poll(self, timeout: float | None = 0) -> bool:
+        """Takes what it has said; false when it will say no more."""
+        while self._ready.select(timeout):
+            data = os.read(self._output.fileno(), 65536)
+            if not data:
+                return False
+            *lines, self._pending = (self._pending + data).split(b"\n")
+            for line in lines:
+                step = msgspec.json.decode(line, type=Step)
+                self._report = step.report or self._report
+                self._progress(step.bytes, step.files)
+        return True
+
+    def finish(self) -> tuple[Report, list[Work]]:
+        """Its report, and the files it did not get to when it failed."""
+        while self.poll(None):
+            pass
+        self._process.wait()
+        self._close()
+        if self._report is None:
+            return Report(), list(self._works)
+        later = {(found.path, source) for found, source in self._report.deferred}
+        return self._report, [work for work in self._works if (work.found.path, work.source.name) in later]
+
+    def stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
+        self._ready.close()
+        self._output.close()
+
+
+def main() -> None:
+    """The helper's side."""
+    import signal
+
+    from recollect.app import Memory
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    parent = os.getppid()
+
+    def say(step: Step) -> None:
+        sys.stdout.buffer.write(msgspec.json.encode(step) + b"\n")
+        sys.stdout.buffer.flush()
+
+    def progress(size: int, files: int) -> None:
+        if os.getppid() != parent:
+            raise KeyboardInterrupt
+        say(Step(size, files))
+
+    settings = Settings(home=Path(order.home), config=order.config, origins={}, environ=dict(os.environ))
+    works = [Work(found, get_source(source)) for found, source in order.works]
+    try:
+        with Memory(settings) as memory:
+            say(Step(report=memory.intake.read(works, reimport=order.reimport, progress=progress)))
+    except (KeyboardInterrupt, BrokenPipeError):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Stores a batch: entries, what became of earlier ones, and the conversations they form, in the caller's transaction.
+
+The common case, new entries at the end of a file, costs an insert per entry and touches the open conversation only.
+Copies, amendments, withdrawals and late entries take the slower way: the session's conversations are built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import PurePath
+
+from recollect.ingest.conversations import Plan, append, group, rebuild
+from recollect.ingest.fold import Batch
+from recollect.store import conversations as conversation_rows
+from recollect.store import entries as entry_rows
+from recollect.store import files
+from recollect.store.database import Transaction
+from recollect.store.entries import FileKey, Mark
+from recollect.store.files import MALFORMED_KEPT, FileState, MalformedLine
+from recollect.store.jobs import Lease
+from recollect.types import Clock, Conversation, ConversationStatus, Entry, Owner, Timestamp, timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A commit's worth of a file."""
+
+    lease: Lease
+    state: FileState  # as it is after the batch
+    batch: Batch
+    last: bool  # the end of the file was reached
+
+    def malformed_lines(self) -> list[MalformedLine]:
+        """The first ones of the file, with their numbers in it."""
+        before = self.state.line_count - self.batch.lines
+        room = MALFORMED_KEPT - (self.state.malformed_count - len(self.batch.malformed))
+        return [
+            MalformedLine(self.state.source, self.state.file_path, before + number, offset, reason[:200])
+            for number, offset, reason in self.batch.malformed[: max(room, 0)]
+        ]
+
+
+@dataclass(slots=True)
+class Touched:
+    """What storing a chunk changed."""
+
+    entries: int = 0  # rows that are new
+    session_keys: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Slow:
+    """Sessions whose conversations must be built anew, per file, and the entries in them whose text changed."""
+
+    sessions: set[tuple[str, str]] = field(default_factory=set)  # (file, session)
+    amended: dict[str, list[Timestamp]] = field(default_factory=dict)  # session → times
+
+    def add(self, file: str, sessions: Iterable[str]) -> None:
+        self.sessions |= {(file, session) for session in sessions}
+
+
+class Writer:
+    def __init__(self, owner: Owner, gap: timedelta, project_of: Callable[[Entry], str], clock: Clock) -> None:
+        self._owner = owner
+        self._gap = gap
+        self._project_of = project_of
+        self._clock = clock
+
+    def store(self, tx: Transaction, chunk: Chunk) -> Touched:
+        state, batch = chunk.state, chunk.batch
+        key = FileKey(self._owner, state.source, state.file_path)
+        touched, slow = Touched(), _Slow()
+        entries = list(batch.entries.values())
+        if entries:
+            touched.entries = self._insert(tx, key, state.generation, entries, slow)
+        self._revise(tx, key, batch, slow)
+        if chunk.last and state.reimporting:
+            slow.add(key.source_file, entry_rows.delete_older(tx, key, state.generation))
+            state = replace(state, reimporting=False)
+        self._group(tx, key, entries, slow, touched)
+        self._keep(tx, key, chunk, state)
+        return touched
+
+    def _insert(self, tx: Transaction, key: FileKey, generation: int, entries: list[Entry], slow: _Slow) -> int:
+        stem = PurePath(key.source_file).stem
+        rows = [
+            entry_rows.row(key, generation, entry, self._project_of(entry), is_named_after(stem, entry.session_id))
+            for entry in entries
+        ]
+        new = entry_rows.insert(tx, rows)
+        if new == len(rows):
+            return new
+        standing = entry_rows.find(tx, key, [entry.uuid for entry in entries])
+        replacing = []
+        for entry, row in zip(entries, rows, strict=True):
+            old = standing[entry.uuid]
+            again = old.source_file == key.source_file and old.generation < generation
+            stolen = old.source_file != key.source_file and row["owned"] and not old.owned
+            if again or stolen:
+                replacing.append(row)
+                slow.add(old.source_file, [old.session_id])
+        entry_rows.overwrite(tx, replacing)
+        slow.add(key.source_file, {entry.session_id for entry in entries})
+        return new
+
+    def _revise(self, tx: Transaction, key: FileKey, batch: Batch, slow: _Slow) -> None:
+        if batch.amended:
+            changed = entry_rows.amend(tx, key, batch.amended.values())
+            slow.add(key.source_file, changed)
+            for entry in batch.amended.values():
+                slow.amended.setdefault(entry.session_id, []).append(entry.timestamp)
+        for withdrawn in (True, False):
+            uuids = [uuid for uuid, flag in batch.withdrawn.items() if flag is withdrawn]
+            if uuids:
+                slow.add(key.source_file, entry_rows.set_withdrawn(tx, key, uuids, withdrawn))
+
+    def _group(self, tx: Transaction, key: FileKey, entries: list[Entry], slow: _Slow, touched: Touched) -> None:
+        marks: dict[str, list[Mark]] = {}
+        for entry in entries:
+            if (key.source_file, entry.session_id) not in slow.sessions:
+                mark = Mark(entry.timestamp, entry.cwd, self._project_of(entry), entry.branch)
+                marks.setdefault(entry.session_id, []).append(mark)
+        for session, new in marks.items():
+            new.sort(key=lambda mark: mark.timestamp)
+            latest = conversation_rows.latest(tx, key, session)
+            if latest is not None and new[0].timestamp < latest.last_message_at:
+                slow.add(key.source_file, [session])
+            else:
+                plan = append(latest, group(new, self._gap), self._blank(key, session), self._gap)
+                self._apply(tx, plan, touched)
+        for file, session in sorted(slow.sessions):
+            self.rebuild(tx, FileKey(self._owner, key.source, file), session, touched, slow.amended.get(session, ()))
+
+    def rebuild(
+        self, tx: Transaction, key: FileKey, session: str, touched: Touched, amended: Sequence[Timestamp] = ()
+    ) -> None:
+        """A session's conversations from its stored entries."""
+        spans = group(entry_rows.marks_of_session(tx, key, session), self._gap)
+        existing = conversation_rows.of_session(tx, key, session)
+        self._apply(tx, rebuild(existing, spans, self._blank(key, session), amended), touched)
+
+    def _apply(self, tx: Transaction, plan: Plan, touched: Touched) -> None:
+        now = timestamp(self._clock())
+        if plan.delete:
+            conversation_rows.delete(tx, self._owner, plan.delete)
+        if plan.update:
+            conversation_rows.update(tx, self._owner, plan.update, now)
+        if plan.insert:
+            conversation_rows.insert(tx, self._owner, plan.insert, now)
+        touched.session_keys |= {each.session_key for each in (*plan.insert, *plan.update)}
+
+    def _keep(self, tx: Transaction, key: FileKey, chunk: Chunk, state: FileState) -> None:
+        if chunk.batch.compactions:
+            rows = [
+                {
+                    **key.names(),
+                    "generation": state.generation,
+                    "uuid": each.uuid,
+                    "session_id": each.session_id,
+                    "line_offset": each.line_offset,
+                    "timestamp": each.timestamp,
+                    "summary": each.summary,
+                }
+                for each in chunk.batch.compactions
+            ]
+            entry_rows.insert_compactions(tx, rows)
+        if chunk.batch.start == 0:
+            files.clear_malformed(tx, self._owner, state)
+        if chunk.batch.malformed:
+            files.save_malformed(tx, self._owner, chunk.malformed_lines())
+        files.save(tx, self._owner, [state])
+
+    def _blank(self, key: FileKey, session: str) -> Conversation:
+        nothing = Timestamp("")
+        return Conversation(
+            id=0,
+            session_id=session,
+            session_key="",
+            source=key.source,
+            source_file=key.source_file,
+            project="",
+            project_id="",
+            branch="",
+            first_message_at=nothing,
+            last_message_at=nothing,
+            entry_count=0,
+            status=ConversationStatus.ACTIVE,
+            status_reason="",
+        )
+
+
+def is_named_after(stem: str, session_id: str) -> bool:
+    """The file named after a session owns its entries where they stand in several files."""
+    return bool(session_id) and stem.endswith(session_id)

@@ -1,0 +1,144 @@
+"""What is in the store, what is going on, and what is wrong with it; for `status` and `health`. Reads only."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from recollect.store import conversations, files
+from recollect.store.database import Transaction
+from recollect.store.jobs import Job, Jobs
+from recollect.types import FileStatus, JobStatus
+
+if TYPE_CHECKING:
+    from recollect.app import Memory
+
+_TABLES = (
+    "memory_file_states",
+    "memory_transcript_entries",
+    "memory_conversations",
+    "memory_compactions",
+    "memory_projects",
+    "memory_malformed_lines",
+    "memory_jobs",
+)
+_UNWELL = (JobStatus.DEAD, JobStatus.FAILED, JobStatus.BACKING_OFF, JobStatus.PAUSED)
+_LOW_SPACE = 200 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something wrong, and what to do about it."""
+
+    problem: str
+    hint: str
+
+
+@dataclass(slots=True)
+class Overview:
+    """The JSON of `status` and `health`."""
+
+    home: str
+    database: str
+    database_bytes: int
+    enabled: bool
+    tables: dict[str, int] = field(default_factory=dict)  # table → rows of this agent
+    sources: dict[str, dict[str, int]] = field(default_factory=dict)  # source → files, entries
+    conversations: dict[str, int] = field(default_factory=dict)  # status → number
+    jobs: dict[str, int] = field(default_factory=dict)  # state → number
+    waiting: list[Job] = field(default_factory=list)  # jobs that did not succeed, newest first
+    problems: list[Trouble] = field(default_factory=list)
+
+
+def overview(memory: Memory, *, deep: bool = False) -> Overview:
+    """`deep` also checks the database's integrity and the malformed lines one by one."""
+    settings, owner = memory.settings, memory.owner
+    postgres = memory.database.dialect.name == "postgres"
+    result = Overview(
+        home=str(settings.home),
+        database="PostgreSQL" if postgres else str(settings.database_file),
+        database_bytes=memory.database.size(),
+        enabled=settings.config.enabled,
+    )
+    jobs = Jobs(owner, clock=memory.clock)
+    with memory.database.read() as tx:
+        result.tables = {table: _count(tx, table, asdict(owner)) for table in _TABLES}
+        result.sources = _sources(tx, asdict(owner))
+        result.conversations = conversations.count_by_status(tx, owner)
+        for states in jobs.count(tx).values():
+            for state, number in states.items():
+                result.jobs[state] = result.jobs.get(state, 0) + number
+        result.waiting = jobs.list(tx, _UNWELL)
+        result.problems += _stuck(tx, memory, jobs)
+        result.problems += [_job_trouble(job) for job in result.waiting]
+        result.problems += _malformed(tx, memory, result.tables["memory_malformed_lines"], deep)
+        if deep and not postgres:
+            result.problems += _integrity(tx)
+    result.problems += _surroundings(memory)
+    return result
+
+
+def _count(tx: Transaction, table: str, names: dict[str, Any]) -> int:
+    row = tx.row(f"SELECT COUNT(*) FROM {table} WHERE tenant = :tenant AND agent_id = :agent_id", names)
+    return int(row[0]) if row else 0
+
+
+def _sources(tx: Transaction, names: dict[str, Any]) -> dict[str, dict[str, int]]:
+    where = "WHERE tenant = :tenant AND agent_id = :agent_id AND source <> 'unknown' GROUP BY source ORDER BY source"
+    found: dict[str, dict[str, int]] = {}
+    for key, table in (("files", "memory_file_states"), ("entries", "memory_transcript_entries")):
+        for source, number in tx.rows(f"SELECT source, COUNT(*) FROM {table} {where}", names):
+            found.setdefault(source, {"files": 0, "entries": 0})[key] = number
+    return found
+
+
+def _stuck(tx: Transaction, memory: Memory, jobs: Jobs) -> list[Trouble]:
+    stuck = [
+        state.file_path
+        for state in files.with_status(tx, memory.owner, FileStatus.INGESTING)
+        if not jobs.is_held(tx, "ingest", f"{state.source}/{state.file_path}")
+    ]
+    if not stuck:
+        return []
+    return [Trouble(f"{len(stuck)} files were left in the middle of being read", "`recollect ingest` resumes them.")]
+
+
+def _job_trouble(job: Job) -> Trouble:
+    when = f", next try {job.not_before}" if job.not_before else ""
+    hint = "Mend the cause, then run `recollect ingest` again; `--reimport` revives a dead job."
+    return Trouble(f"{job.kind} {job.key} is {job.status} after {job.attempts} attempts{when}: {job.last_error}", hint)
+
+
+def _malformed(tx: Transaction, memory: Memory, number: int, deep: bool) -> list[Trouble]:
+    if not number:
+        return []
+    hint = "They are reported, never stored; the rest of each file was taken in."
+    if not deep:
+        return [Trouble(f"{number} lines of transcripts could not be understood", "`recollect health` lists them.")]
+    return [
+        Trouble(f"{line.source} {line.file_path}:{line.line_number}: {line.reason}", hint)
+        for line in files.malformed(tx, memory.owner)
+    ]
+
+
+def _integrity(tx: Transaction) -> list[Trouble]:
+    broken = [row[0] for row in tx.rows("PRAGMA quick_check") if row[0] != "ok"]
+    return [
+        Trouble(f"the database is damaged: {each}", "Restore it, or move it away and ingest again.") for each in broken
+    ]
+
+
+def _surroundings(memory: Memory) -> list[Trouble]:
+    troubles = []
+    home = memory.settings.home
+    if not memory.settings.config.enabled:
+        troubles.append(Trouble("recollect is switched off", "Set enabled = true in config.toml."))
+    if home.exists():
+        free = shutil.disk_usage(home).free
+        if free < _LOW_SPACE:
+            troubles.append(Trouble(f"only {free // 2**20} MB of disk space are left", "Free some space."))
+        if stat.S_IMODE(home.stat().st_mode) & 0o077:
+            troubles.append(Trouble(f"{home} can be read by other users", f"chmod 700 {home}"))
+    return troubles

@@ -1,0 +1,133 @@
+"""memory_conversations: rows in, rows out. Which conversations there are is decided in `ingest.conversations`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from recollect.store.database import Transaction
+from recollect.store.entries import FileKey
+from recollect.types import Conversation, ConversationStatus, Owner, Timestamp
+
+_COLUMNS = tuple(Conversation.__dataclass_fields__)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+_VALUES = tuple(name for name in _COLUMNS if name != "id")
+
+
+def of_session(tx: Transaction, key: FileKey, session_id: str) -> list[Conversation]:
+    return _load(
+        tx,
+        " AND source = :source AND source_file = :source_file AND session_id = :session_id ORDER BY first_message_at",
+        {**key.names(), "session_id": session_id},
+    )
+
+
+def latest(tx: Transaction, key: FileKey, session_id: str) -> Conversation | None:
+    found = _load(
+        tx,
+        " AND source = :source AND source_file = :source_file AND session_id = :session_id"
+        " ORDER BY first_message_at DESC LIMIT 1",
+        {**key.names(), "session_id": session_id},
+    )
+    return found[0] if found else None
+
+
+def search(
+    tx: Transaction,
+    owner: Owner,
+    *,
+    status: ConversationStatus | None = None,
+    project: str | None = None,
+    limit: int | None = None,
+) -> list[Conversation]:
+    """Newest first. `project` is a path or a project id."""
+    where, names = "", {**asdict(owner)}
+    if status is not None:
+        where += " AND status = :status"
+        names["status"] = status
+    if project is not None:
+        where += " AND (project = :project OR project_id = :project)"
+        names["project"] = project
+    where += " ORDER BY last_message_at DESC, id DESC"
+    if limit is not None:
+        where += " LIMIT :limit"
+        names["limit"] = limit
+    return _load(tx, where, names)
+
+
+def idle_since(tx: Transaction, owner: Owner, moment: Timestamp) -> list[Conversation]:
+    """Active conversations whose last message is older."""
+    names = {**asdict(owner), "moment": moment}
+    return _load(tx, " AND status = 'active' AND last_message_at <= :moment ORDER BY id", names)
+
+
+def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:
+    tx.run_many(
+        f"INSERT INTO memory_conversations (tenant, agent_id, updated_at, {', '.join(_VALUES)})"
+        f" VALUES (:tenant, :agent_id, :now, {', '.join(':' + name for name in _VALUES)})",
+        [_names(owner, each, now) for each in conversations],
+    )
+
+
+def update(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> int:
+    """By id."""
+    return tx.run_many(
+        f"UPDATE memory_conversations SET updated_at = :now, {', '.join(f'{name} = :{name}' for name in _VALUES)}"
+        " WHERE tenant = :tenant AND agent_id = :agent_id AND id = :id",
+        [_names(owner, each, now) for each in conversations],
+    )
+
+
+def set_status(
+    tx: Transaction,
+    owner: Owner,
+    conversation: Conversation,
+    status: ConversationStatus,
+    reason: str,
+    now: Timestamp,
+) -> bool:
+    """False when it changed in the meantime: compared in the statement that writes."""
+    changed = tx.run(
+        "UPDATE memory_conversations SET status = :status, status_reason = :reason, updated_at = :now"
+        " WHERE tenant = :tenant AND agent_id = :agent_id AND id = :id AND status = :was"
+        " AND last_message_at = :last AND entry_count = :count",
+        {
+            **asdict(owner),
+            "id": conversation.id,
+            "status": status,
+            "reason": reason,
+            "now": now,
+            "was": conversation.status,
+            "last": conversation.last_message_at,
+            "count": conversation.entry_count,
+        },
+    )
+    return changed == 1
+
+
+def delete(tx: Transaction, owner: Owner, conversations: Sequence[Conversation]) -> None:
+    tx.run_many(
+        "DELETE FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id AND id = :id",
+        [{**asdict(owner), "id": each.id} for each in conversations],
+    )
+
+
+def count_by_status(tx: Transaction, owner: Owner) -> dict[str, int]:
+    sql = (
+        "SELECT status, COUNT(*) FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+        " GROUP BY status ORDER BY status"
+    )
+    return dict(tx.rows(sql, asdict(owner)))
+
+
+def _load(tx: Transaction, where: str, names: dict[str, object]) -> list[Conversation]:
+    found = []
+    for row in tx.rows(_SELECT + where, names):
+        values = dict(zip(_COLUMNS, row, strict=True))
+        values["status"] = ConversationStatus(values["status"])
+        found.append(Conversation(**values))
+    return found
+
+
+def _names(owner: Owner, conversation: Conversation, now: Timestamp) -> dict[str, object]:
+    return {**asdict(owner), **{name: getattr(conversation, name) for name in _COLUMNS}, "now": now}

@@ -1,0 +1,78 @@
+"""The seam between SQL and the two databases: transactions with named parameters, and nothing about our tables.
+
+SQL is written once, with `:name` parameters. What the dialects do not share is a `Dialect` attribute or lives beside
+its twin in the module that needs it. Nothing but SQL runs inside a transaction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+Row = tuple[Any, ...]
+Parameters = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    name: str
+    skip_locked: str  # appended to the claim's select: rows that another worker is claiming are passed over
+    for_update: str  # appended to a select whose rows are then decided upon
+    types: Mapping[str, str]  # column types that differ, for the migrations
+
+
+class Transaction(Protocol):
+    dialect: Dialect
+
+    def rows(self, sql: str, parameters: Parameters | None = None) -> list[Row]: ...
+
+    def row(self, sql: str, parameters: Parameters | None = None) -> Row | None: ...
+
+    def run(self, sql: str, parameters: Parameters | None = None) -> int:
+        """Rows affected."""
+        ...
+
+    def run_many(self, sql: str, parameters: Iterable[Parameters]) -> int:
+        """Rows affected by all of them together."""
+        ...
+
+    def script(self, sql: str) -> None:
+        """Several statements without parameters."""
+        ...
+
+
+class Database(Protocol):
+    dialect: Dialect
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """A transaction that holds the write lock from its start; commits at the end, rolls back on an exception."""
+        ...
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """One consistent view."""
+        ...
+
+    def size(self) -> int:
+        """Bytes on disk."""
+        ...
+
+    def close(self) -> None: ...
+
+
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)|(%)")
+
+
+@lru_cache(maxsize=512)
+def pyformat(sql: str) -> str:
+    """`:name` → `%(name)s`, as psycopg wants it; `::type` casts are left alone."""
+    return _PARAMETER.sub(lambda m: f"%({m[1]})s" if m[1] else "%%", sql)
+
+
+def marks(prefix: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
+    """Placeholders for `IN (…)` and their parameters; the text holds generated names only, never a value."""
+    names = {f"{prefix}{i}": value for i, value in enumerate(values)}
+    return ", ".join(f":{name}" for name in names), names

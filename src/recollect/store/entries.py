@@ -1,0 +1,218 @@
+"""memory_transcript_entries and memory_compactions.
+
+An entry's uuid is unique per owner and source. A copy that stands in another file is not stored again; which file
+owns it is decided by the caller. Order inside a file is (timestamp, generation, line_offset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recollect.store.database import Transaction, marks
+from recollect.types import Entry, Owner, Role, Timestamp
+
+_CHUNK = 400  # uuids per IN (…)
+_FILE = "tenant = :tenant AND agent_id = :agent_id AND source = :source AND source_file = :source_file"
+_UUID = "tenant = :tenant AND agent_id = :agent_id AND source = :source AND entry_uuid = :uuid"
+
+
+@dataclass(frozen=True, slots=True)
+class FileKey:
+    """A file of one owner: the columns that scope everything read from it."""
+
+    owner: Owner
+    source: str
+    source_file: str
+
+    def names(self) -> dict[str, Any]:
+        return {
+            "tenant": self.owner.tenant,
+            "agent_id": self.owner.agent_id,
+            "source": self.source,
+            "source_file": self.source_file,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where an entry with some uuid stands now."""
+
+    uuid: str
+    source_file: str
+    session_id: str
+    generation: int
+    line_offset: int
+    owned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What grouping needs to know of an entry."""
+
+    timestamp: Timestamp
+    cwd: str
+    project_id: str
+    branch: str
+
+
+_INSERT = """
+INSERT INTO memory_transcript_entries (tenant, agent_id, source, entry_uuid, session_id, source_file, generation,
+  line_offset, role, content, tool_names, timestamp, cwd, project_id, branch, owned, withdrawn)
+VALUES (:tenant, :agent_id, :source, :uuid, :session_id, :source_file, :generation, :line_offset, :role, :content,
+  :tool_names, :timestamp, :cwd, :project_id, :branch, :owned, 0)
+ON CONFLICT DO NOTHING
+"""
+
+
+def row(key: FileKey, generation: int, entry: Entry, project_id: str, owned: bool) -> dict[str, Any]:
+    return {
+        "tenant": key.owner.tenant,
+        "agent_id": key.owner.agent_id,
+        "source": key.source,
+        "source_file": key.source_file,
+        "generation": generation,
+        "uuid": entry.uuid,
+        "session_id": entry.session_id,
+        "line_offset": entry.line_offset,
+        "role": entry.role,
+        "content": entry.content,
+        "tool_names": entry.tool_names,
+        "timestamp": entry.timestamp,
+        "cwd": entry.cwd,
+        "project_id": project_id,
+        "branch": entry.branch,
+        "owned": int(owned),
+    }
+
+
+def insert(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> int:
+    """How many were new; the others stand in the store already."""
+    return tx.run_many(_INSERT, rows) if rows else 0
+
+
+def overwrite(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The row of that uuid becomes this one, whichever file it stood in. Withdrawn stays withdrawn."""
+    tx.run_many(
+        "UPDATE memory_transcript_entries SET session_id = :session_id, source_file = :source_file,"
+        " generation = :generation, line_offset = :line_offset, role = :role, content = :content,"
+        " tool_names = :tool_names, timestamp = :timestamp, cwd = :cwd, project_id = :project_id, branch = :branch,"
+        f" owned = :owned WHERE {_UUID}",
+        rows,
+    )
+
+
+def find(tx: Transaction, key: FileKey, uuids: Sequence[str]) -> dict[str, Stored]:
+    """Where these entries stand, in any file of the source."""
+    found = {}
+    for start in range(0, len(uuids), _CHUNK):
+        placeholders, chosen = marks("u", uuids[start : start + _CHUNK])
+        sql = (
+            "SELECT entry_uuid, source_file, session_id, generation, line_offset, owned FROM memory_transcript_entries"
+            " WHERE tenant = :tenant AND agent_id = :agent_id AND source = :source"
+            f" AND entry_uuid IN ({placeholders})"
+        )
+        names = {**asdict(key.owner), "source": key.source, **chosen}
+        for uuid, file, session, generation, offset, owned in tx.rows(sql, names):
+            found[uuid] = Stored(uuid, file, session, generation, offset, bool(owned))
+    return found
+
+
+def amend(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> set[str]:
+    """New text of entries that this file owns; returns the sessions it touched."""
+    sessions = set()
+    for entry in entries:
+        changed = tx.run(
+            "UPDATE memory_transcript_entries SET content = :content, tool_names = :tool_names"
+            f" WHERE {_UUID} AND source_file = :source_file AND (content <> :content OR tool_names <> :tool_names)",
+            {**key.names(), "uuid": entry.uuid, "content": entry.content, "tool_names": entry.tool_names},
+        )
+        if changed:
+            sessions.add(entry.session_id)
+    return sessions
+
+
+def set_withdrawn(tx: Transaction, key: FileKey, uuids: Iterable[str], withdrawn: bool) -> set[str]:
+    """Returns the sessions it touched."""
+    sessions = set()
+    for uuid in uuids:
+        row = tx.row(
+            f"UPDATE memory_transcript_entries SET withdrawn = :withdrawn WHERE {_UUID}"
+            " AND source_file = :source_file AND withdrawn <> :withdrawn RETURNING session_id",
+            {**key.names(), "uuid": uuid, "withdrawn": int(withdrawn)},
+        )
+        if row:
+            sessions.add(row[0])
+    return sessions
+
+
+def marks_of_session(tx: Transaction, key: FileKey, session_id: str) -> list[Mark]:
+    rows = tx.rows(
+        f"SELECT timestamp, cwd, project_id, branch FROM memory_transcript_entries WHERE {_FILE}"
+        " AND session_id = :session_id AND withdrawn = 0 ORDER BY timestamp, generation, line_offset",
+        {**key.names(), "session_id": session_id},
+    )
+    return [Mark(*row) for row in rows]
+
+
+def sessions_of_file(tx: Transaction, key: FileKey) -> set[str]:
+    sql = f"SELECT DISTINCT session_id FROM memory_transcript_entries WHERE {_FILE}"
+    return {session for (session,) in tx.rows(sql, key.names())}
+
+
+def delete_from(tx: Transaction, key: FileKey, generation: int, offset: int) -> int:
+    """Entries of a generation at or after an offset: what a roll-back removes."""
+    names = {**key.names(), "generation": generation, "offset": offset}
+    where = f"{_FILE} AND generation = :generation AND line_offset >= :offset"
+    tx.run(f"DELETE FROM memory_compactions WHERE {where}", names)
+    return tx.run(f"DELETE FROM memory_transcript_entries WHERE {where}", names)
+
+
+def delete_older(tx: Transaction, key: FileKey, generation: int) -> set[str]:
+    """Entries of earlier generations: what a finished re-import leaves behind. Returns their sessions."""
+    names = {**key.names(), "generation": generation}
+    tx.run(f"DELETE FROM memory_compactions WHERE {_FILE} AND generation < :generation", names)
+    rows = tx.rows(
+        f"DELETE FROM memory_transcript_entries WHERE {_FILE} AND generation < :generation RETURNING session_id",
+        names,
+    )
+    return {session for (session,) in rows}
+
+
+def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[tuple[str, str]]:
+    """(role, content) of a session in order, from whichever files hold it."""
+    return tx.rows(
+        "SELECT e.role, e.content FROM memory_conversations c JOIN memory_transcript_entries e"
+        " ON e.tenant = c.tenant AND e.agent_id = c.agent_id AND e.source = c.source AND e.source_file = c.source_file"
+        " AND e.session_id = c.session_id AND e.timestamp BETWEEN c.first_message_at AND c.last_message_at"
+        " WHERE c.tenant = :tenant AND c.agent_id = :agent_id AND c.source = :source AND e.withdrawn = 0"
+        " AND c.session_key >= :first AND c.session_key < :last ORDER BY e.timestamp, e.generation, e.line_offset",
+        # every key of the session: "@" is what follows its id, "A" the next character
+        {**asdict(owner), "source": source, "first": f"{session_id}@", "last": f"{session_id}A"},
+    )
+
+
+def user_texts(
+    tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp, limit: int = 1000
+) -> list[str]:
+    """What the user said between two times, in order."""
+    rows = tx.rows(
+        f"SELECT content FROM memory_transcript_entries WHERE {_FILE} AND session_id = :session_id"
+        " AND timestamp >= :first AND timestamp <= :last AND withdrawn = 0 AND role = :role"
+        " ORDER BY timestamp, generation, line_offset LIMIT :limit",
+        {**key.names(), "session_id": session_id, "first": first, "last": last, "role": Role.USER, "limit": limit},
+    )
+    return [content for (content,) in rows]
+
+
+def insert_compactions(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
+    tx.run_many(
+        "INSERT INTO memory_compactions (tenant, agent_id, source, compaction_uuid, session_id, source_file,"
+        " generation, line_offset, timestamp, summary) VALUES (:tenant, :agent_id, :source, :uuid, :session_id,"
+        " :source_file, :generation, :line_offset, :timestamp, :summary)"
+        " ON CONFLICT (tenant, agent_id, source, compaction_uuid) DO UPDATE SET summary = excluded.summary,"
+        " generation = excluded.generation, line_offset = excluded.line_offset"
+        " WHERE memory_compactions.source_file = excluded.source_file",
+        rows,
+    )

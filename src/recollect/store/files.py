@@ -1,0 +1,149 @@
+"""memory_file_states and memory_malformed_lines: how far each transcript was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from recollect.store.database import Transaction, marks
+from recollect.types import FileStatus, Owner
+
+_FEW = 200  # keys that are looked up one by one instead of reading the whole table
+MALFORMED_KEPT = 100  # lines reported per file; the count goes on
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    source: str
+    file_path: str  # file key
+    root: str
+    status: FileStatus = FileStatus.IDLE
+    last_modified: int = 0
+    signature: str = ""  # empty until something was processed
+    file_size: int = 0
+    last_processed_offset: int = 0
+    last_entry_timestamp: str | None = None
+    line_count: int = 0
+    malformed_count: int = 0
+    generation: int = 1
+    reimporting: bool = False
+    head_hash: str = ""
+    tail_hash: str = ""
+    parser_state: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.source, self.file_path
+
+    def next_generation(self, *, reimporting: bool) -> FileState:
+        """The same key, read from its beginning."""
+        return replace(
+            self,
+            generation=self.generation + 1,
+            reimporting=reimporting,
+            signature="",
+            last_processed_offset=0,
+            line_count=0,
+            malformed_count=0,
+            head_hash="",
+            tail_hash="",
+            parser_state="",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedLine:
+    source: str
+    file_path: str
+    line_number: int
+    line_offset: int
+    reason: str
+
+
+_COLUMNS = tuple(FileState.__dataclass_fields__)
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM memory_file_states WHERE tenant = :tenant AND agent_id = :agent_id"
+_SOURCES = "SELECT DISTINCT source FROM memory_file_states WHERE tenant = :tenant AND agent_id = :agent_id"
+_SAVE = f"""
+INSERT INTO memory_file_states (tenant, agent_id, {", ".join(_COLUMNS)})
+VALUES (:tenant, :agent_id, {", ".join(":" + name for name in _COLUMNS)})
+ON CONFLICT (tenant, agent_id, source, file_path) DO UPDATE SET
+  {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in ("source", "file_path"))}
+"""
+
+
+def load(tx: Transaction, owner: Owner, source: str, file_path: str) -> FileState | None:
+    row = tx.row(
+        f"{_SELECT} AND source = :source AND file_path = :file_path",
+        {**asdict(owner), "source": source, "file_path": file_path},
+    )
+    return _state(row) if row else None
+
+
+def with_status(tx: Transaction, owner: Owner, status: FileStatus) -> list[FileState]:
+    rows = tx.rows(f"{_SELECT} AND status = :status ORDER BY source, file_path", {**asdict(owner), "status": status})
+    return [_state(row) for row in rows]
+
+
+def signatures(tx: Transaction, owner: Owner, keys: Sequence[str]) -> dict[str, set[str]]:
+    """file key → signatures, of any source: what a scan compares with."""
+    sql = "SELECT file_path, signature FROM memory_file_states WHERE tenant = :tenant AND agent_id = :agent_id"
+    names: dict[str, object] = {**asdict(owner)}
+    if len(keys) <= _FEW:
+        sources = [source for (source,) in tx.rows(_SOURCES, names)]  # leads the index
+        placeholders, chosen = marks("key", keys)
+        among, known_sources = marks("source", sources)
+        sql += f" AND source IN ({among or 'NULL'}) AND file_path IN ({placeholders or 'NULL'})"
+        names |= chosen | known_sources
+    known: dict[str, set[str]] = {}
+    for path, signature in tx.rows(sql, names):
+        known.setdefault(path, set()).add(signature)
+    return known
+
+
+def save(tx: Transaction, owner: Owner, states: Iterable[FileState]) -> None:
+    tenant, agent_id = owner.tenant, owner.agent_id
+    tx.run_many(
+        _SAVE,
+        [
+            {
+                "tenant": tenant,
+                "agent_id": agent_id,
+                **{name: getattr(state, name) for name in _COLUMNS},
+                "reimporting": int(state.reimporting),
+            }
+            for state in states
+        ],
+    )
+
+
+def _state(row: tuple[object, ...]) -> FileState:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    values["status"] = FileStatus(str(values["status"]))
+    values["reimporting"] = bool(values["reimporting"])
+    return FileState(**values)  # type: ignore[arg-type]  # the columns are the fields
+
+
+def save_malformed(tx: Transaction, owner: Owner, lines: Iterable[MalformedLine]) -> None:
+    tx.run_many(
+        "INSERT INTO memory_malformed_lines"
+        " (tenant, agent_id, source, file_path, line_offset, line_number, reason)"
+        " VALUES (:tenant, :agent_id, :source, :file_path, :line_offset, :line_number, :reason) ON CONFLICT DO NOTHING",
+        [{**asdict(owner), **asdict(line)} for line in lines],
+    )
+
+
+def clear_malformed(tx: Transaction, owner: Owner, state: FileState) -> None:
+    tx.run(
+        "DELETE FROM memory_malformed_lines WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND source = :source AND file_path = :file_path",
+        {**asdict(owner), "source": state.source, "file_path": state.file_path},
+    )
+
+
+def malformed(tx: Transaction, owner: Owner, limit: int = 100) -> list[MalformedLine]:
+    rows = tx.rows(
+        "SELECT source, file_path, line_number, line_offset, reason FROM memory_malformed_lines"
+        " WHERE tenant = :tenant AND agent_id = :agent_id ORDER BY source, file_path, line_offset LIMIT :limit",
+        {**asdict(owner), "limit": limit},
+    )
+    return [MalformedLine(*row) for row in rows]

@@ -1,0 +1,295 @@
+"""Jobs and leases: one table for every kind of background work.
+
+A claim gives a Lease: a value with a fencing token that rises with every claim. Whatever a worker commits under a
+lease checks, in the same statement, that the token is still the newest and the lease has not run out; a worker that
+slept past it changes nothing. Every call takes the caller's transaction, so that a job's effect and its completion
+commit together.
+
+A job remembers the newest input it was asked for (input watermark) and the one it did (success watermark). Input that
+arrives while it runs makes it pending again when it completes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from recollect.errors import LeaseLost
+from recollect.store.database import Transaction, marks
+from recollect.store.workers import certainly_dead, this_worker
+from recollect.types import Clock, JobStatus, Owner, Timestamp, timestamp, utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    max_attempts: int = 5
+    first_delay: float = 30.0  # seconds; doubles with every attempt
+    longest_delay: float = 3600.0
+
+    def delay(self, attempts: int, chance: random.Random) -> float:
+        """Between half and all of the exponential delay: workers that failed together do not return together."""
+        full = min(self.longest_delay, self.first_delay * 2.0 ** min(attempts - 1, 40))
+        return full * (0.5 + chance.random() / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A claimed job."""
+
+    kind: str
+    key: str
+    token: int
+    attempts: int
+    watermark: str  # the input that was claimed: extraction and ingest go no further
+    expires_at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What `status` shows."""
+
+    kind: str
+    key: str
+    status: JobStatus
+    attempts: int
+    not_before: Timestamp
+    last_error: str
+    updated_at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of one owner, as one worker sees them."""
+
+    owner: Owner
+    lease_seconds: float = 120.0
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+    clock: Clock = utc_now
+    worker: str = field(default_factory=this_worker)
+    chance: random.Random = field(default_factory=random.Random)
+
+    def enqueue(self, tx: Transaction, kind: str, items: Iterable[tuple[str, str]]) -> int:
+        """(key, watermark) pairs; equal input is a no-op. New input revives what failed, not what waits its turn."""
+        now = self._now()
+        rows = [{**self._key(kind, key), "watermark": watermark, "now": now} for key, watermark in items]
+        return tx.run_many(_ENQUEUE, rows)
+
+    def claim(
+        self,
+        tx: Transaction,
+        kind: str,
+        *,
+        limit: int,
+        keys: Sequence[str] | None = None,
+        hurry: bool = False,
+    ) -> list[Lease]:
+        """At most `limit` jobs that nobody holds. `hurry` (a person asks) does not wait for backing-off jobs."""
+        if keys is not None and not keys:
+            return []
+        now = self.clock()
+        names = {
+            "tenant": self.owner.tenant,
+            "agent_id": self.owner.agent_id,
+            "kind": kind,
+            "now": timestamp(now),
+        }
+        tx.run(_BURY, {**names, "most": self.policy.max_attempts})
+        placeholders, chosen = marks("key", keys or [])
+        sql = _CLAIM.format(
+            among=f"AND job_key IN ({placeholders})" if keys else "",
+            due="" if hurry else "AND not_before <= :now",
+            skip_locked=tx.dialect.skip_locked,
+        )
+        expires = timestamp(now + timedelta(seconds=self.lease_seconds))
+        rows = tx.rows(sql, {**names, **chosen, "limit": limit, "worker": self.worker, "expires": expires})
+        return [
+            Lease(kind, key, token, attempts, watermark, expires) for key, token, attempts, watermark in sorted(rows)
+        ]
+
+    def heartbeat(self, tx: Transaction, leases: Iterable[Lease], *, progress: bool = False) -> list[Lease]:
+        """Renews them, returns those that are lost. `progress` (something was committed) forgives earlier attempts."""
+        now = self.clock()
+        names = {"expires": timestamp(now + timedelta(seconds=self.lease_seconds)), "progress": int(progress)}
+        return [lease for lease in leases if not tx.run(_HEARTBEAT, {**self._held(lease, now), **names})]
+
+    def complete(
+        self,
+        tx: Transaction,
+        lease: Lease,
+        status: JobStatus = JobStatus.SUCCEEDED,
+        *,
+        not_before: datetime | None = None,
+    ) -> None:
+        """Ends the job, or makes it pending again when newer input arrived. LeaseLost when it is not ours any more."""
+        names = self._held(lease, self.clock())
+        later = timestamp(not_before) if not_before else ""
+        changed = tx.run(_COMPLETE, {**names, "status": status, "watermark": lease.watermark, "not_before": later})
+        self._must_change(changed, lease)
+
+    def fail(self, tx: Transaction, lease: Lease, error: str, *, permanent: bool = False) -> JobStatus:
+        """Permanent: the input is bad. Otherwise it is tried again later, until it is out of attempts."""
+        now = self.clock()
+        if permanent:
+            status, later = JobStatus.FAILED, ""
+        elif lease.attempts >= self.policy.max_attempts:
+            status, later = JobStatus.DEAD, ""
+        else:
+            status = JobStatus.BACKING_OFF
+            later = timestamp(now + timedelta(seconds=self.policy.delay(lease.attempts, self.chance)))
+        names = {**self._held(lease, now), "status": status, "not_before": later, "error": error[:500]}
+        self._must_change(tx.run(_FAIL, names), lease)
+        return status
+
+    def release(self, tx: Transaction, lease: Lease) -> bool:
+        """Gives an untouched job back; the attempt does not count. False when the lease was gone already."""
+        return tx.run(_RELEASE, self._held(lease, self.clock())) == 1
+
+    def is_held(self, tx: Transaction, kind: str, key: str) -> bool:
+        """Does a living lease cover the job? Holds the row until the transaction ends."""
+        row = tx.row(
+            _HELD_BY_ANY.format(for_update=tx.dialect.for_update),
+            {**self._key(kind, key), "now": self._now()},
+        )
+        return row is not None
+
+    def reap(self, tx: Transaction, kind: str, is_dead: Callable[[str], bool] = certainly_dead) -> int:
+        """Ends the leases of workers on this machine whose process is gone. Their attempts keep counting."""
+        names = {
+            "tenant": self.owner.tenant,
+            "agent_id": self.owner.agent_id,
+            "kind": kind,
+            "now": self._now(),
+        }
+        holders = tx.rows(_HOLDERS, names)
+        return sum(tx.run(_REAP, {**names, "worker": worker}) for (worker,) in holders if is_dead(worker))
+
+    def revive(self, tx: Transaction, kind: str, key: str | None = None) -> int:
+        """Dead, failed and backing-off jobs become pending with a fresh count."""
+        names = {
+            "tenant": self.owner.tenant,
+            "agent_id": self.owner.agent_id,
+            "kind": kind,
+            "now": self._now(),
+        }
+        return tx.run(_REVIVE, {**names, "key": key or "", "every": int(key is None)})
+
+    def list(self, tx: Transaction, statuses: Sequence[JobStatus], limit: int = 100) -> list[Job]:
+        placeholders, chosen = marks("status", [str(status) for status in statuses])
+        names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "limit": limit, **chosen}
+        return [
+            Job(kind, key, JobStatus(status), attempts, Timestamp(later), error, Timestamp(updated))
+            for kind, key, status, attempts, later, error, updated in tx.rows(_LIST.format(among=placeholders), names)
+        ]
+
+    def count(self, tx: Transaction) -> dict[str, dict[str, int]]:
+        """kind → status → number."""
+        counts: dict[str, dict[str, int]] = {}
+        for kind, status, number in tx.rows(_COUNT, {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id}):
+            counts.setdefault(kind, {})[status] = number
+        return counts
+
+    def _now(self) -> Timestamp:
+        return timestamp(self.clock())
+
+    def _key(self, kind: str, key: str) -> dict[str, object]:
+        return {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "kind": kind, "key": key}
+
+    def _held(self, lease: Lease, now: datetime) -> dict[str, object]:
+        return {**self._key(lease.kind, lease.key), "token": lease.token, "now": timestamp(now)}
+
+    @staticmethod
+    def _must_change(changed: int, lease: Lease) -> None:
+        if changed != 1:
+            raise LeaseLost(f"{lease.kind} {lease.key}: the lease is not ours any more")
+
+
+_ENQUEUE = """
+INSERT INTO memory_jobs (tenant, agent_id, kind, job_key, status, worker, fencing_token, lease_expires_at, not_before,
+                         attempts, last_error, input_watermark, success_watermark, created_at, updated_at)
+VALUES (:tenant, :agent_id, :kind, :key, 'pending', '', 0, '', '', 0, '', :watermark, '', :now, :now)
+ON CONFLICT (tenant, agent_id, kind, job_key) DO UPDATE SET
+  input_watermark = excluded.input_watermark,
+  updated_at = excluded.updated_at,
+  status = CASE WHEN memory_jobs.status IN ('running', 'backing_off', 'cooling_down', 'paused')
+                THEN memory_jobs.status ELSE 'pending' END,
+  attempts = CASE WHEN memory_jobs.status IN ('running', 'backing_off') THEN memory_jobs.attempts ELSE 0 END
+WHERE memory_jobs.input_watermark <> excluded.input_watermark
+"""
+
+_OURS = "tenant = :tenant AND agent_id = :agent_id AND kind = :kind"
+_HELD = f"{_OURS} AND job_key = :key AND fencing_token = :token AND status = 'running' AND lease_expires_at > :now"
+
+_BURY = f"""
+UPDATE memory_jobs SET status = 'dead', last_error = 'its worker died or stalled every time', updated_at = :now
+WHERE {_OURS} AND attempts >= :most
+  AND (status = 'pending' OR (status = 'running' AND lease_expires_at <= :now))
+"""
+
+_CLAIM = """
+WITH due AS MATERIALIZED (
+  SELECT job_key FROM memory_jobs
+  WHERE tenant = :tenant AND agent_id = :agent_id AND kind = :kind {among}
+    AND (status = 'pending' OR (status IN ('backing_off', 'cooling_down') {due})
+         OR (status = 'running' AND lease_expires_at <= :now))
+  ORDER BY attempts, created_at, job_key
+  LIMIT :limit {skip_locked}
+)
+UPDATE memory_jobs SET status = 'running', worker = :worker, fencing_token = fencing_token + 1,
+  lease_expires_at = :expires, attempts = attempts + 1, updated_at = :now
+WHERE tenant = :tenant AND agent_id = :agent_id AND kind = :kind AND job_key IN (SELECT job_key FROM due)
+RETURNING job_key, fencing_token, attempts, input_watermark
+"""
+
+_HEARTBEAT = f"""
+UPDATE memory_jobs SET lease_expires_at = :expires, attempts = CASE WHEN :progress = 1 THEN 0 ELSE attempts END
+WHERE {_HELD}
+"""
+
+_COMPLETE = f"""
+UPDATE memory_jobs SET
+  status = CASE WHEN input_watermark = :watermark THEN :status ELSE 'pending' END,
+  success_watermark = :watermark, attempts = 0, last_error = '', lease_expires_at = '', not_before = :not_before,
+  updated_at = :now
+WHERE {_HELD}
+"""
+
+_FAIL = f"""
+UPDATE memory_jobs SET status = :status, last_error = :error, lease_expires_at = '', not_before = :not_before,
+  updated_at = :now
+WHERE {_HELD}
+"""
+
+_RELEASE = f"""
+UPDATE memory_jobs SET status = 'pending', lease_expires_at = '',
+  attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END, updated_at = :now
+WHERE {_HELD}
+"""
+
+_HELD_BY_ANY = f"""
+SELECT worker FROM memory_jobs
+WHERE {_OURS} AND job_key = :key AND status = 'running' AND lease_expires_at > :now {{for_update}}
+"""
+
+_HOLDERS = f"SELECT DISTINCT worker FROM memory_jobs WHERE {_OURS} AND status = 'running'"
+
+_REAP = f"""
+UPDATE memory_jobs SET status = 'pending', lease_expires_at = '', updated_at = :now
+WHERE {_OURS} AND status = 'running' AND worker = :worker
+"""
+
+_REVIVE = f"""
+UPDATE memory_jobs SET status = 'pending', attempts = 0, not_before = '', updated_at = :now
+WHERE {_OURS} AND (:every = 1 OR job_key = :key) AND status IN ('dead', 'failed', 'backing_off')
+"""
+
+_COUNT = """
+SELECT kind, status, COUNT(*) FROM memory_jobs WHERE tenant = :tenant AND agent_id = :agent_id
+GROUP BY kind, status ORDER BY kind, status
+"""
+
+_LIST = """
+SELECT kind, job_key, status, attempts, not_before, last_error, updated_at FROM memory_jobs
+WHERE tenant = :tenant AND agent_id = :agent_id AND status IN ({among}) ORDER BY updated_at DESC, job_key LIMIT :limit
+"""

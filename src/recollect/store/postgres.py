@@ -1,0 +1,94 @@
+"""PostgreSQL through psycopg 3 and its pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+from psycopg import errors as pg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from recollect.errors import StoreBusy, StoreError, StoreFull
+from recollect.store.database import Dialect, Parameters, Row, pyformat
+
+POSTGRES = Dialect(
+    name="postgres",
+    skip_locked="FOR UPDATE SKIP LOCKED",
+    for_update="FOR UPDATE",
+    types={"KEY": 'TEXT COLLATE "C"', "SERIAL": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"},
+)
+
+
+class PostgresTransaction:
+    dialect = POSTGRES
+
+    def __init__(self, connection: psycopg.Connection[Row]) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, parameters: Parameters | None = None) -> list[Row]:
+        return self._connection.execute(pyformat(sql), parameters or {}).fetchall()
+
+    def row(self, sql: str, parameters: Parameters | None = None) -> Row | None:
+        return self._connection.execute(pyformat(sql), parameters or {}).fetchone()
+
+    def run(self, sql: str, parameters: Parameters | None = None) -> int:
+        return self._connection.execute(pyformat(sql), parameters or {}).rowcount
+
+    def run_many(self, sql: str, parameters: Iterable[Parameters]) -> int:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(pyformat(sql), list(parameters))
+            return max(cursor.rowcount, 0)
+
+    def script(self, sql: str) -> None:
+        self._connection.execute(sql.encode())
+
+
+class PostgresDatabase:
+    dialect = POSTGRES
+
+    def __init__(self, url: str, busy_timeout: float) -> None:
+        self._timeout = busy_timeout
+        milliseconds = int(busy_timeout * 1000)
+        self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
+            url,
+            min_size=0,
+            max_size=8,
+            timeout=busy_timeout,
+            open=False,
+            kwargs={"options": f"-c lock_timeout={milliseconds} -c timezone=UTC"},
+        )
+        with _translated():
+            self._pool.open()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[PostgresTransaction]:
+        with _translated(), self._pool.connection() as connection:
+            yield PostgresTransaction(connection)
+
+    def write(self) -> Any:
+        return self._transaction()
+
+    def read(self) -> Any:
+        return self._transaction()
+
+    def size(self) -> int:
+        with self.read() as tx:
+            found = tx.row("SELECT pg_database_size(current_database())")
+        return int(found[0]) if found else 0
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure) as error:
+        raise StoreBusy(f"PostgreSQL: {error}") from error
+    except pg.DiskFull as error:
+        raise StoreFull(f"PostgreSQL: {error}") from error
+    except (psycopg.OperationalError, PoolTimeout) as error:
+        raise StoreError(f"PostgreSQL: {error}", hint="Check the `database` URL and that the server runs.") from error

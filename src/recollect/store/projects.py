@@ -1,0 +1,30 @@
+"""memory_projects: which project a working directory belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from recollect.store.database import Transaction
+from recollect.types import Owner, Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    cwd: str
+    project_id: str
+    resolved_by: str  # remote | git | path
+
+
+def load_all(tx: Transaction, owner: Owner) -> dict[str, Project]:
+    sql = "SELECT cwd, project_id, resolved_by FROM memory_projects WHERE tenant = :tenant AND agent_id = :agent_id"
+    return {row[0]: Project(*row) for row in tx.rows(sql, asdict(owner))}
+
+
+def save(tx: Transaction, owner: Owner, projects: Iterable[Project], now: Timestamp) -> None:
+    """The first resolution of a folder stays, so that entries of one folder agree."""
+    tx.run_many(
+        "INSERT INTO memory_projects (tenant, agent_id, cwd, project_id, resolved_by, resolved_at)"
+        " VALUES (:tenant, :agent_id, :cwd, :project_id, :resolved_by, :now) ON CONFLICT DO NOTHING",
+        [{**asdict(owner), **asdict(project), "now": now} for project in projects],
+    )

@@ -1,0 +1,1 @@
+"""What people and programs touch. Decides nothing; calls the app."""

@@ -1,0 +1,1 @@
+"""Benchmarks: what `recollect bench` measures."""

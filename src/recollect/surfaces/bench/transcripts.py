@@ -1,0 +1,185 @@
+"""Made transcripts, true to life in what matters for speed: kinds of lines, their sizes, the share that is kept.
+
+Measured on real Claude Code trees: most lines are progress records and tool results, few are messages, and most bytes
+are tool output. Deterministic by seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+_WORDS = (
+    "the a to of and in is that for with this on it as we can be by not from are have use file test error function "
+    "module config value return list data state user session message parser offset commit branch request response "
+    "database index query cache token retry timeout worker queue lease schema column migration path folder line byte "
+    "build deploy staging release version package import export class method argument default option flag command "
+    "should would could because therefore after before while when where which also only again already never always"
+).split()
+_START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+
+
+def prose(chance: random.Random, words: int) -> str:
+    return " ".join(chance.choices(_WORDS, k=words)).capitalize() + "."
+
+
+def _identity(chance: random.Random) -> str:
+    return str(uuid.UUID(int=chance.getrandbits(128), version=4))
+
+
+def claude_session(chance: random.Random, turns: int) -> Iterator[dict[str, Any]]:
+    """A session of user turns, each with a few tool calls and their output."""
+    session, parent = _identity(chance), None
+    at = _START + timedelta(seconds=chance.randrange(200 * 86400))
+    cwd = f"/home/dev/work/{chance.choice(('api', 'web', 'cli', 'infra'))}"
+
+    def record(kind: str, **more: Any) -> dict[str, Any]:
+        nonlocal at, parent
+        at += timedelta(milliseconds=chance.randrange(200, 40_000))
+        mine = _identity(chance)
+        stamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        made = {
+            "parentUuid": parent,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": cwd,
+            "sessionId": session,
+        }
+        made |= {
+            "version": "2.1.90",
+            "gitBranch": "main",
+            "type": kind,
+            **more,
+            "uuid": mine,
+            "timestamp": stamp,
+        }
+        parent = mine
+        return made
+
+    for _ in range(turns):
+        if chance.random() < 0.1:
+            at += timedelta(hours=chance.randrange(2, 20))
+        yield record("user", message={"role": "user", "content": prose(chance, chance.randrange(5, 60))})
+        yield {"type": "file-history-snapshot", "messageId": parent, "snapshot": {"trackedFileBackups": {}}}
+        for _ in range(chance.randrange(1, 7)):
+            message = {
+                "id": "msg_" + _identity(chance)[:24],
+                "role": "assistant",
+                "model": "m",
+                "usage": {"input_tokens": 9},
+            }
+            if chance.random() < 0.5:
+                text = prose(chance, chance.randrange(8, 80))
+                yield record("assistant", message={**message, "content": [{"type": "text", "text": text}]})
+            call = "toolu_" + _identity(chance)[:22]
+            name, given, output = _tool(chance)
+            use = {"type": "tool_use", "id": call, "name": name, "input": given}
+            yield record("assistant", message={**message, "content": [use]})
+            for _ in range(chance.randrange(0, 4)):
+                yield record(
+                    "progress",
+                    data={"type": "bash_progress", "output": output[:400], "elapsed": 3},
+                    toolUseID=call,
+                )
+            result = {
+                "type": "tool_result",
+                "tool_use_id": call,
+                "content": output,
+                "is_error": chance.random() < 0.06,
+            }
+            more = {"stdout": output, "stderr": "", "interrupted": False}
+            yield record("user", message={"role": "user", "content": [result]}, toolUseResult=more)
+        answer = {
+            "id": "msg_" + _identity(chance)[:24],
+            "role": "assistant",
+            "model": "m",
+            "stop_reason": "end_turn",
+        }
+        text = "\n\n".join(prose(chance, chance.randrange(20, 120)) for _ in range(chance.randrange(1, 4)))
+        yield record("assistant", message={**answer, "content": [{"type": "text", "text": text}]})
+
+
+def _tool(chance: random.Random) -> tuple[str, dict[str, Any], str]:
+    kind = chance.random()
+    path = f"src/{chance.choice(_WORDS)}/{chance.choice(_WORDS)}.py"
+    if kind < 0.45:
+        return (
+            "Bash",
+            {"command": f"pytest {path} -q", "description": "Run tests"},
+            prose(chance, chance.randrange(5, 400)),
+        )
+    if kind < 0.8:
+        code = "\n".join(f"{n}\t    {prose(chance, 8)}" for n in range(chance.randrange(20, 300)))
+        return "Read", {"file_path": path}, code
+    old, new = prose(chance, 40), prose(chance, 45)
+    return (
+        "Edit",
+        {"file_path": path, "old_string": old, "new_string": new},
+        "The file has been updated. " + new,
+    )
+
+
+def write_tree(folder: Path, megabytes: float, seed: int = 1) -> int:
+    """Claude Code sessions in project folders; returns the bytes written."""
+    chance, written, number = random.Random(seed), 0, 0
+    while written < megabytes * 1e6:
+        project = folder / f"-home-dev-work-{number % 7}"
+        project.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps(each, separators=(",", ":")) for each in claude_session(chance, chance.randrange(2, 40))]
+        name = next(session for each in lines if (session := _session_of(each)))
+        data = ("\n".join(lines) + "\n").encode()
+        (project / f"{name}.jsonl").write_bytes(data)
+        written += len(data)
+        number += 1
+    return written
+
+
+def _session_of(line: str) -> str:
+    return str(json.loads(line).get("sessionId") or "")
+
+
+def copy_samples(samples: Path, folder: Path, megabytes: float) -> int:
+    """Real transcripts copied under new ids until the size is reached; returns the bytes written."""
+    originals = [(path.relative_to(samples), path.read_bytes()) for path in sorted(samples.rglob("*.jsonl"))]
+    replacers = [(key, data, _ids(data)) for key, data in originals]
+    written, number = 0, 0
+    while written < megabytes * 1e6:
+        for key, data, pattern in replacers:
+            mark = f"{number:06x}".encode()
+            copy = pattern.sub(_marked(mark), data) if pattern else data
+            stem = pattern.sub(_marked(mark), key.stem.encode()).decode() if pattern else key.stem
+            target = folder / f"copy-{number}" / key.parent / f"{stem}.jsonl"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(copy)
+            written += len(copy)
+        number += 1
+    return written
+
+
+def _marked(mark: bytes) -> Callable[[re.Match[bytes]], bytes]:
+    return lambda match: match[0][:-6] + mark
+
+
+def _ids(data: bytes) -> re.Pattern[bytes] | None:
+    """Every id by which records know themselves, each other or their session."""
+    found: set[bytes] = set()
+    for line in data.splitlines():
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if not isinstance(record, dict):
+            continue
+        inner = record.get("payload") if isinstance(record.get("payload"), dict) else {}
+        for value in (record.get("uuid"), record.get("sessionId"), record.get("id"), (inner or {}).get("id")):
+            if isinstance(value, str) and len(value) >= 6:
+                found.add(value.encode())
+    if not found:
+        return None
+    return re.compile(b"|".join(re.escape(each) for each in sorted(found, key=len, reverse=True)))

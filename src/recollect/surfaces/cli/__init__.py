@@ -1,0 +1,102 @@
+"""The command line: a file per command, imported when that command runs.
+
+`run` is the contract's edge: exit status 0 done, 1 some of the work failed, 2 the call was wrong; with --json one
+document on standard output and nothing else there, an error included.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+import click
+
+from recollect.errors import RecollectError, UsageError
+
+_COMMANDS = {
+    "ingest": "Take in transcripts: a file, a folder, or every agent's on this machine.",
+    "watch": "Take in what changes, until stopped.",
+    "conversations": "List conversations.",
+    "status": "Show what is in memory and what is going on.",
+    "health": "Check everything and say what to do about what is wrong.",
+    "config": "Show every setting and where its value came from.",
+    "bench": "Measure this machine against a floor from the same run.",
+}
+
+
+class _Commands(click.Group):
+    """Knows every command's summary without importing it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"recollect.surfaces.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Everything lives under RECOLLECT_HOME (~/.recollect). `recollect COMMAND --help` shows examples.",
+)
+@click.version_option(package_name="recollect", message="recollect %(version)s")
+def cli() -> None:
+    """Long-term memory for AI agents that a person can read, search, correct and erase."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs a command; returns the exit status."""
+
+    def call() -> object:
+        with cli.make_context("recollect", list(arguments)) as context:  # not cli.main(): it exits by itself
+            return cli.invoke(context)
+
+    return guarded(call, as_json="--json" in arguments)
+
+
+def guarded(call: Callable[[], object], *, as_json: bool) -> int:
+    """What it returns as exit status, 0 if that is none; errors are said as the contract wants it."""
+    try:
+        result = call()
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        usage = error.ctx.get_usage() if isinstance(error, click.UsageError) and error.ctx else ""
+        return _say(as_json, "UsageError", error.format_message(), usage.removeprefix("Usage: "), 2)
+    except RecollectError as error:
+        return _say(as_json, error.kind, error.message, error.hint, 2 if isinstance(error, UsageError) else 1)
+    except (KeyboardInterrupt, click.Abort):
+        return _say(as_json, "Interrupted", "stopped; what was finished is kept", "Run it again to go on.", 130)
+    except BrokenPipeError:  # the reader went away (`| head`): not an error of ours
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+        return _say(as_json, "OSError", message, "", 1)
+
+
+def _say(as_json: bool, kind: str, message: str, hint: str, status: int) -> int:
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"error": {"kind": kind, "message": message, "hint": hint}}))
+    else:
+        click.echo(f"recollect: {message}", err=True)
+        if hint:
+            click.echo(f"  {hint}", err=True)
+    return status

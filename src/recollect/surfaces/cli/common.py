@@ -1,0 +1,87 @@
+"""What the commands share: options, the opened memory, JSON and tables."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from recollect.app import Memory, open_memory
+from recollect.config import Settings, load
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def options(function: _Function) -> _Function:
+    """--json and --agent-id, on every command that reports something."""
+    function = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(function)
+    return click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")(function)
+
+
+def memory(agent_id: str | None) -> Memory:
+    opened = open_memory(agent_id=agent_id)
+    _log_to_file(opened.settings)
+    return opened
+
+
+def settings(agent_id: str | None) -> Settings:
+    return load(flags={"agent_id": agent_id})
+
+
+def print_json(value: Any) -> None:
+    import orjson
+
+    def plain(each: Any) -> Any:
+        return dict(each.items()) if hasattr(each, "items") else str(each)
+
+    click.echo(orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2).decode())
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        shown.add_row(*(str(cell) for cell in row))
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = 200
+    with console.capture() as text:
+        console.print(shown)
+    click.echo(text.get(), nl=False)  # rich would end the process when the reader went away
+
+
+def size(number: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} GB"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
+
+
+def is_terminal() -> bool:
+    return sys.stderr.isatty()
+
+
+def _log_to_file(settings: Settings) -> None:
+    """Warnings go to logs/recollect.log; nothing is printed."""
+    from logging.handlers import RotatingFileHandler
+
+    folder = settings.home / "logs"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handler = RotatingFileHandler(folder / "recollect.log", maxBytes=1_000_000, backupCount=3, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger("recollect")
+    root.addHandler(handler)
+    root.setLevel(settings.config.log_level.upper())
+    root.propagate = False

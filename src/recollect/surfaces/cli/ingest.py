@@ -1,0 +1,123 @@
+"""`recollect ingest`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.errors import UsageError
+from recollect.surfaces.cli.common import count, is_terminal, memory, options, print_json, size, table
+
+if TYPE_CHECKING:
+    from recollect.app import Memory
+    from recollect.ingest.run import Report
+
+
+@click.command(
+    "ingest",
+    epilog="""\b
+Examples:
+  recollect ingest                                  every agent found on this machine
+  recollect ingest --file ~/.claude/projects-backup/-Users-foo/abc.jsonl
+  recollect ingest --dir ~/.claude/projects-backup  a folder and all below it
+  recollect ingest --dir ~/old --reimport           read it again from the beginning""",
+)
+@click.option("--file", type=click.Path(path_type=Path), metavar="F", help="One transcript.")
+@click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="D", help="A folder and all below it.")
+@click.option("--source", metavar="S", help="Take the files for this format instead of detecting it.")
+@click.option("--reimport", is_flag=True, help="Read from the beginning; what is no longer there goes.")
+@options
+def command(
+    file: Path | None,
+    folder: Path | None,
+    source: str | None,
+    reimport: bool,
+    as_json: bool,
+    agent_id: str | None,
+) -> int:
+    """Take in transcripts: a file, a folder, or every agent's on this machine.
+
+    Only what is new since last time is read. Running it twice, or in two terminals, is safe.
+    """
+    if file is not None and folder is not None:
+        raise UsageError("--file and --dir exclude each other")
+    with memory(agent_id) as opened, progress(as_json) as report_to:
+        report = opened.ingest(file=file, folder=folder, source=source, reimport=reimport, **report_to)
+        if as_json:
+            print_json(as_dict(report))
+        else:
+            describe(opened, report, everything=file is None and folder is None)
+    return 1 if report.problems else 0
+
+
+def as_dict(report: Report) -> dict[str, Any]:
+    return {
+        "files": report.files,
+        "skipped": report.skipped,
+        "entries": report.entries,
+        "conversations": report.conversations,
+        "malformed": report.malformed,
+        "malformed_lines": [
+            {"source": each.source, "file": each.file_path, "line": each.line_number, "reason": each.reason}
+            for each in report.malformed_lines
+        ],
+        "bytes": report.bytes,
+        "text_bytes": report.text,
+        "seconds": round(report.seconds, 3),
+        "problems": [asdict(each) for each in report.problems],
+    }
+
+
+def describe(opened: Memory, report: Report, *, everything: bool) -> None:
+    entries = count(report.entries, "new entry", "new entries")
+    click.echo(
+        f"{count(report.files, 'file')} read, {report.skipped:,} unchanged or skipped: {entries}"
+        f" in {count(report.conversations, 'conversation')}, {size(report.bytes)} in {report.seconds:.1f} s"
+    )
+    if everything and not report.files and not report.skipped:
+        looked = [str(root) for roots in opened.intake.roots().values() for root in roots]
+        click.echo("No transcripts were found. Looked in:\n" + "\n".join(f"  {each}" for each in looked))
+    if report.malformed:
+        click.echo(f"{count(report.malformed, 'line')} could not be understood:")
+        table(
+            ("", "line", "reason"),
+            [(each.file_path, each.line_number, each.reason) for each in report.malformed_lines[:20]],
+        )
+    for problem in report.problems:
+        click.echo(f"could not read {problem.path}: {problem.reason}", err=True)
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[dict[str, Any]]:
+    """A bar with bytes, rate and time left on a terminal; nothing elsewhere."""
+    if quiet or not is_terminal():
+        yield {}
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (
+        TextColumn("reading"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield {
+            "expect": lambda bytes_, files: bar.update(task, total=bytes_),
+            "progress": lambda bytes_, files: bar.update(task, advance=bytes_),
+        }

@@ -1,0 +1,42 @@
+"""`recollect status`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from recollect.overview import Overview
+from recollect.surfaces.cli.common import count, memory, options, print_json, size, table
+
+
+@click.command("status")
+@options
+def command(as_json: bool, agent_id: str | None) -> int:
+    """Show what is in memory and what is going on."""
+    with memory(agent_id) as opened:
+        result = opened.status()
+    show(result, as_json)
+    return 0
+
+
+def show(result: Overview, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(result))
+        return
+    click.echo(f"{result.database} ({size(result.database_bytes)})")
+    if not result.tables["memory_transcript_entries"]:
+        click.echo("Nothing taken in yet: run `recollect ingest`.")
+    if result.sources:
+        table(
+            ("source", "files", "entries"),
+            [(name, f"{n['files']:,}", f"{n['entries']:,}") for name, n in result.sources.items()],
+            right=("files", "entries"),
+        )
+    for title, numbers in (("conversations", result.conversations), ("jobs", result.jobs)):
+        if numbers:
+            click.echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
+    if result.problems:
+        click.echo(count(len(result.problems), "problem") + ":")
+        for trouble in result.problems:
+            click.echo(f"  {trouble.problem}\n    {trouble.hint}")

@@ -1,0 +1,36 @@
+"""`recollect watch`."""
+
+from __future__ import annotations
+
+import signal
+from threading import Event
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.surfaces.cli.common import count, memory
+
+if TYPE_CHECKING:
+    from recollect.ingest.run import Report
+
+
+@click.command("watch")
+@click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")
+def command(agent_id: str | None) -> int:
+    """Take in what changes, until stopped (Ctrl-C)."""
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with memory(agent_id) as opened:
+        for name, roots in opened.intake.roots().items():
+            for root in roots:
+                click.echo(f"{name}: {root}{'' if root.is_dir() else ' (not there yet)'}", err=True)
+        opened.watch(stop, _report)
+    return 0
+
+
+def _report(report: Report) -> None:
+    if report.entries or report.malformed or report.problems:
+        click.echo(f"{count(report.entries, 'new entry', 'new entries')} from {count(report.files, 'file')}")
+    for problem in report.problems:
+        click.echo(f"could not read {problem.path}: {problem.reason}", err=True)

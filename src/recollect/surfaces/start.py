@@ -1,0 +1,56 @@
+"""`make start`: takes in what the agents on this machine wrote, and shows what came of it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from textwrap import shorten
+
+import click
+
+from recollect.app import open_memory
+from recollect.surfaces.cli import guarded
+from recollect.surfaces.cli.common import count, table
+from recollect.surfaces.cli.ingest import describe, progress
+from recollect.surfaces.samples import write_samples
+
+
+def start() -> int:
+    with open_memory() as memory:
+        click.echo("recollect takes in the transcripts of the agents on this machine:")
+        for name, roots in memory.intake.roots().items():
+            for root in roots:
+                click.echo(f"  {name:12} {root}{'' if root.is_dir() else '  (not there)'}")
+        with progress(quiet=False) as report_to:
+            report = memory.ingest(**report_to)
+        if not report.files and not memory.conversations(limit=1):
+            click.echo("\nThere are none yet, so here is a bundled set of samples.")
+            with tempfile.TemporaryDirectory(prefix="recollect-samples-") as folder:
+                write_samples(Path(folder), memory.clock())
+                report = memory.ingest(folder=Path(folder))
+        click.echo("")
+        describe(memory, report, everything=False)
+        newest = memory.conversations(limit=10)
+        click.echo(f"\nThe newest of {count(sum(memory.status().conversations.values()), 'conversation')}:")
+        table(
+            ("last message", "source", "project", "messages", "it began with"),
+            [
+                (
+                    each.last_message_at[:16].replace("T", " "),
+                    each.source,
+                    each.project_id,
+                    each.entry_count,
+                    shorten(memory.opening(each), 60, placeholder=" …"),
+                )
+                for each in newest
+            ],
+            right=("messages",),
+        )
+        click.echo(f"\nEverything lies in {memory.settings.home}, readable by you alone.")
+        click.echo(f"Next: {Path(sys.executable).parent / 'recollect'} conversations, status, watch, --help")
+    return 1 if report.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(start, as_json=False))

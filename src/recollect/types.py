@@ -1,0 +1,118 @@
+"""Values that travel the path. No behaviour beyond what a value knows about itself; imports nothing of ours.
+
+Time is kept as `Timestamp`: ISO-8601 text in UTC with milliseconds and a `Z`. Its order as text is its order in
+time, both databases store it as it is, and the hot path never converts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NewType
+
+import msgspec
+
+Timestamp = NewType("Timestamp", str)
+
+Clock = Callable[[], datetime]
+"""Gives the present as an aware UTC datetime. Passed in everywhere, so that tests own the time."""
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def timestamp(moment: datetime) -> Timestamp:
+    """Aware datetime → canonical text. Precision below a millisecond is cut off, never rounded up."""
+    return Timestamp(moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z")
+
+
+def moment(text: Timestamp) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def parse_timestamp(text: str) -> Timestamp:
+    """Any ISO-8601 text → canonical text; a time without a zone is UTC. ValueError when it is no time at all."""
+    parsed = datetime.fromisoformat(text)
+    if len(text) == 24 and text[23] == "Z" and text[10] == "T" and text[19] == ".":
+        return Timestamp(text)
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=UTC)
+    try:
+        return timestamp(parsed)
+    except OverflowError as error:  # year 1 or 9999 moved across the edge by its zone
+        raise ValueError(str(error)) from error
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class FileStatus(StrEnum):
+    IDLE = "idle"  # processed up to last_processed_offset
+    INGESTING = "ingesting"  # being read; after a crash: to be rolled back to last_processed_offset
+
+
+class ConversationStatus(StrEnum):
+    ACTIVE = "active"  # may still grow
+    READY = "ready"  # paused longer than the gap, waits for extraction
+    PROCESSING = "processing"  # an extraction job holds it
+    ARCHIVED = "archived"  # extracted
+    SKIPPED = "skipped"  # too short, or nothing worth keeping
+
+
+class JobStatus(StrEnum):
+    PENDING = "pending"  # waits for a worker
+    RUNNING = "running"  # leased
+    COOLING_DOWN = "cooling_down"  # done, and not again before its time
+    BACKING_OFF = "backing_off"  # failed, will be tried again
+    PAUSED = "paused"  # held by a cap
+    SUCCEEDED = "succeeded"
+    SUCCEEDED_NO_OUTPUT = "succeeded_no_output"  # a valid run that found nothing
+    FAILED = "failed"  # permanent: the input is bad
+    DEAD = "dead"  # out of attempts
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose memory it is: the first two columns of every key."""
+
+    tenant: str = "default"
+    agent_id: str = "default"
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One user or assistant message, as a source understood it. A struct, not a dataclass: made a million times."""
+
+    uuid: str  # native id, else "h-" and a hash
+    session_id: str  # the record's own
+    role: Role
+    content: str  # text, then a line per tool use
+    timestamp: Timestamp
+    line_offset: int  # byte offset of the (first) line it came from
+    tool_names: str = ""  # comma-separated, in order of first use
+    cwd: str = ""
+    branch: str = ""
+    remote: str = ""  # the repository's remote, where the transcript records it
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A run of entries of one session in one file without a pause longer than the gap."""
+
+    id: int
+    session_id: str
+    session_key: str  # {session_id}@{first_message_at}: stable across re-imports
+    source: str
+    source_file: str
+    project: str  # the working directory of its first entry
+    project_id: str
+    branch: str
+    first_message_at: Timestamp
+    last_message_at: Timestamp
+    entry_count: int
+    status: ConversationStatus
+    status_reason: str  # why it was skipped or reopened; empty otherwise

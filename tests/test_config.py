@@ -1,0 +1,239 @@
+"""Where a value comes from, and what is said about one that is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.config import Config, describe, keys, load
+from recollect.errors import ConfigError
+
+VALUES: dict[str, tuple[str, Any]] = {
+    # every key: what stands in the environment, and what must come of it
+    "enabled": ("false", False),
+    "database": ("postgresql://example/memory", "postgresql://example/memory"),
+    "tenant": ("acme", "acme"),
+    "agent_id": ("ada.1_x-2", "ada.1_x-2"),
+    "roots": ('{codex = ["/a", "/b"], pi = []}', {"codex": ("/a", "/b"), "pi": ()}),
+    "ignore": (os.pathsep.join(["**/secret", "~/x", "a b"]), ("**/secret", "~/x", "a b")),
+    "disabled_projects": ("/work/one", ("/work/one",)),
+    "conversation_gap_minutes": ("90", 90),
+    "min_conversation_messages": ("1", 1),
+    "poll_interval_seconds": ("0.5", 0.5),
+    "lease_seconds": ("60", 60.0),
+    "busy_timeout_seconds": ("2.5", 2.5),
+    "ingest_workers": ("3", 3),
+    "log_level": ("debug", "debug"),
+}
+
+
+def write(home: Path, text: str) -> Path:
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "config.toml").write_text(text)
+    return home
+
+
+def message(environ: dict[str, str], home: Path, **flags: Any) -> str:
+    with pytest.raises(ConfigError) as raised:
+        load(environ, home=home, flags=flags)
+    assert raised.value.hint
+    return raised.value.message
+
+
+def test_a_flag_comes_before_the_environment_before_the_file_before_the_default(tmp_path: Path) -> None:
+    home = write(tmp_path, 'tenant = "file"\nagent_id = "file"\nlog_level = "info"\n')
+    environ = {"RECOLLECT_TENANT": "variable", "RECOLLECT_AGENT_ID": "variable"}
+    settings = load(environ, home=home, flags={"tenant": "flag"})
+    assert settings.config == Config(tenant="flag", agent_id="variable", log_level="info")
+    assert {key: origin for key, origin in settings.origins.items() if origin != "default"} == {
+        "tenant": "flag",
+        "agent_id": "RECOLLECT_AGENT_ID",
+        "log_level": "config.toml",
+    }
+
+
+def test_every_key_has_an_origin(tmp_path: Path) -> None:
+    assert load({}, home=tmp_path).origins == dict.fromkeys(keys(), "default")
+
+
+def test_a_flag_that_was_not_given_says_nothing(tmp_path: Path) -> None:
+    home = write(tmp_path, 'tenant = "file"\n')
+    settings = load({}, home=home, flags={"tenant": None})
+    assert (settings.config.tenant, settings.origins["tenant"]) == ("file", "config.toml")
+
+
+def test_the_defaults_are_those_of_the_structure(tmp_path: Path) -> None:
+    assert load({}, home=tmp_path).config == Config()
+
+
+@pytest.mark.parametrize("key", keys())
+def test_every_key_can_come_from_the_environment(key: str, tmp_path: Path) -> None:
+    text, expected = VALUES[key]
+    settings = load({f"RECOLLECT_{key.upper()}": text}, home=tmp_path)
+    value = getattr(settings.config, key)
+    assert (value, type(value)) == (expected, type(expected))
+    assert settings.origins[key] == f"RECOLLECT_{key.upper()}"
+
+
+def test_every_key_can_come_from_the_file(tmp_path: Path) -> None:
+    home = write(
+        tmp_path,
+        'enabled = false\nignore = ["**/secret"]\nlease_seconds = 60\nconversation_gap_minutes = 5\n'
+        '[roots]\nclaude-code = ["/a"]\n',
+    )
+    config = load({}, home=home).config
+    assert (config.enabled, config.ignore, config.conversation_gap_minutes) == (False, ("**/secret",), 5)
+    assert (config.lease_seconds, config.roots) == (60.0, {"claude-code": ("/a",)})
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", True), ("0", False), ("true", True), ("FALSE", False)])
+def test_a_switch_in_the_environment_has_the_usual_spellings(text: str, value: bool, tmp_path: Path) -> None:
+    assert load({"RECOLLECT_ENABLED": text}, home=tmp_path).config.enabled is value
+
+
+def test_an_empty_list_in_the_environment_is_an_empty_list(tmp_path: Path) -> None:
+    home = write(tmp_path, 'ignore = ["a"]\n')
+    assert load({"RECOLLECT_IGNORE": ""}, home=home).config.ignore == ()
+
+
+def test_an_unknown_key_in_the_file_names_the_nearest(tmp_path: Path) -> None:
+    said = message({}, write(tmp_path, "conversation_gap_minuts = 5\n"))
+    assert "`conversation_gap_minuts` in config.toml" in said
+    assert "`conversation_gap_minutes`" in said
+
+
+def test_an_unknown_key_in_the_environment_names_the_nearest(tmp_path: Path) -> None:
+    said = message({"RECOLLECT_LEASE_SECOND": "5"}, tmp_path)
+    assert "RECOLLECT_LEASE_SECOND" in said
+    assert "`lease_seconds`" in said
+
+
+def test_an_unknown_key_in_a_flag_names_the_nearest(tmp_path: Path) -> None:
+    said = message({}, tmp_path, tennant="acme")
+    assert "`tennant` in flag" in said
+    assert "`tenant`" in said
+
+
+def test_a_key_like_no_other_still_names_one(tmp_path: Path) -> None:
+    assert "did you mean `" in message({"RECOLLECT_ŸŸŸ": "5"}, tmp_path)
+
+
+def test_variables_of_others_are_not_read(tmp_path: Path) -> None:
+    environ = {"RECOLLECTION": "x", "MY_RECOLLECT_TENANT": "x", "recollect_tenant": "x", "RECOLLECT_BYPASS": "1"}
+    assert load(environ, home=tmp_path).config == Config()
+
+
+ANY_TEXT = ("database", "ignore", "disabled_projects")  # no text in the environment is wrong
+WRONG = {
+    # every key: a wrong value in the environment, and one in the file
+    "enabled": ("perhaps", '"yes"'),
+    "database": ("", "5"),
+    "tenant": ("a/b", '"../x"'),
+    "agent_id": ("", '""'),
+    "roots": ("{codex = 5}", "5"),
+    "ignore": ("", '"one"'),
+    "disabled_projects": ("", "[5]"),
+    "conversation_gap_minutes": ("0", "0"),
+    "min_conversation_messages": ("2.5", "2.5"),
+    "poll_interval_seconds": ("-1", "-1"),
+    "lease_seconds": ("long", '"60"'),
+    "busy_timeout_seconds": ("0", "0.0"),
+    "ingest_workers": ("-1", '"many"'),
+    "log_level": ("loud", '"LOUD"'),
+}
+
+
+@pytest.mark.parametrize("key", [key for key in keys() if key not in ANY_TEXT])
+def test_a_wrong_value_in_the_environment_names_key_and_variable(key: str, tmp_path: Path) -> None:
+    variable = f"RECOLLECT_{key.upper()}"
+    assert f"`{key}` from {variable}: " in message({variable: WRONG[key][0]}, tmp_path)
+
+
+@pytest.mark.parametrize("key", keys())
+def test_a_wrong_value_in_the_file_names_key_and_file(key: str, tmp_path: Path) -> None:
+    assert f"`{key}` from config.toml: " in message({}, write(tmp_path, f"{key} = {WRONG[key][1]}\n"))
+
+
+def test_a_wrong_value_of_a_flag_names_key_and_flag(tmp_path: Path) -> None:
+    assert "`lease_seconds` from flag: " in message({}, tmp_path, lease_seconds="60")
+
+
+def test_a_table_in_the_environment_that_is_none_is_named(tmp_path: Path) -> None:
+    assert message({"RECOLLECT_ROOTS": "codex=/a"}, tmp_path).startswith("RECOLLECT_ROOTS is not a TOML table: ")
+
+
+@pytest.mark.parametrize("key", ["poll_interval_seconds", "lease_seconds", "busy_timeout_seconds"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nan",
+        pytest.param("inf", marks=pytest.mark.xfail(strict=True, reason="bug: passes, and crashes timedelta later")),
+    ],
+)
+def test_a_time_that_no_clock_can_tell_is_refused(key: str, text: str, tmp_path: Path) -> None:
+    assert f"`{key}` from config.toml: " in message({}, write(tmp_path, f"{key} = {text}\n"))
+
+
+@pytest.mark.parametrize("text", ["tenant = ", "tenant = 'a'\ntenant = 'b'\n", "= 5", "\ufeff= 1"])
+def test_a_file_that_is_no_toml_is_named(text: str, tmp_path: Path) -> None:
+    assert message({}, write(tmp_path, text)).startswith(f"{tmp_path / 'config.toml'} is not valid TOML: ")
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_bytes(b"tenant = '\xff\xfe'\n")
+    assert "is not valid TOML: " in message({}, tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").mkdir()
+    assert message({}, tmp_path).startswith(f"{tmp_path / 'config.toml'} cannot be read: ")
+
+
+def test_a_home_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("")
+    assert "cannot be read: " in message({}, tmp_path / "home")
+
+
+def test_every_key_has_a_type_a_default_and_a_description() -> None:
+    described = describe()
+    assert [key.name for key in described] == keys()
+    for key in described:
+        assert key.description.endswith("."), key.name
+        assert key.type in ("true/false", "whole number", "number", "text", "list of text", "table of lists")
+        assert key.default == getattr(Config(), key.name)
+
+
+def test_the_home_is_chosen_by_argument_then_variable_then_folder(tmp_path: Path) -> None:
+    environ = {"HOME": "/home/ada"}
+    assert load(environ).home == Path("/home/ada/.recollect")
+    assert load({**environ, "RECOLLECT_HOME": "/data/memory"}).home == Path("/data/memory")
+    assert load({**environ, "RECOLLECT_HOME": ""}).home == Path("/home/ada/.recollect")
+    assert load({**environ, "RECOLLECT_HOME": "/data/memory"}, home=tmp_path).home == tmp_path
+
+
+def test_a_relative_home_becomes_absolute_and_keeps_its_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.chdir(tmp_path)
+    settings = load({"RECOLLECT_HOME": "link/../link/memory"})
+    assert settings.home == tmp_path / "link" / "memory"
+    assert settings.database_file == tmp_path / "link" / "memory" / "recollect.db"
+
+
+@pytest.mark.xfail(strict=True, reason="bug: `~` is the home of the process, not of the environment that was given")
+def test_a_tilde_is_the_home_of_the_environment_that_was_given() -> None:
+    assert load({"HOME": "/home/ada", "RECOLLECT_HOME": "~/memory"}).home == Path("/home/ada/memory")
+
+
+def test_loading_creates_nothing(tmp_path: Path) -> None:
+    settings = load({"HOME": str(tmp_path)}, flags={"tenant": "acme"})
+    assert settings.user_home == str(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_configuration_cannot_be_changed(tmp_path: Path) -> None:
+    with pytest.raises(AttributeError):
+        load({}, home=tmp_path).config.tenant = "other"  # type: ignore[misc]

@@ -1,0 +1,40 @@
+"""Generated pages are what the code generates; every command has help with an explanation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from recollect.surfaces.cli import cli
+from recollect.surfaces.reference import pages
+
+REPOSITORY = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("name", sorted(pages()))
+def test_generated_page_is_up_to_date(name: str) -> None:
+    assert (REPOSITORY / "docs" / name).read_text() == pages()[name], "run `make docs`"
+
+
+def test_every_command_explains_itself_and_its_options() -> None:
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None and command.help
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name != "help":
+                assert option.help, f"{name} --{option.name}"
+
+
+def test_links_in_the_documents_lead_somewhere() -> None:
+    import re
+
+    for page in [REPOSITORY / "README.md", *REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_architecture_stays_within_two_pages() -> None:
+    assert len((REPOSITORY / "ARCHITECTURE.md").read_text().splitlines()) <= 110

@@ -1,0 +1,510 @@
+"""Stage 1 end to end on real files and both databases: each entry once, whatever the files do."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from recollect.app import Memory, open_memory
+from recollect.errors import Disabled, UnknownSource, UsageError
+from recollect.types import ConversationStatus
+from tests.transcripts import (
+    SESSION,
+    START,
+    append,
+    claude,
+    conversations,
+    entries,
+    file_states,
+    stamp,
+    talk,
+    texts,
+    write,
+)
+
+
+class Now:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = START + timedelta(days=1)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Now:
+    return Now()
+
+
+@pytest.fixture
+def memory(database_url: tuple[str, str, Path], clock: Now) -> Iterator[Memory]:
+    _, url, home = database_url
+    with open_memory(home, database=url, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "projects"
+
+
+@pytest.fixture
+def file(root: Path) -> Path:
+    return write(root / "-work-tides" / f"{SESSION}.jsonl", talk(1, 6))
+
+
+def test_a_file_becomes_entries_and_a_conversation(memory: Memory, root: Path, file: Path) -> None:
+    report = memory.ingest(folder=root)
+    assert (report.files, report.entries, report.conversations, report.malformed) == (1, 6, 1, 0)
+    assert texts(memory) == [f"message {n}" for n in range(1, 7)]
+    assert conversations(memory) == [
+        (f"-work-tides/{SESSION}.jsonl", f"{SESSION}@{stamp(60)}", stamp(360), 6, "ready", "/work/tides", "/work/tides")
+    ]
+
+
+def test_an_unchanged_file_is_not_read_again(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    file.chmod(0)
+    again = memory.ingest(folder=root)
+    assert (again.files, again.skipped, again.entries, again.problems) == (0, 1, 0, [])
+
+
+def test_an_append_is_read_from_the_offset(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    append(file, talk(7, 8))
+    report = memory.ingest(folder=root)
+    assert (report.entries, report.bytes) == (2, len(talk(7, 8)))
+    assert len(texts(memory)) == 8
+
+
+def test_a_half_written_last_line_waits_for_its_end(memory: Memory, root: Path, file: Path) -> None:
+    line = claude(7, "message 7")
+    append(file, line[:40])
+    assert memory.ingest(folder=root).entries == 6
+    assert file_states(memory)[0][3] == len(talk(1, 6))
+    append(file, line[40:])
+    assert memory.ingest(folder=root).entries == 1
+    assert texts(memory)[-1] == "message 7"
+
+
+def test_a_last_record_without_a_newline_is_taken_once(memory: Memory, root: Path, file: Path) -> None:
+    append(file, claude(7, "message 7").rstrip())
+    assert memory.ingest(folder=root).entries == 7
+    append(file, b"\n" + claude(8, "message 8") + b"broken\n")
+    report = memory.ingest(folder=root)
+    assert report.entries == 1
+    assert [line.line_number for line in report.malformed_lines] == [9]
+    assert memory.ingest(folder=root).files == 0
+
+
+def test_conversations_split_where_the_talk_pauses(memory: Memory, root: Path) -> None:
+    lines = [claude(n, f"m{n}", at=n * 60 + (7200 if n > 3 else 0)) for n in range(1, 7)]
+    write(root / "-p" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=root)
+    assert [(row[1], row[3]) for row in conversations(memory)] == [
+        (f"{SESSION}@{stamp(60)}", 3),
+        (f"{SESSION}@{stamp(7440)}", 3),
+    ]
+
+
+def test_conversations_split_where_the_session_changes(memory: Memory, root: Path) -> None:
+    other = "99999999-2222-4333-8444-555555555555"
+    lines = [claude(n, f"m{n}", session=SESSION if n % 2 else other) for n in range(1, 9)]
+    write(root / "-p" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=root)
+    assert [row[3] for row in conversations(memory)] == [4, 4]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    gaps=st.lists(st.sampled_from([0, 1, 30, 3600, 3601, 9000, -600, -9000]), min_size=1, max_size=25),
+    cuts=st.sets(st.integers(1, 24)),
+)
+def test_any_order_and_any_split_of_appends_gives_what_a_straight_import_gives(
+    tmp_path_factory: pytest.TempPathFactory, gaps: list[int], cuts: set[int]
+) -> None:
+    """SQLite only: the rules are pure, the statements are tested on both elsewhere."""
+    base = tmp_path_factory.mktemp("split")
+    at, lines = 100_000, []
+    for number, gap in enumerate(gaps):
+        at += gap
+        lines.append(claude(number, f"m{number}", at=at, session=SESSION if number % 5 else "other-session"))
+    path = base / "a" / "-p" / f"{SESSION}.jsonl"
+    environ = {"HOME": str(base)}
+    with open_memory(base / "one", environ=environ) as pieces, open_memory(base / "two", environ=environ) as whole:
+        write(path, b"")
+        for number, line in enumerate(lines):
+            append(path, line)
+            if number in cuts:
+                pieces.ingest(folder=base / "a")
+        pieces.ingest(folder=base / "a")
+        whole.ingest(folder=base / "a")
+        assert entries(pieces) == entries(whole)
+        assert conversations(pieces) == conversations(whole)
+
+
+def test_a_finished_conversation_reopens_when_it_gains_entries(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    for status in ("archived", "skipped", "processing"):
+        with memory.database.write() as tx:
+            tx.run("UPDATE memory_conversations SET status = :status", {"status": status})
+        number = len(texts(memory)) + 1
+        append(file, talk(number, number))
+        memory.intake.take([file])
+        (conversation,) = memory.conversations()
+        assert (conversation.status, conversation.entry_count) == (ConversationStatus.ACTIVE, number)
+        assert status in conversation.status_reason
+
+
+def test_a_conversation_becomes_ready_when_it_was_silent_for_the_gap(
+    memory: Memory, root: Path, file: Path, clock: Now
+) -> None:
+    clock.now = START + timedelta(seconds=360, minutes=59)
+    memory.ingest(folder=root)
+    assert memory.conversations()[0].status is ConversationStatus.ACTIVE
+    clock.now += timedelta(minutes=1)
+    assert memory.intake.mark_ready() == 1
+    assert memory.conversations()[0].status is ConversationStatus.READY
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [("hello there", "skipped"), ("please remember the port is 8080", "ready"), ("Never push to main.", "ready")],
+)
+def test_a_short_conversation_is_skipped_unless_the_user_stated_a_rule(
+    memory: Memory, root: Path, words: str, status: str
+) -> None:
+    write(root / "-p" / f"{SESSION}.jsonl", claude(1, words) + claude(2, "never mind", role="assistant"))
+    memory.ingest(folder=root)
+    (conversation,) = memory.conversations()
+    assert conversation.status == status
+    assert ("too short" in conversation.status_reason) == (status == "skipped")
+
+
+def test_a_backup_and_the_live_file_are_one(memory: Memory, tmp_path: Path, file: Path, root: Path) -> None:
+    backup = write(tmp_path / "projects-backup" / "-work-tides" / file.name, talk(1, 4))
+    assert memory.ingest(file=backup).entries == 4
+    assert memory.ingest(folder=root).entries == 2
+    assert [row[1] for row in file_states(memory)] == [f"-work-tides/{SESSION}.jsonl"]
+    memory.ingest(file=backup)
+    memory.ingest(folder=root)
+    assert len(texts(memory)) == 6
+    assert len(memory.conversations()) == 1
+
+
+def test_history_copied_into_a_fork_is_not_doubled(memory: Memory, root: Path, file: Path) -> None:
+    fork = "77777777-2222-4333-8444-555555555555"
+    own = claude(50, "only in the fork", session=fork, at=500)
+    write(root / "-a-fork" / f"{fork}.jsonl", talk(1, 6) + own)  # read before the original
+    memory.ingest(folder=root)
+    assert sorted(texts(memory)) == sorted([*(f"message {n}" for n in range(1, 7)), "only in the fork"])
+    files = {row[4]: row[2] for row in entries(memory)}
+    assert files["message 1"].endswith(f"{SESSION}.jsonl"), "the file named after the session owns its entries"
+    assert sorted(row[3] for row in conversations(memory)) == [1, 6]
+
+
+def test_a_file_that_shrank_starts_a_new_generation_and_loses_nothing(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    file.write_bytes(talk(1, 2) + claude(90, "after the cut", at=400))
+    memory.ingest(folder=root)
+    assert texts(memory) == [*(f"message {n}" for n in range(1, 7)), "after the cut"]
+    assert file_states(memory)[0][6] == 2
+
+
+def test_a_file_replaced_by_a_longer_one_is_read_from_its_beginning(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    new = b"".join(claude(n, f"another {n}", at=9000 + n) for n in range(100, 120))
+    other = write(root / "-work-tides" / "tmp", new)
+    other.replace(file)
+    report = memory.ingest(folder=root)
+    assert report.entries == 20
+    assert len(texts(memory)) == 26
+
+
+def test_a_rewrite_in_place_that_keeps_head_and_size_is_noticed(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    data = file.read_bytes()
+    changed = data[: len(talk(1, 5))] + claude(6, "message X", role="assistant", at=361)
+    file.write_bytes(changed.replace(b"-000006", b"-00000X"))
+    memory.ingest(folder=root)
+    assert "message X" in texts(memory)
+
+
+def test_reimport_reads_from_the_beginning_and_drops_what_is_gone(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_conversations SET status = 'archived'")
+    report = memory.ingest(folder=root, reimport=True)
+    assert (report.files, report.entries) == (1, 0)
+    assert memory.conversations()[0].status is ConversationStatus.ARCHIVED, "unchanged: not extracted again"
+    file.write_bytes(talk(1, 4))
+    memory.ingest(folder=root, reimport=True)
+    assert texts(memory) == [f"message {n}" for n in range(1, 5)]
+    assert [row[3] for row in conversations(memory)] == [4]
+    assert memory.ingest(folder=root).files == 0
+
+
+def test_lines_that_cannot_be_understood_are_reported_with_their_numbers(memory: Memory, root: Path) -> None:
+    data = talk(1, 2) + b'{"half": \n\n[1]\n' + talk(3, 4) + b"{}\n"
+    write(root / "-p" / f"{SESSION}.jsonl", data)
+    report = memory.ingest(folder=root)
+    assert (report.entries, report.malformed) == (4, 3)
+    assert [(line.file_path, line.line_number) for line in report.malformed_lines] == [
+        (f"-p/{SESSION}.jsonl", number) for number in (3, 5, 8)
+    ]
+    named = " ".join(trouble.problem for trouble in memory.health().problems)
+    assert f"-p/{SESSION}.jsonl:5" in named
+
+
+def test_numbers_of_malformed_lines_count_from_the_beginning_after_an_append(
+    memory: Memory, root: Path, file: Path
+) -> None:
+    memory.ingest(folder=root)
+    append(file, b"nonsense\n")
+    assert [line.line_number for line in memory.ingest(folder=root).malformed_lines] == [7]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b"caf\xe9", b"x\x00y", b"\\ud83d alone", b"\\u0000 escaped"],
+    ids=["bad utf-8", "NUL byte", "half a surrogate pair", "NUL escape"],
+)
+def test_a_message_with_broken_characters_is_kept(memory: Memory, root: Path, broken: bytes) -> None:
+    line = claude(2, "MARK and more", role="assistant").replace(b"MARK", broken)
+    write(root / "-p" / f"{SESSION}.jsonl", claude(1, "one") + line + claude(3, "three"))
+    report = memory.ingest(folder=root)
+    assert report.entries == 3
+    kept = texts(memory)[1]
+    assert kept.endswith("and more") and "\0" not in kept
+    assert all("kept with replacement" in each.reason for each in report.malformed_lines)
+
+
+def test_a_line_of_100_mb_is_passed_over_in_bounded_memory(memory: Memory, root: Path) -> None:
+    path = write(root / "-p" / f"{SESSION}.jsonl", claude(1, "before"))
+    with path.open("ab") as out:
+        out.write(b'{"type":"user","message":{"content":"')
+        for _ in range(100):
+            out.write(b"a" * 1_000_000)
+        out.write(b'"}}\n')
+    append(path, claude(2, "after"))
+    report = memory.ingest(folder=root)
+    assert texts(memory) == ["before", "after"]
+    assert [(line.line_number, line.reason) for line in report.malformed_lines] == [
+        (2, "longer than 16 MB, passed over")
+    ]
+    assert memory.ingest(folder=root).files == 0
+
+
+def test_odd_files_have_a_defined_outcome(memory: Memory, root: Path, file: Path) -> None:
+    write(root / "-p" / "empty.jsonl", b"")
+    write(root / "-p" / "notes.jsonl", b'{"a": 1}\n{"b": 2}\n')
+    write(root / "-p" / "binary.jsonl", bytes(range(256)) * 100)
+    write(root / "folder.jsonl" / "inside.jsonl", talk(20, 21, "aaaaaaaa-0000-4000-8000-000000000000"))
+    (root / "loop").symlink_to(root)
+    (root / "-p" / "nowhere.jsonl").symlink_to(root / "missing")
+    (root / "-p" / "self.jsonl").symlink_to("self.jsonl")
+    os.mkfifo(root / "-p" / "pipe.jsonl")
+    report = memory.ingest(folder=root)
+    assert (report.files, report.entries) == (2, 8)
+    assert all("nowhere" in each.path or "self" in each.path for each in report.problems)
+    again = memory.ingest(folder=root)
+    assert (again.files, again.entries) == (0, 0)
+
+
+@pytest.mark.skipif(
+    os.geteuid() == 0, reason="root may read everything; the same outcome is tested with a folder in its place"
+)
+def test_a_file_without_permission_is_a_problem_and_taken_later(memory: Memory, root: Path, file: Path) -> None:
+    file.chmod(0)
+    report = memory.ingest(folder=root)
+    assert [each.reason for each in report.problems] == ["Permission denied"]
+    file.chmod(0o600)
+    assert memory.ingest(folder=root).entries == 6
+
+
+def test_a_file_that_fails_while_it_is_read_is_a_problem_and_taken_later(
+    memory: Memory, root: Path, file: Path
+) -> None:
+    """It vanished between the scan and the reading: what any failing read amounts to."""
+    from recollect.ingest.run import Report, Work
+    from recollect.ingest.scan import look
+    from recollect.ingest.sources import get_source
+
+    found = look(file, root)
+    assert found is not None
+    data = file.read_bytes()
+    file.unlink()
+    report = Report()
+    memory.intake._runner(memory.intake._gate()).run([Work(found, get_source("claude-code"))], report)
+    assert [each.reason for each in report.problems] == ["No such file or directory"]
+    assert [job.status for job in memory.status().waiting] == ["backing_off"]
+    assert [row[2] for row in file_states(memory)] == ["idle"]
+    write(file, data)
+    assert memory.ingest(folder=root).entries == 6
+
+
+def test_a_transcript_that_vanished_is_not_forgotten(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    file.unlink()
+    memory.ingest(folder=root)
+    assert len(texts(memory)) == 6
+
+
+def test_compressed_and_archived_rollouts_are_not_doubled(memory: Memory, tmp_path: Path) -> None:
+    session = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0001"
+    lines = [
+        {"timestamp": stamp(0), "type": "session_meta", "payload": {"id": session, "cwd": "/work/x", "source": "cli"}}
+    ]
+    for number in range(1, 7):
+        role, kind = ("user", "input_text") if number % 2 else ("assistant", "output_text")
+        payload = {"type": "message", "role": role, "content": [{"type": kind, "text": f"codex {number}"}]}
+        lines.append({"timestamp": stamp(number), "type": "response_item", "payload": payload})
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    sessions = tmp_path / "codex" / "sessions" / "2026" / "03" / "02"
+    path = write(sessions / f"rollout-2026-03-02T09-00-00-{session}.jsonl", data)
+    assert memory.ingest(folder=tmp_path / "codex" / "sessions").entries == 6
+    write(path.with_suffix(".jsonl.zst"), zstandard.compress(data))
+    assert memory.ingest(folder=tmp_path / "codex" / "sessions").files == 0, "the plain file goes first"
+    path.unlink()
+    again = memory.ingest(folder=tmp_path / "codex" / "sessions")
+    assert (again.files, again.entries) == (1, 0)
+    write(tmp_path / "codex" / "archived_sessions" / path.name, data)
+    assert memory.ingest(folder=tmp_path / "codex" / "archived_sessions").entries == 0
+    assert [row[3] for row in conversations(memory)] == [6]
+
+
+def test_a_compressed_file_that_is_still_being_written_is_read_as_far_as_it_goes(memory: Memory, root: Path) -> None:
+    data = zstandard.compress(talk(1, 6))
+    path = write(root / "-p" / f"{SESSION}.jsonl.zst", data[:-12])
+    memory.ingest(folder=root)
+    path.write_bytes(data)
+    memory.ingest(folder=root)
+    assert len(texts(memory)) == 6
+
+
+def test_a_codex_fork_drops_what_it_copied_whichever_file_comes_first(memory: Memory, tmp_path: Path) -> None:
+    parent, fork = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0001", "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0002"
+
+    def rollout(session: str, words: list[str], late: int, **meta: str) -> bytes:
+        lines = [{"timestamp": stamp(late), "type": "session_meta", "payload": {"id": session, "cwd": "/w", **meta}}]
+        for number, text in enumerate(words, 1):
+            role, kind = ("user", "input_text") if number % 2 else ("assistant", "output_text")
+            payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+            lines.append({"timestamp": stamp(late + number), "type": "response_item", "payload": payload})
+        return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+    folder = tmp_path / "sessions"
+    copied = ["one", "two", "three", "four"]
+    write(
+        folder / "2026/03/01" / f"rollout-2026-03-01T09-00-00-{fork}.jsonl",
+        rollout(fork, [*copied, "mine", "yours"], 900, forked_from_id=parent),
+    )
+    write(folder / "2026/03/02" / f"rollout-2026-03-02T09-00-00-{parent}.jsonl", rollout(parent, copied, 0))
+    report = memory.ingest(folder=folder)
+    assert report.files == 2
+    assert sorted(texts(memory)) == sorted([*copied, "mine", "yours"])
+
+
+def test_ignored_files_and_projects_are_neither_read_nor_stored(
+    database_url: tuple[str, str, Path], root: Path, tmp_path: Path
+) -> None:
+    _, url, home = database_url
+    for number, cwd in enumerate(("/work/open", "/work/secret", "/work/secret/deep", "/work/client-x/api"), 1):
+        session = f"{number:08d}-0000-4000-8000-000000000000"
+        data = b"".join(claude(n, f"{cwd} {n}", session=session, cwd=cwd) for n in range(1, 7))
+        write(root / cwd.replace("/", "-") / f"{session}.jsonl", data)
+    write(root / "-private" / f"{SESSION}.jsonl", talk(1, 6))
+    options = {"ignore": ["**/-private", "/work/client-*/**"], "disabled_projects": ["/work/secret"]}
+    with open_memory(home, database=url, **options) as memory:
+        memory.ingest(folder=root)
+        assert {row[7] for row in entries(memory)} == {"/work/open"}
+        with memory.database.read() as tx:
+            assert tx.rows("SELECT cwd FROM memory_projects") == [("/work/open",)]
+            stored = repr(tx.rows("SELECT file_path, parser_state FROM memory_file_states"))
+        assert "/work/secret 1" not in stored and "-private" not in stored
+
+
+def test_transcripts_of_processes_that_recollect_started_are_not_taken_in(memory: Memory, root: Path) -> None:
+    inside = str(memory.settings.home / "agents" / "run")
+    write(root / "-p" / f"{SESSION}.jsonl", b"".join(claude(n, "own", cwd=inside) for n in range(1, 7)))
+    write(memory.settings.home / "stray" / f"{SESSION}.jsonl", talk(1, 6))
+    memory.ingest(folder=root)
+    memory.ingest(folder=memory.settings.home.parent / memory.settings.home.name)
+    assert texts(memory) == []
+
+
+def test_switched_off_means_off(database_url: tuple[str, str, Path], root: Path, file: Path) -> None:
+    _, url, home = database_url
+    with open_memory(home, database=url, enabled=False) as memory:
+        with pytest.raises(Disabled):
+            memory.ingest(folder=root)
+        assert texts(memory) == []
+
+
+def test_two_agents_share_nothing(database_url: tuple[str, str, Path], root: Path, file: Path) -> None:
+    _, url, home = database_url
+    with open_memory(home, database=url, agent_id="a") as a, open_memory(home, database=url, agent_id="b") as b:
+        assert a.ingest(folder=root).entries == 6
+        assert (texts(b), b.conversations(), b.status().tables["memory_jobs"]) == ([], [], 0)
+        assert b.ingest(folder=root).entries == 6
+        append(file, talk(7, 7))
+        assert a.ingest(folder=root).entries == 1
+        assert (len(texts(a)), len(texts(b))) == (7, 6)
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "-work-tides"])
+def test_a_wrong_path_is_an_error_that_says_so(memory: Memory, root: Path, file: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"no such file|use --dir"):
+        memory.ingest(file=root / name)
+    with pytest.raises(UsageError, match=r"no such folder|use --file"):
+        memory.ingest(folder=root / "missing")
+    with pytest.raises(UnknownSource):
+        memory.ingest(folder=root, source="cluade")
+
+
+def test_rolled_back_entries_leave_counts_but_stay_stored(memory: Memory, tmp_path: Path) -> None:
+    session = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0009"
+    meta = {"timestamp": stamp(0), "type": "session_meta", "payload": {"id": session, "cwd": "/w"}}
+
+    def message(number: int) -> dict[str, object]:
+        role, kind = ("user", "input_text") if number % 2 else ("assistant", "output_text")
+        payload = {"type": "message", "role": role, "content": [{"type": kind, "text": f"m{number}"}]}
+        return {"timestamp": stamp(number), "type": "response_item", "payload": payload}
+
+    rollback = {"timestamp": stamp(9), "type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+    path = tmp_path / "s" / f"rollout-2026-03-02T09-00-00-{session}.jsonl"
+    write(path, b"".join(json.dumps(line).encode() + b"\n" for line in (meta, *map(message, range(1, 7)))))
+    memory.ingest(file=path)
+    append(path, json.dumps(rollback).encode() + b"\n")
+    memory.ingest(file=path)
+    assert texts(memory) == ["m1", "m2", "m3", "m4"]
+    assert len(entries(memory)) == 6
+    assert [row[3] for row in conversations(memory)] == [4]
+
+
+def test_a_second_process_is_used_for_a_large_backlog_and_changes_nothing(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recollect.ingest import workers
+    from recollect.surfaces.bench.transcripts import write_tree
+
+    write_tree(root, 6)
+    environ = {**os.environ, "HOME": str(tmp_path)}
+    with open_memory(tmp_path / "one", environ=environ, ingest_workers=1) as alone:
+        first = alone.ingest(folder=root)
+        monkeypatch.setattr(workers, "SHARE_ABOVE", 1_000_000)
+        with open_memory(tmp_path / "two", environ=environ, ingest_workers=3) as shared:
+            second = shared.ingest(folder=root)
+            assert entries(shared) == entries(alone)
+            assert conversations(shared) == conversations(alone)
+            assert (first.files, first.entries, first.bytes) == (second.files, second.entries, second.bytes)

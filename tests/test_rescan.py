@@ -1,0 +1,45 @@
+"""A newer version of the redaction rules reaches what is stored already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollect.app import open_memory
+from recollect.ingest.rescan import rescan
+from recollect.store.jobs import Jobs
+from tests.transcripts import SESSION, claude, texts, write
+
+
+def newer(text: str) -> str:
+    return text.replace("swordfish", "[redacted:fish]")
+
+
+def test_a_newer_version_rescans_everything_once(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
+    _, url, home = database_url
+    lines = [claude(n, f"swordfish {n}", role="user" if n % 2 else "assistant") for n in range(1, 2502)]
+    lines.append(claude(2600, "a summary with swordfish", isCompactSummary=True))
+    lines.append(claude(2601, "the open message says swordfish", role="assistant"))
+    write(tmp_path / "t" / "-p" / f"{SESSION}.jsonl", b"".join(lines))
+    with open_memory(home, database=url) as memory:
+        memory.ingest(folder=tmp_path / "t")
+        jobs = Jobs(memory.owner)
+        assert rescan(memory.database, memory.owner, jobs, "redact_v1", newer) == 0, "the version has not changed"
+        assert rescan(memory.database, memory.owner, jobs, "redact_v2", newer) == 2502 + 1 + 1
+        assert rescan(memory.database, memory.owner, jobs, "redact_v2", newer) == 0
+        assert not any("swordfish" in text for text in texts(memory))
+        with memory.database.read() as tx:
+            rest = repr(tx.rows("SELECT summary FROM memory_compactions")) + repr(
+                tx.rows("SELECT parser_state FROM memory_file_states")
+            )
+        assert "swordfish" not in rest
+        assert "[redacted:fish]" in rest
+
+
+def test_another_agents_texts_are_not_touched(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
+    _, url, home = database_url
+    write(tmp_path / "t" / "-p" / f"{SESSION}.jsonl", claude(1, "swordfish"))
+    with open_memory(home, database=url, agent_id="a") as a, open_memory(home, database=url, agent_id="b") as b:
+        a.ingest(folder=tmp_path / "t")
+        b.ingest(folder=tmp_path / "t")
+        rescan(a.database, a.owner, Jobs(a.owner), "redact_v2", newer)
+        assert (texts(a), texts(b)) == (["[redacted:fish]"], ["swordfish"])
