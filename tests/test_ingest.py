@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -289,6 +290,18 @@ def test_a_message_with_broken_characters_is_kept(memory: Memory, root: Path, br
     assert all("kept with replacement" in each.reason for each in report.malformed_lines)
 
 
+def test_hostile_nesting_is_a_malformed_line(memory: Memory, root: Path) -> None:
+    deep = b"[" * 100_000 + b"]" * 100_000
+    lines = [
+        deep,
+        b'{"type":"user","uuid":"x","timestamp":"2026-03-02T09:00:00Z","message":' + deep + b"}",
+        b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+    ]
+    write(root / "-p" / f"{SESSION}.jsonl", talk(1, 2) + b"\n".join(lines) + b"\n" + talk(3, 4) + lines[2])
+    report = memory.ingest(folder=root)
+    assert (report.entries, report.malformed) == (4, 3)
+
+
 def test_a_line_of_100_mb_is_passed_over_in_bounded_memory(memory: Memory, root: Path) -> None:
     path = write(root / "-p" / f"{SESSION}.jsonl", claude(1, "before"))
     with path.open("ab") as out:
@@ -321,15 +334,25 @@ def test_odd_files_have_a_defined_outcome(memory: Memory, root: Path, file: Path
     assert (again.files, again.entries) == (0, 0)
 
 
-@pytest.mark.skipif(
-    os.geteuid() == 0, reason="root may read everything; the same outcome is tested with a folder in its place"
-)
-def test_a_file_without_permission_is_a_problem_and_taken_later(memory: Memory, root: Path, file: Path) -> None:
-    file.chmod(0)
-    report = memory.ingest(folder=root)
-    assert [each.reason for each in report.problems] == ["Permission denied"]
-    file.chmod(0o600)
-    assert memory.ingest(folder=root).entries == 6
+def test_a_file_without_permission_is_a_problem_and_taken_later() -> None:
+    """Root may read everything, so root becomes nobody for a while (after everything was imported)."""
+    with tempfile.TemporaryDirectory() as name, open_memory(Path(name) / "home", environ={"HOME": name}) as memory:
+        base, user = Path(name), os.geteuid()
+        path = write(base / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 6))
+        other = write(base / "projects" / "-p" / "99999999-2222-4333-8444-555555555555.jsonl", talk(1, 1, "9" * 36))
+        assert memory.ingest(file=other).entries == 1
+        path.chmod(0)
+        try:
+            if user == 0:
+                for each in (base, *base.rglob("*")):
+                    os.chown(each, 65534, 65534)
+                os.seteuid(65534)
+            report = memory.ingest(folder=base / "projects")
+            assert [each.reason for each in report.problems] == ["Permission denied"]
+            path.chmod(0o600)
+            assert memory.ingest(folder=base / "projects").entries == 6
+        finally:
+            os.seteuid(user)
 
 
 def test_a_file_that_fails_while_it_is_read_is_a_problem_and_taken_later(

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.ingest.sources import codex, get_source, pi
-from recollect.ingest.sources.base import Malformed, Source
+from recollect.ingest.sources.base import Change, Malformed, Source
 from recollect.types import Entry
 from tests.test_golden import outcome
 
@@ -89,6 +89,13 @@ def run(source: Source, *records: Any, name: str = "x.jsonl") -> dict[str, Any]:
     return outcome(source, PurePath("folder", name), text_of(map(full, records)))
 
 
+def last_changes(source: Source, *records: Any) -> list[Change]:
+    state, changes = source.begin(PurePath("x.jsonl")), list[Change]()
+    for number, record in enumerate(records):
+        changes = list(source.fold(state, json.dumps(full(record)).encode(), number))
+    return changes
+
+
 def said(source: Source, *records: Any) -> list[str]:
     return [f"{entry['role'][0]} {entry['content']}" for entry in run(source, *records)["entries"]]
 
@@ -126,6 +133,7 @@ def test_the_same_words_said_twice_stay_two_entries() -> None:
 
 def test_a_twin_is_not_found_across_what_the_other_side_said() -> None:
     assert talk("U yes", "A Shall I?", "u yes", "a On.") == ["u yes", "a Shall I?", "u yes", "a On."]
+    assert talk("U yes", "A Shall I?", "U no", "u yes") == ["u yes", "a Shall I?", "u no", "u yes"]
 
 
 def test_tool_calls_and_fragments_may_stand_between_the_two_lines_of_a_message() -> None:
@@ -160,10 +168,11 @@ def test_a_plan_that_only_the_item_has_comes_into_the_entry_of_the_event() -> No
     assert talk("a Here:", f"A {plan}") == [f"a {plan}"]
 
 
-def test_completed_items_are_one_more_stream() -> None:
-    def completed(kind: str, text: str) -> dict[str, Any]:
-        return event("item_completed", item={"type": kind, "id": "1", "content": [{"type": "text", "text": text}]})
+def completed(kind: str, text: str) -> dict[str, Any]:
+    return event("item_completed", item={"type": kind, "id": "1", "content": [{"type": "text", "text": text}]})
 
+
+def test_completed_items_are_one_more_stream() -> None:
     user, bot = completed("UserMessage", "Hi"), completed("AgentMessage", "Ho")
     assert talk(user, bot) == talk(user, "U Hi", "u Hi", "A Ho", bot, "a Ho") == ["u Hi", "a Ho"]
     assert talk(completed("user_message", "Hi"), completed("Plan", "1.")) == ["u Hi"]
@@ -351,6 +360,7 @@ def test_messages_without_text_count_as_turns_and_fragments_do_not() -> None:
 
 
 def test_what_comes_after_a_rollback_does_not_bring_an_entry_back() -> None:
+    assert last_changes(CODEX, meta(), *turns("1"), "$ a", "-1", output("Exit code: 1")) == []
     assert talk(*turns("1"), "$ a", "-1", output("Exit code: 1"), "$ b") == ["a [shell] b"]
 
 
@@ -499,6 +509,8 @@ def test_a_parent_that_could_not_be_read_does_not_cost_the_history() -> None:
 
 def test_a_record_written_twice_and_a_ring_of_parents_are_harmless() -> None:
     assert path("a<a", "b<a", "b<a", quiet("label", "a<b"), "c<b") == ["a", "b", "c"]
+    assert path("a", "b<a", quiet("label", "b<a"), "c<a") == ["a", "c"]
+    assert path("a", "b<a", quiet("label", "a<b"), "c") == ["c"]
 
 
 def test_a_failed_result_marks_the_line_of_its_call() -> None:
@@ -516,7 +528,8 @@ def test_a_failed_result_marks_the_line_of_its_call() -> None:
 
 def test_a_result_for_a_branch_that_was_left_brings_nothing_back() -> None:
     made = node("b<a", "assistant", content=[{"type": "toolCall", "id": "t1", "name": "bash"}])
-    assert path("a", made, "c<a", node("d<c", "toolResult", toolCallId="t1", isError=True)) == ["a", "c"]
+    result = node("d<c", "toolResult", toolCallId="t1", isError=True)
+    assert last_changes(PI, HEADER, node("a"), made, node("c<a"), result) == []
 
 
 def test_pi_keeps_the_user_s_commands_and_drops_what_extensions_say() -> None:
@@ -653,6 +666,25 @@ def test_any_json_is_folded_or_malformed_and_then_leaves_the_state_alone(
         assert msgspec.json.decode(saved(state), type=source.state_type) == state
 
 
+@pytest.mark.parametrize("record", ["U hi", "A hi", "u hi", "a hi", "$ ls", line("compacted")])
+def test_a_codex_line_at_no_time_is_malformed_and_leaves_the_state_alone(record: Any) -> None:
+    for before in (["U x", "u x"], ["A x", "$ ls"], ["U x"]) if record != "$ ls" else (["U x"],):
+        state = folded(CODEX, [meta(), *before])
+        untouched = saved(state)
+        with pytest.raises(Malformed):
+            CODEX.fold(state, json.dumps(full(record) | {"timestamp": "noon"}).encode(), 0)
+        assert saved(state) == untouched
+
+
+@pytest.mark.parametrize("record", [node("c<a"), node("c<a", "assistant"), quiet("compaction", "c<a", summary="x")])
+def test_a_pi_line_at_no_time_is_malformed_and_leaves_the_state_alone(record: Any) -> None:
+    state = folded(PI, [HEADER, node("a"), node("b<a")])
+    untouched = saved(state)
+    with pytest.raises(Malformed):
+        PI.fold(state, json.dumps(record | {"timestamp": "noon"}).encode(), 0)
+    assert saved(state) == untouched
+
+
 @both
 @given(line=st.binary(max_size=60))
 def test_any_bytes_are_folded_or_malformed(source: Source, line: bytes) -> None:
@@ -698,6 +730,30 @@ def test_reading_may_stop_anywhere_with_equal_results(source: Source, records: A
     stops = data.draw(st.frozensets(st.integers(1, 26)))
     key = PurePath("x.jsonl")
     assert outcome(source, key, text, stops) == outcome(source, key, text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    runs=st.lists(st.lists(st.sampled_from(["go on", "done", "1 2"]), min_size=1, max_size=4), max_size=8),
+    streams=st.sampled_from(["i", "e", "c", "ie", "ei", "ci", "ic", "cie", "eic"]),
+    batched=st.booleans(),
+)
+def test_whatever_streams_a_file_has_nothing_is_lost_or_doubled(
+    runs: list[list[str]], streams: str, batched: bool
+) -> None:
+    lines: list[Any] = []
+    for number, run_of_one_role in enumerate(runs):
+        item_letter, event_letter = ("A", "a") if number % 2 else ("U", "u")
+        kind = "AgentMessage" if number % 2 else "UserMessage"
+        forms = [
+            {"i": f"{item_letter} {text}", "e": f"{event_letter} {text}", "c": completed(kind, text)}
+            for text in run_of_one_role
+        ]
+        if batched:  # all of a run in one stream, then all in the next
+            lines += [form[stream] for stream in streams for form in forms]
+        else:
+            lines += [form[stream] for form in forms for stream in streams]
+    assert talk(*lines) == [f"{'ua'[number % 2]} {text}" for number, texts in enumerate(runs) for text in texts]
 
 
 @settings(max_examples=200, deadline=None)

@@ -103,7 +103,7 @@ KEYS = (  # the same, and those of another shape
     Key("crypt", r"\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d))\$", r"[\w./$=,+-]{26,300}", True),
     Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.[\w-]{6,}(?:\.[\w-]*){0,3}"),
     Key("aws", r"A(?:KIA|SIA|BIA|CCA)", r"[A-Z0-9]{16}(?![A-Z0-9])(?:[^\w/+]{1,12}[\w/+]{40}(?![\w/+=]))?"),
-    Key("aws", r"(?:ABSK|FwoGZXIvYXdz|IQoJb3JpZ2lu)[A-Za-z0-9]{4}", r"[A-Za-z0-9+/%]{60,}={0,2}"),
+    Key("aws", r"(?:ABSK|FwoGZXIvYXdz|IQoJb3JpZ2lu)", r"[A-Za-z0-9+/%]{60,}={0,2}"),
     Key("google", r"ya29\.", r"[\w.-]{20,400}", True),
     Key("azure", r"[0-9]Q~", r"[\w.~-]{30,40}", back=r"[\w.~-]{3}"),
     Key("azure", r"AZDO", r"[A-Za-z0-9]{4}", back=r"[A-Za-z0-9]{76}"),
@@ -123,7 +123,7 @@ KEYS = (  # the same, and those of another shape
     Key("databricks", r"(?:dapi|dose|dkea)[0-9a-f]{8}", r"[0-9a-f]{24}(?:-[0-9])?"),
     Key("grafana", r"gl(?:sa|c)_", r"[\w+/=]{20,400}", True),
     Key("terraform", r"\.atlasv1\.", r"[\w=-]{50,}", back=r"[A-Za-z0-9]{14}"),
-    Key("atlassian", r"AT(?:ATT|CTT|BB|TA|SP)[A-Za-z0-9]{4}", r"[\w+/=-]{20,400}", True),
+    Key("atlassian", r"AT(?:ATT|CTT|BB|TA|SP)[A-Za-z0-9]{4}", r"[\w+=-]{20,400}", True),
     Key("facebook", r"EAA[A-Za-z]", r"[\w-]{56,400}(?![\w+=])", True),
     Key("planetscale", r"pscale_(?:tkn|pw|oauth|app_secret)_", r"[\w.=-]{30,}"),
     Key("newrelic", r"NRAL", r"(?!\w)", back=r"[0-9a-fF]{32,40}"),
@@ -222,9 +222,10 @@ _NEUTRAL = re.compile(  # or goes on like this, and says no more
 # ---- What a value looks like -----------------------------------------------------------------------------------
 
 _FAKE = re.compile(  # stands for a secret: placeholders, expansions, templates, regular expressions
-    r"(?i)\[redacted|your|example|placeholder|change.?me|replace.?(?:me|with|this)|insert[-_ ]|redacted|dummy|\$\{|\{\{"
-    r"|\$\(|#\{|%\(|\.\.\.|…|\*{3}|•|^\$\w+$|^%(?:[sd]|[a-z_]\w*%)$|^<[\w\s:-]*>?$|^\[[\w\s-]*\]?$|\{[a-z_][\w.\[\]()]*\}"
-    r"|^\{|[_-]here$|x{5}|(.)\1{6}|\(\?|\[\^|\\[sSwWdD]|%[sdrx](?!\w)"
+    r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|(?:example|placeholder|change.?me|replace.?(?:me|with|this)|redacted|dummy)"
+    r"|(?:EXAMPLE|PLACEHOLDER|CHANGE.?ME|REPLACE.?(?:ME|WITH|THIS)|REDACTED|DUMMY)|[_-](?:here|HERE)$|x{5}|X{5}|(.)\1{6}"
+    r"|\$\{|\{\{|\$\(|#\{|%\(|\.\.\.|…|\*{3}|•|^%(?:[sd]|[a-z_]\w*%)$|^<[\w\s:-]*>?$|^\[[\w\s-]*\]?$"
+    r"|\{[a-z_][\w.\[\]()]*\}|^\{|\(\?|\[\^|\\[sSwWdD]|^[\w\s./:=-]*%[sdr](?!\w)"
 )
 _ID = re.compile(  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
     r"(?i)v?\d+\.\d|\d{4}-\d\d-\d\d|\d\d?:\d\d|(?:sha\d+|md5)[-:]|data:|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$"
@@ -243,7 +244,7 @@ _PATH = re.compile(
 )
 _CODE = re.compile(
     r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]"
-    r"|(?P<head>[&*!-]?[A-Za-z_$][\w$]*)(?P<rest>(?:(?:\?\.|\.|->|::)[\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
+    r"|(?P<head>[&*!-]?[A-Za-z_$][\w$]*)(?P<rest>(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
 )
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _TELLING = re.compile(r"(?i)passw|pwd|secret|token|credential|key|auth")
@@ -277,7 +278,9 @@ def oddness(value: str, bare: bool = False) -> int:
     pieces = _PIECES.findall(core)
     size = sum(map(len, pieces))
     mean = size / len(pieces) if pieces else 0.0
-    if ((mean >= 2.9 or value[0] in "./~") and _PATH.match(value)) or (bare and _is_code(value, mean)):
+    if mean >= (2.3 if value[0] in "./~" else 2.9) and _PATH.match(value) and not _gibberish(core):
+        return 0
+    if (bare and _is_code(value, mean)) or (mean >= 2.5 and re.fullmatch(r"\$\w+", value)):
         return 0
     symbol = any(c in "!@#$%^&*?~" for c in core)
     digit = any(c in "0123456789" for c in core)
@@ -286,15 +289,18 @@ def oddness(value: str, bare: bool = False) -> int:
     if digit:
         random = mean < 2.9 or symbol or re.search(r"[A-Za-z][0-9]+[A-Za-z]", core) is not None
         rank = 3 if random and len(value) >= 8 else 2
-    elif (size >= 12 and mean < 2.2) or ((size >= 16 or (size >= 8 and mean < 3)) and _gibberish(core)):
+    elif size >= 8 and (mean <= 2 or (mean < 2.8 and size >= 16) or ((size >= 10 or mean < 3) and _gibberish(core))):
         rank = 3
     elif symbol and len(value) >= 6:
         rank = 2
     else:  # words; many, or a very long one, are a pass phrase
         rank = 0 if _TELLING.search(core) else 2 if re.fullmatch(r"[a-z]{18,}|[a-z]+(?:-[a-z]+){3,}", core) else 1
-    if rank == 3 and len(value) >= 16 and len(set(value)) >= 8 and (mean < 3.3 or _gibberish(core)):
-        return 4
-    return rank
+    hexed = re.fullmatch(r"[0-9a-f-]{32,}", value) is not None
+    return (
+        4
+        if rank == 3 and len(value) >= 16 and len(set(value)) >= 8 and (mean < 3.3 or hexed or _gibberish(core))
+        else rank
+    )
 
 
 def _phrase(value: str) -> int:
@@ -311,7 +317,10 @@ def _gibberish(value: str) -> bool:
     """Letters that no language puts side by side so often."""
     runs = re.findall(r"[a-z]{2,}", value.lower())
     pairs = [run[i : i + 2] for run in runs for i in range(len(run) - 1)]
-    return len(pairs) >= 4 and sum(pair in _BIGRAMS for pair in pairs) < 0.55 * len(pairs)
+    rare = sum(pair not in _BIGRAMS for pair in pairs)
+    return len(pairs) >= 4 and (
+        rare > 0.45 * len(pairs) or re.search(r"[b-df-hj-np-tv-xz]{6}", value.lower()) is not None
+    )
 
 
 def _is_code(value: str, mean: float) -> bool:
@@ -361,7 +370,7 @@ _SCHEME = re.compile(
 )
 _BARE = re.compile(  # ends at white space; at a quote, an escape or a separator only where something else begins
     r"(?:[^\s\"'`\\<,;&|\[]|\\(?![nrt\"'`\\]|u00(?:0|2[027]|3[ce]))|<(?!/)|\[(?!redacted:)|(?<=\w)[\"'`](?=\w)"
-    r"|[,;&|](?![\s\"'`\\,;&|]|$|quot;|[\w.-]{1,40}[=:])){1,400}"
+    r"|[,;&|](?![\s\"'`\\,;&|]|$|quot;|[A-Za-z_][\w.-]{0,40}[=:])){1,400}"
 )
 
 
@@ -544,7 +553,7 @@ def _judge_word(text: str, match: re.Match[str]) -> Finding | None:
     value = _read(text, fold.end() if fold else at)
     if value is None or (fold and not _ALONE.match(text, value.end)):
         return None
-    if kind == "xml" and not text.startswith(("</", "<\\/"), value.end):
+    if kind == "xml" and text[value.end : value.end + 4].lstrip(".,;:)]}>")[:1] != "<":
         return None
     if kind == "table" and not lead.rstrip(" *`").endswith("|"):
         return None
@@ -651,6 +660,8 @@ def scan(text: str) -> list[Finding]:
     byte = char = 0
     while hit is not None:
         start = hit.start()
+        while data[start] & 0xC0 == 0x80:
+            start -= 1  # a mark may begin with any byte: back to where its character begins
         char += start - byte if narrow else len(data[byte:start].decode("utf-8", "surrogatepass"))
         finding, resume = _judge(text, char, found[-1].end if found else 0)
         if finding:

@@ -47,38 +47,36 @@ class Batch:
 
 def fold_lines(source: Source, state: State, lines: Lines, batch: Batch, allowed: Allowed) -> None:
     """Adds to a batch. The state is updated in place; a line that cannot be understood leaves it alone."""
-    fold, put, offset = source.fold, batch.put, lines.start
+    fold, put, offset, number = source.fold, batch.put, lines.start, batch.lines
     for line in lines.lines:
-        batch.lines += 1
+        number += 1
         if line is None or len(line) > LONGEST_LINE:
-            batch.malformed.append((batch.lines, offset, f"longer than {LONGEST_LINE // 2**20} MB, passed over"))
+            batch.malformed.append((number, offset, f"longer than {LONGEST_LINE // 2**20} MB, passed over"))
             offset += (lines.skipped if line is None else len(line)) + 1
             continue
         try:
             changes = fold(state, line, offset)
         except Malformed as error:
-            changes = _second_look(source, state, line, offset, batch, str(error))
+            changes, reason = _second_look(source, state, line, offset, str(error))
+            if reason:
+                batch.malformed.append((number, offset, reason))
         for change in changes:
             put(change, allowed)
         offset += len(line) + 1
-    batch.end = lines.end
+    batch.lines, batch.end = number, lines.end
 
 
-def _second_look(source: Source, state: State, line: bytes, offset: int, batch: Batch, reason: str) -> Sequence[Change]:
+def _second_look(source: Source, state: State, line: bytes, offset: int, reason: str) -> tuple[Sequence[Change], str]:
     """Bad UTF-8, NUL bytes or half a surrogate pair do not make a message worthless: it is kept, and reported."""
     if not line or line.isspace():
-        return ()
+        return (), ""
     mended = mend(line)
-    if mended is not None:
-        try:
-            changes = source.fold(state, mended, offset)
-        except Malformed as error:
-            batch.malformed.append((batch.lines, offset, str(error)))
-            return ()
-        batch.malformed.append((batch.lines, offset, f"kept with replacement characters: {reason}"))
-        return changes
-    batch.malformed.append((batch.lines, offset, reason))
-    return ()
+    if mended is None:
+        return (), reason
+    try:
+        return source.fold(state, mended, offset), f"kept with replacement characters: {reason}"
+    except Malformed as error:
+        return (), str(error)
 
 
 def mend(line: bytes) -> bytes | None:

@@ -165,7 +165,7 @@ def _is_whole(line: bytes) -> bool:
         return False
     try:
         msgspec.json.decode(line, type=dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
 

@@ -23,6 +23,8 @@ from recollect.ingest.sources import get_source
 
 SHARE_ABOVE = 48 * 1024 * 1024  # bytes; below this a process costs more than it saves
 
+_HEAD_START = 16 * 1024 * 1024  # what this process reads while a helper starts
+
 
 class Order(msgspec.Struct):
     """What a helper is told."""
@@ -45,7 +47,7 @@ def shares(works: Sequence[Work], number: int) -> list[list[Work]]:
     """Parts of about equal size, each in the given order. One part when the whole is small."""
     if number < 2 or sum(work.found.size for work in works) < SHARE_ABOVE:
         return [list(works)]
-    loads, part_of = [0] * number, {}
+    loads, part_of = [0, *[_HEAD_START] * (number - 1)], {}
     for work in sorted(works, key=lambda work: -work.found.size):
         lightest = loads.index(min(loads))
         loads[lightest] += work.found.size

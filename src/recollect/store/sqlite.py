@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ class SqliteDatabase:
 
     def __init__(self, path: Path, busy_timeout: float) -> None:
         self._path = path
-        self._busy_ms = int(busy_timeout * 1000)
+        self._busy_timeout = busy_timeout
         self._local = threading.local()
         self._all: list[apsw.Connection] = []
         self._guard = threading.Lock()
@@ -81,7 +82,7 @@ class SqliteDatabase:
 
     def _open(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
-        connection.set_busy_timeout(self._busy_ms)
+        connection.set_busy_handler(_patience(self._busy_timeout))
         for pragma in (
             f"page_size = {_PAGE}",
             "journal_mode = WAL",
@@ -127,6 +128,20 @@ class SqliteDatabase:
                 connection.close()
             self._all.clear()
         self._local = threading.local()
+
+
+def _patience(timeout: float) -> Callable[[int], bool]:
+    """Waits for a lock in steps of a millisecond: SQLite's own steps grow to 100, and writers here hold it briefly."""
+    began = 0.0
+
+    def wait(tries: int) -> bool:
+        nonlocal began
+        if tries == 0:
+            began = time.monotonic()
+        time.sleep(0.001)
+        return time.monotonic() - began < timeout
+
+    return wait
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recollect.blocks import strip_blocks
+from recollect.blocks import PREFIX, strip_blocks
 from recollect.redact import redact
 from recollect.types import Entry, Role, Timestamp, parse_timestamp, timestamp
 
@@ -87,11 +87,13 @@ class Source:
 
 _Record = TypeVar("_Record")
 
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what a decoder may raise on any bytes
+
 
 def decode(decoder: msgspec.json.Decoder[_Record], line: bytes) -> _Record:
     try:
         return decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # a ValidationError is a DecodeError
+    except UNDECODABLE as error:
         raise Malformed(str(error)) from None
 
 
@@ -99,7 +101,9 @@ def clean(text: str) -> str:
     """Text as it may be stored: no injected block, no secret, no NUL, no white space around it."""
     if "\0" in text:
         text = text.replace("\0", "")
-    return redact(strip_blocks(text)).strip()
+    if PREFIX in text:
+        text = strip_blocks(text)
+    return redact(text).strip()
 
 
 def read_time(value: str | float | None, state: State) -> Timestamp:

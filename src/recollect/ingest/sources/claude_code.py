@@ -18,6 +18,7 @@ import msgspec
 
 from recollect.ingest.sources.base import (
     NOTHING,
+    UNDECODABLE,
     Change,
     Compaction,
     Malformed,
@@ -96,7 +97,7 @@ def begin(key: PurePath) -> ClaudeState:
 def fold(state: ClaudeState, line: bytes, offset: int) -> Sequence[Change]:
     try:
         record = _records.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         return _not_a_message(line, error)
     kind = record.type
     if kind != "assistant" and kind != "user":
@@ -275,7 +276,7 @@ def recognises(head: Sequence[bytes]) -> bool:
     for line in head:
         try:
             record = _heads.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNDECODABLE:
             continue
         if record.payload or record.type not in _KNOWN_TYPES:
             continue

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.ingest.sources.base import clean
+from recollect.ingest.sources.base import UNDECODABLE, clean
 
 _LONGEST = 200  # characters of a command or path that are kept
 
@@ -40,7 +40,7 @@ def summarise(name: str, arguments: bytes | msgspec.Raw | str | None) -> str:
     if arguments:
         try:
             target = _target(_decoder.decode(arguments))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNDECODABLE:
             target = ""
     return line(name, target)
 

@@ -62,7 +62,7 @@ CREATE TABLE memory_transcript_entries (
 CREATE UNIQUE INDEX memory_transcript_entries_uuid
   ON memory_transcript_entries (tenant, agent_id, source, entry_uuid);
 CREATE INDEX memory_transcript_entries_file
-  ON memory_transcript_entries (tenant, agent_id, source, source_file, session_id, timestamp);
+  ON memory_transcript_entries (tenant, agent_id, source_file, timestamp);
 
 -- derived: runs of entries without a pause longer than the gap; members are the entries of the same file and
 -- session from first_message_at to last_message_at
