@@ -137,9 +137,9 @@ def test_a_twin_is_not_found_across_what_the_other_side_said() -> None:
 
 
 def test_tool_calls_and_fragments_may_stand_between_the_two_lines_of_a_message() -> None:
-    lines = ["U Fix it.", "U <skill>\nbody\n</skill>", "u Fix it.", "a Looking.", "a Found."]
-    lines += ["A Looking.", "$ ls", output("ok"), "A Found."]
-    assert talk(*lines) == ["u Fix it.", "a Looking.", "a Found.\n\n[shell] ls"]
+    user = ["U Fix it.", "U <skill>\nbody\n</skill>", "u Fix it."]
+    bot = ["a Looking.", "a Found.", "A Looking.", "$ ls", output("ok"), "A Found."]
+    assert talk(*user, *bot) == ["u Fix it.", "a Looking.", "a Found.\n\n[shell] ls"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_tool_calls_and_fragments_may_stand_between_the_two_lines_of_a_message()
         (["one\r\n two"], "one two "),
         (["<image name=[Image #1]>", "</image>", "see"], "see"),
         (["# Context from my IDE setup:\n\n## My request for Codex:\nGo"], "Go"),
-        (["[REDACTED_TEXT len=86 sha=2239bcba]"], "[REDACTED_MESSAGE len=86 sha=2239bcba]"),
+        (["[REDACTED_TEXT len=12 sha=0badcafe]"], "[REDACTED_MESSAGE len=12 sha=0badcafe]"),
     ],
 )
 def test_twins_may_differ_in_parts_white_space_pictures_and_editor_context(parts: list[str], text: str) -> None:
@@ -184,6 +184,8 @@ def test_a_long_native_id_is_the_uuid_and_a_short_one_is_not_trusted() -> None:
     first, second = (entry["uuid"] for entry in result["entries"])
     assert first == long
     assert second.startswith("h-")
+    again = item("assistant", "a", id=long)
+    assert talk(again, "U on", "A b", again) == ["a a", "u on", "a b"]
 
 
 def test_equal_records_get_equal_ids_wherever_they_stand() -> None:
@@ -208,7 +210,6 @@ subagent_notification collaboration_mode user_action goal_context external_notes
         "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>a</INSTRUCTIONS>\n<skill>b</skill>\n<skill>c</skill>",
         "<permissions instructions>\nread only\n</permissions instructions>",
         '<codex_internal_context source="goal">\ngo on\n</codex_internal_context>',
-        "<environment_context>\nnever closed",
         "Another language model started to solve this problem and produced a summary of its thinking process.",
         "You were originally given instructions from a user over one or more turns. Here were the user messages:",
     ],
@@ -225,6 +226,7 @@ def test_fragments_in_the_user_s_name_are_no_words_of_the_user(text: str) -> Non
         "<instructions>\nmy own prompt\n</instructions>",
         "# AGENTS.md instructions are too long, shorten them",
         "What does <environment_context> mean?",
+        "<skill> is not rendered in the help",
         "Another language model might help.",
         "# Plan\n\nno request here",
     ],
@@ -430,8 +432,9 @@ def test_a_compaction_is_one_change_however_many_lines_report_it() -> None:
     result = run(CODEX, meta(), *turns("1"), *signs)
     assert [each["summary"] for each in result["compactions"]] == ["We ported it."]
     assert len(result["entries"]) == 2
-    for lines, count in (([*signs, "U 1", *signs], 2), (signs[:2] * 2, 2), *(([sign], 1) for sign in signs)):
-        assert len(run(CODEX, meta(), *lines)["compactions"]) == count
+    assert [len(run(CODEX, meta(), sign)["compactions"]) for sign in signs] == [1, 1, 1, 1]
+    for lines in ([*signs, "U 1", *signs], signs[:2] * 2):
+        assert len(run(CODEX, meta(), *lines)["compactions"]) == 2
 
 
 def test_a_bare_file_has_the_time_of_its_meta_line_and_the_place_of_its_fragment() -> None:
@@ -651,7 +654,7 @@ RECORDS = SHAPED | st.fixed_dictionaries(
 
 
 @both
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(values=st.lists(RECORDS, max_size=12), started=st.booleans())
 def test_any_json_is_folded_or_malformed_and_then_leaves_the_state_alone(
     source: Source, values: list[Any], started: bool
@@ -723,7 +726,7 @@ TREE = st.builds(
 
 
 @pytest.mark.parametrize(("source", "records"), [(CODEX, TALK), (PI, TREE)], ids=["codex", "pi"])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_reading_may_stop_anywhere_with_equal_results(source: Source, records: Any, data: Any) -> None:
     text = text_of(data.draw(st.lists(records, max_size=25)))
@@ -732,7 +735,7 @@ def test_reading_may_stop_anywhere_with_equal_results(source: Source, records: A
     assert outcome(source, key, text, stops) == outcome(source, key, text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     runs=st.lists(st.lists(st.sampled_from(["go on", "done", "1 2"]), min_size=1, max_size=4), max_size=8),
     streams=st.sampled_from(["i", "e", "c", "ie", "ei", "ci", "ic", "cie", "eic"]),
@@ -756,7 +759,7 @@ def test_whatever_streams_a_file_has_nothing_is_lost_or_doubled(
     assert talk(*lines) == [f"{'ua'[number % 2]} {text}" for number, texts in enumerate(runs) for text in texts]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(nodes=st.lists(st.tuples(st.integers(0, 30), st.booleans()), min_size=1, max_size=30))
 def test_what_is_left_of_a_tree_is_the_path_to_its_last_message(nodes: list[tuple[int, bool]]) -> None:
     parents = [choice % number if number and choice % 7 else None for number, (choice, _) in enumerate(nodes)]

@@ -695,13 +695,13 @@ def test_a_megabyte_of_text_comes_back_as_it_was(database: Database, owner: Owne
         assert state is not None and state.parser_state == text
 
 
-def test_a_session_id_of_sixteen_thousand_characters_can_be_stored(
+def test_an_entry_whose_id_has_sixteen_thousand_characters_can_be_stored(
     database: Database, owner: Owner, request: pytest.FixtureRequest
 ) -> None:
     a_bug_on(request, "postgres", database, "an index takes 2,704 bytes; one crafted record keeps its whole batch out")
     long = random.Random(7).randbytes(8000).hex()  # cannot be compressed to fit
     with database.write() as tx:
-        assert entries.insert(tx, rows_of(key_of(owner), an_entry(session_id=long))) == 1
+        assert entries.insert(tx, rows_of(key_of(owner), an_entry(long))) == 1
 
 
 # Owners

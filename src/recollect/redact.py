@@ -98,7 +98,7 @@ _PREFIXED = (  # keys that are a prefix and so many or more of A-Z a-z 0-9 _ -
 )
 KEYS = (  # the same, and those of another shape
     *(Key(rule, mark, rf"[\w-]{{{least},400}}", True) for rule, mark, least in _PREFIXED),
-    Key("private-key", r"---- ?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY", _PEM),
+    Key("private-key", r"----[- ]?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY", _PEM),
     Key("private-key", r"Private-Lines: [0-9]+", r"(?:\s|\\[nr])+(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)+"),
     Key("crypt", r"\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d))\$", r"[\w./$=,+-]{26,300}", True),
     Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.[\w-]{6,}(?:\.[\w-]*){0,3}"),
@@ -109,7 +109,7 @@ KEYS = (  # the same, and those of another shape
     Key("azure", r"AZDO", r"[A-Za-z0-9]{4}", back=r"[A-Za-z0-9]{76}"),
     Key("azure", r"(?:\+AMC|\+ASt|AzCa|APIM|AzFu|AzSe|ACDb)", r"[\w+/]{4,8}={0,2}", True, r"[A-Za-z0-9+/]{32,76}"),
     Key("gitlab", r"gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-", r"[\w.-]{16,300}", True),
-    Key("slack", r"(?:xox[abcdeoprs][.-]|xapp-)", r"[\w%.-]{16,300}", True),
+    Key("slack", r"(?:xox[abcdeoprs][.-]|xapp-)", r"[\w%.-]{16,}"),
     Key("stripe", r"(?:[sr]k_(?:live|test|prod)|whsec)_", r"[A-Za-z0-9+/]{16,}={0,2}"),
     Key("stripe", r"_secret_", r"[A-Za-z0-9]{16,}", back=r"(?:pi|seti|cs|src)_[A-Za-z0-9]{14,34}"),
     Key("twilio", r"(?:AC|SK)[0-9a-f]{8}", r"[0-9a-f]{24}(?![0-9A-Za-z])"),
@@ -141,7 +141,7 @@ _TO = r"\\{0,3}[\"'`]?\]?\s{0,4}(?::|=>|=|,)\s{0,4}"  # between the name of a he
 _PAIR = _TO + r"\\{0,3}[\"'`]?[\w.%-]{1,64}="  # the same, up to the value of the first cookie
 _HOST = r"(?:\[[0-9a-fA-F:]+\]|[\w.${}%-]+)(?::[\w${}]+)?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
-_AT = r"[^\s/]@[\w\[${%]"
+_AT = r"[^\s/\"'`{(\[<]@[\w\[${%]"
 _STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
 
 PLACES = (
@@ -168,7 +168,7 @@ PLACES = (
           r"\|[^|\n]{0,80}?" + _STDIN, back=300),
     Place("password", 1, r"-pass(?:in|out)?\s[\"']?pass:", r"-pass\w*\s[\"']?pass:(?P<v>)"),
     Place("password", 1, r"machine\s", r"machine\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
-    Place("password", 1, r"(?i:identified\s+by|(?:with|encrypted)\s+password)\s", r"\w+\s+\w+\s+(?P<v>)(?=\\?[\"'])"),
+    Place("password", 1, r"(?i:identified by|(?:with|encrypted) password)\s", r"\w+ \w+\s+(?P<v>)(?=\\?')"),
     Place("password", 1, r"ConvertTo-SecureString\s", r"\w+-\w+\s+(?:-String\s+)?(?P<v>)(?=[\"'])"),
     Place("password", 2, r"(?i:auth|login|authenticate)\s*=?\s*\(\s*\\?[\"']",
           r"\w+\s{0,3}=?\s{0,3}\(\s{0,40}\\?[\"'][^\"'\n]{0,80}[\"']\s{0,4},\s{0,40}(?P<v>)(?=\\?[\"'])"),
@@ -185,15 +185,15 @@ PLACES = (
 
 _OF = (  # a key of what; any other key is the weaker word further down
     r"(?:api|access|auth|private|secret|sign(?:ing|ature)?|(?:en|de)crypt(?:ion)?|master|service|account|deploy|admin"
-    r"|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|server|write|my|our|this)"
+    r"|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|server|write)"
 )
 WORDS = (
     Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|(?:db|ssh|smtp|root|user|admin)pass|kennwort"
          r"|contrase(?:n|ñ)a|senha|wachtwoord|mot de passe|пароль|密码|密碼|パスワード", 1, 1, 2, 2, short=4),
-    Word("secret", r"secret|token|credential|recovery[ _-]code|" + _OF + r"[ _.-]?key", 3, 2, 3, 3, short=8),
+    Word("secret", r"secret|token|credential|recovery[ _-]code|(?:my|our|this) key|" + _OF + r"[ _.-]?key", 3, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp)|(?-i:_PAT)", 3, 3, 4, NEVER, short=12, whole=True),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|pw|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6, whole=True),
-    Word("key", r"[\w-]key|salt", 4, 3, 4, NEVER, short=16),
+    Word("key", r"[\w-]key|salt", 4, 4, 4, NEVER, short=16),
 )
 # fmt: on
 _ABOUT = frozenset(  # a name that goes on like this is about a secret, not one: token_count, password.length
@@ -223,28 +223,28 @@ _NEUTRAL = re.compile(  # or goes on like this, and says no more
 
 _FAKE = re.compile(  # stands for a secret: placeholders, expansions, templates, regular expressions
     r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|(?:example|placeholder|change.?me|replace.?(?:me|with|this)|redacted|dummy)"
-    r"|(?:EXAMPLE|PLACEHOLDER|CHANGE.?ME|REPLACE.?(?:ME|WITH|THIS)|REDACTED|DUMMY)|[_-](?:here|HERE)$|x{5}|X{5}|(.)\1{6}"
+    r"|(?:EXAMPLE|PLACEHOLDER|CHANGE.?ME|REPLACE.?(?:ME|WITH|THIS)|REDACTED|DUMMY)|[_-](?:here|HERE)$|x{5}|X{5}|(.)\1{6}|abcdefghijk|ABCDEFGHIJK"
     r"|\$\{|\{\{|\$\(|#\{|%\(|\.\.\.|…|\*{3}|•|^%(?:[sd]|[a-z_]\w*%)$|^<[\w\s:-]*>?$|^\[[\w\s-]*\]?$"
-    r"|\{[a-z_][\w.\[\]()]*\}|^\{|\(\?|\[\^|\\[sSwWdD]|^[\w\s./:=-]*%[sdr](?!\w)"
+    r"|\{[a-z_][\w.\[\]()]*\}|^\{|\(\?|\[\^|\[0-9|\[[aA]-|\\[sSwWdD]|^--[a-z]|^&(?:lt|#)|\(\)|\[\\x|^(?:\\x[0-9a-f]{2})+$|^[\w\s./:=-]*%[sd](?![\w%])"
 )
 _ID = re.compile(  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
-    r"(?i)v?\d+\.\d|\d{4}-\d\d-\d\d|\d\d?:\d\d|(?:sha\d+|md5)[-:]|data:|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$"
-    r"|0x[0-9a-f]{1,8}$|(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$"
+    r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d|\d{4}-\d\d-\d\d|\d\d?:\d\d|(?:sha\d+|md5)[-:]|data:|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$"
+    r"|0x[0-9a-f]{1,16}(?:u?ll?)?$|(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}$|ssh-|ecdsa-|(?:msg|toolu|srvtoolu|req|call|chatcmpl|resp|run|thread"
     r"|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
 )
 _TECH = re.compile(  # digits that belong to a term
     r"(?i)sha-?\d+|base-?(?:16|32|58|64)|utf-?(?:8|16)|oauth-?2(?:\.0)?|x\.?509|[ial]\d\d?[nty]\b|k8s|s3|ec2|md5|http[23]"
     r"|ipv[46]|b64|\dfa|u?int\d+|float\d+|aes-?\d*|[hrep]s(?:256|384|512)|ed25519|p2p|m2m|e2e|win32|x86|(?:amd|arm)64"
-    r"|pbkdf2|argon2(?:id?|d)?|pkcs\d+|gpt-?\d\w?|v\d+(?:alpha|beta)\d*|es\d|py3|web3|log4j|n8n|id3|mp[34]|h26[45]|p12"
+    r"|pbkdf2|argon2(?:id?|d)?|pkcs\d+|gpt-?\d\w?|v\d+(?:alpha|beta)\d*|(?-i:V\d+(?=[A-Z]))|es\d|py3|web3|log4j|n8n|id3|mp[34]|h26[45]|p12"
 )
 _PATH = re.compile(
-    r"(?:[~.]{0,2}/|[A-Za-z]:[\\/]|[\w.@-]+[/\\](?:[\w.@+-]+[/\\]|[^0-9/\\]*$))[\w.@+-]*(?:[/\\][\w.@+-]*)*$"
+    r"(?:[~.]{0,2}/|[A-Za-z]:[\\/]|\$\w+/|[\w.@-]+[/\\][\w.@+-]+[/\\]|[A-Za-z_.@-]+[/\\](?=[^0-9/\\]*$))[\w.@+-]*(?:[/\\][\w.@+-]*)*$"
     r"|[\w.-]+\.(?:[a-z]{1,4}|ya?ml|json5?|toml)$"
 )
 _CODE = re.compile(
     r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]"
-    r"|(?P<head>[&*!-]?[A-Za-z_$][\w$]*)(?P<rest>(?:(?:\?\.|\.|->|::)[A-Za-z_$][\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
+    r"|(?P<head>[&*!.-]?[A-Za-z_$][\w$]*)(?P<rest>(?:(?:\?\.|\.|->|::)(?!\d)[\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
 )
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _TELLING = re.compile(r"(?i)passw|pwd|secret|token|credential|key|auth")
@@ -286,21 +286,17 @@ def oddness(value: str, bare: bool = False) -> int:
     digit = any(c in "0123456789" for c in core)
     if not any(c.isalpha() for c in core):
         return 1 if digit and (symbol or core.isdigit()) else 0
-    if digit:
-        random = mean < 2.9 or symbol or re.search(r"[A-Za-z][0-9]+[A-Za-z]", core) is not None
-        rank = 3 if random and len(value) >= 8 else 2
-    elif size >= 8 and (mean <= 2 or (mean < 2.8 and size >= 16) or ((size >= 10 or mean < 3) and _gibberish(core))):
-        rank = 3
-    elif symbol and len(value) >= 6:
-        rank = 2
-    else:  # words; many, or a very long one, are a pass phrase
-        rank = 0 if _TELLING.search(core) else 2 if re.fullmatch(r"[a-z]{18,}|[a-z]+(?:-[a-z]+){3,}", core) else 1
-    hexed = re.fullmatch(r"[0-9a-f-]{32,}", value) is not None
-    return (
-        4
-        if rank == 3 and len(value) >= 16 and len(set(value)) >= 8 and (mean < 3.3 or hexed or _gibberish(core))
-        else rank
-    )
+    if re.fullmatch(r"[0-9a-fA-F-]{32,}", value) and len(set(value)) >= 8:
+        return 4
+    if not digit and mean >= 2.9 and _TELLING.search(core):
+        return 0
+    noise = _is_noise(core, size, mean)
+    if digit and not noise and mean >= 2.9 and not symbol and not re.search(r"[A-Za-z][0-9]+[A-Za-z]", core):
+        return 2
+    if not digit and not noise:  # words; with a symbol, very many or a very long one they are a pass phrase
+        return 2 if symbol or re.fullmatch(r"[a-z]{18,}|[a-z]+(?:-[a-z]+){3,}", core) else 1
+    random = mean < 2.8 or (digit and (noise or mean < (3.3 if len(value) < 32 else 4.5)))
+    return 2 if len(value) < 8 else 4 if random and len(value) >= 16 and len(set(value)) >= 8 else 3
 
 
 def _phrase(value: str) -> int:
@@ -323,6 +319,15 @@ def _gibberish(value: str) -> bool:
     )
 
 
+def _is_noise(core: str, size: int, mean: float) -> bool:
+    """Letters that make no words, by their case or by their neighbours."""
+    if size < 8 or mean <= 2:
+        return size >= 8
+    if mean < 2.8 and size >= 16:
+        return True
+    return (size >= 10 or mean < 3) and bool(re.search("[A-Z]|[a-z]{8}", core)) and _gibberish(core)
+
+
 def _is_code(value: str, mean: float) -> bool:
     """An expression rather than a literal: a call, an attribute, a name made of words."""
     match = _CODE.match(value)
@@ -332,7 +337,7 @@ def _is_code(value: str, mean: float) -> bool:
     if head is None:
         return True
     if rest:
-        return head.islower() or len(head) >= 2.5 * len(_PIECES.findall(head))
+        return mean >= 2.9 or head.islower() or rest == "(" or "_" in head or (head.isalpha() and len(head) > 3)
     return mean >= 2.9 and ("_" in head or _TELLING.search(head) is not None)
 
 
@@ -398,7 +403,8 @@ def _read(text: str, pos: int) -> Value | None:
             end = -1  # not closed on its line
     if scheme := _SCHEME.match(text, start):
         start = scheme.end()
-    if end < 0:
+    closed = end >= 0
+    if not closed:
         bare = _BARE.match(text, start)
         end = start + len(bare.group().rstrip(".,;:)]}>")) if bare else start
     else:
@@ -406,7 +412,7 @@ def _read(text: str, pos: int) -> Value | None:
         inside = text[start : marker if marker >= 0 else end]
         start += len(inside) - len(inside.lstrip())
         end = start + len(inside.strip())
-    return Value(start, end, opened is not None, bool(opened and opened["call"])) if end > start else None
+    return Value(start, end, closed, bool(closed and opened and opened["call"])) if end > start else None
 
 
 # ---- From a landmark to a finding ------------------------------------------------------------------------------
@@ -414,12 +420,13 @@ def _read(text: str, pos: int) -> Value | None:
 _NAME_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
 _ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|=3D|\x1b\[[0-9;]*m)\Z")
 _TAIL = re.compile(r"[\w.-]{0,40}", re.ASCII)
+_PUBLISHED = re.compile(r"(?i)pub(?:lic|[_-]?key)")
 _PLURAL = re.compile(r"(?i:s)(?![a-z])")
 _FORM = re.compile(  # how a value is tied to a name; what is not one of these is prose
     r"(?P<pair>\\{0,3}[\"']?,?(?:[\s{-]|\\[nrt]){1,40}\\{0,3}[\"']?(?:value|default)\\{0,3}[\"']?\s{0,3}[:=]\s{0,4})"
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
     r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}[ \t]{0,10}"
-    r"(?::?[ \t]*[A-Za-z_&*'][\w\[\]<>|&'.*? ]{0,40}?(?=[ \t]*=[ \t]*\\?[\"'`]))?"
+    r"(?:(?::[ \t]*[A-Za-z_&*'][\w\[\]<>|&'.*? ]{0,40}?|(?i:\w{0,12}str(?:ing)?|char|text|&str))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
     r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|%3[ADad]|(?<=[ \t])(?:->|→)(?=[ \t])))(?:\*\*|__|</\w{1,9}>)?[ \t]{0,10})"
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
@@ -429,6 +436,7 @@ _LINK = re.compile(
     r"(?i)(?:\b(?:is|was|to|as|be|are|ist|lautet|est|es)(?:\s+(?:now|still|just|set to|called))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
 )
 _NEXT = re.compile(r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}")  # on to the next line
+_CELL = re.compile(r"[ \t`*]*\|")
 _ALONE = re.compile(r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)")
 
 
@@ -456,10 +464,10 @@ def _match_key(text: str, pos: int, floor: int) -> tuple[Key, int, int, str] | N
     rules = _rules()
     if not _glued(text, pos) and (match := rules.keys.match(text, pos)):
         return KEYS[int(str(match.lastgroup)[1:])], pos, match.end(), match.group((match.lastindex or 0) + 1)
-    if rules.inner.match(text, pos):
-        for row, pattern in rules.backs:
-            if (found := _around(pattern, text, pos, max(floor, pos - 100))) and not _glued(text, found.start()):
-                return row, found.start(), found.end(), found.group()
+    if inner := rules.inner.match(text, pos):
+        index = int(str(inner.lastgroup)[1:])
+        if (found := _around(rules.backs[index], text, pos, max(floor, pos - 100))) and not _glued(text, found.start()):
+            return KEYS[index], found.start(), found.end(), found.group()
     return None
 
 
@@ -528,7 +536,7 @@ def _name(text: str, match: re.Match[str]) -> Name | None:
     if start < begin and text[start - 1 : start] == "\\":
         start += 1  # the letter of an escape: \nTOKEN=
     before, tail = text[start:begin], _TAIL.match(text, end)[0].rstrip("-.")  # type: ignore[index]
-    if text.endswith(("[redacted:", "::"), max(0, start - 10), start) or "public" in before.lower():
+    if text.endswith(("[redacted:", "::"), max(0, start - 10), start) or _PUBLISHED.search(text, start, end):
         return None
     if tail[:1].isalpha() and not (tail[0].isupper() and text[end - 1].islower()) and not _PLURAL.match(tail):
         return None
@@ -549,13 +557,13 @@ def _judge_word(text: str, match: re.Match[str]) -> Finding | None:
     if form is None or (kind == "xml" and not lead.endswith(("<", ":", "/", ">", '"', "'"))):
         return _judge_prose(text, name)
     at, word = form.end(), name.word
-    fold = _NEXT.match(text, at) if kind == "assign" and word.loose < NEVER else None
+    fold = _NEXT.match(text, at) if form["op"] == ":" and word.loose < NEVER else None
     value = _read(text, fold.end() if fold else at)
-    if value is None or (fold and not _ALONE.match(text, value.end)):
+    if value is None or (fold and (value.wrapped or not _ALONE.match(text, value.end))):
         return None
     if kind == "xml" and text[value.end : value.end + 4].lstrip(".,;:)]}>")[:1] != "<":
         return None
-    if kind == "table" and not lead.rstrip(" *`").endswith("|"):
+    if kind == "table" and not (lead.rstrip(" *`").endswith("|") and _CELL.match(text, value.end)):
         return None
     if lead.endswith(":") and text[name.end : at] == ":":
         return None  # arn:aws:secret:name
@@ -572,11 +580,12 @@ def _judge_prose(text: str, name: Name) -> Finding | None:
     """--name value, NAME value, the name for something is value."""
     word, label = name.word, text[name.start : name.end]
     gap = _GAP.match(text, name.end)
-    if gap is None or word.loose == NEVER:
+    if gap is None or word.loose == NEVER or text[name.start - 1 : name.start] in ("$", "{"):
         return None
     value, short = _read(text, gap.end()), max(6, word.short)
     flag = label.startswith("-") or ("_" in label and label.isupper())
     need = max(2, word.tight) if flag else max(2, word.quoted) if value and value.quoted else word.loose + 1
+    need = NEVER if "_" in label and not flag else need
     if finding := _accept(text, word.rule, value, need + name.extra, short):
         return finding
     for link in _LINK.finditer(text, name.end, name.end + 80):
@@ -608,15 +617,15 @@ _FOLLOW = (  # and what a telling word; `_FORM`, `_GAP` and `_LINK` say it more 
     r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text|&str)\w*[ \t]+=)|[\\\"'`]{1,4}\s*,"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
     r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
-    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|ist|lautet|est|es)\s|\S{0,20}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
+    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|ist|lautet|est|es)\s|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
 )
 
 
 class Rules(NamedTuple):
     landmark: Any  # RE2: all marks
     keys: re.Pattern[str]  # all KEYS that begin with their mark, a group each
-    inner: re.Pattern[str]  # the marks of the others
-    backs: list[tuple[Key, re.Pattern[str]]]
+    inner: re.Pattern[str]  # the others, from their mark on
+    backs: dict[int, re.Pattern[str]]  # and from their beginning
     stands: re.Pattern[str]  # the marks of PLACES
     places: list[tuple[Place, re.Pattern[str], re.Pattern[str]]]
     words: re.Pattern[str]
@@ -640,8 +649,8 @@ def _rules() -> Rules:
     return Rules(
         landmark=re2.compile("|".join(marks).encode(), options),
         keys=compiled(*(f"(?P<k{i}>{row.mark}({row.body}))" for i, row in enumerate(KEYS) if not row.back)),
-        inner=compiled(*(row.mark for row in KEYS if row.back)),
-        backs=[(row, compiled(row.back + row.mark + row.body)) for row in KEYS if row.back],
+        inner=compiled(*(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS) if row.back)),
+        backs={i: compiled(row.back + row.mark + row.body) for i, row in enumerate(KEYS) if row.back},
         stands=compiled(*(row.mark for row in PLACES)),
         places=[(row, compiled(row.mark), compiled(row.find)) for row in PLACES],
         words=compiled(*(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))),

@@ -32,6 +32,8 @@ _ALLOWED = {
     ConversationStatus.SKIPPED: {ConversationStatus.ACTIVE, ConversationStatus.PROCESSING},
 }
 
+_HOUR = timedelta(hours=1)
+
 
 def check_transition(before: ConversationStatus, after: ConversationStatus) -> None:
     if after not in _ALLOWED[before]:
@@ -60,13 +62,20 @@ class Plan:
 
 
 def group(marks: Iterable[Mark], gap: timedelta) -> list[Span]:
-    """Marks in order of time → conversations."""
+    """Marks in order of time → conversations. The place is that of the first mark that names one."""
     spans: list[Span] = []
-    for mark in marks:
-        if spans and not _pause(spans[-1].last, mark.timestamp, gap):
-            spans[-1] = _grown(spans[-1], mark)
-        else:
-            spans.append(Span(mark.timestamp, mark.timestamp, 1, mark.cwd, mark.project_id, mark.branch))
+    first, last, count, project, project_id, branch = None, Timestamp(""), 0, "", "", ""
+    for at, cwd, in_project, on_branch in marks:
+        if first is not None and _pause(last, at, gap):
+            spans.append(Span(first, last, count, project, project_id, branch))
+            first = None
+        if first is None:
+            first, count, project, project_id, branch = at, 0, "", "", ""
+        last = at
+        count += 1
+        project, project_id, branch = project or cwd, project_id or in_project, branch or on_branch
+    if first is not None:
+        spans.append(Span(first, last, count, project, project_id, branch))
     return spans
 
 
@@ -136,18 +145,9 @@ def states_a_rule(user_texts: Iterable[str]) -> bool:
 
 
 def _pause(earlier: Timestamp, later: Timestamp, gap: timedelta) -> bool:
+    if earlier[:13] == later[:13] and gap >= _HOUR:  # the same hour: no need to compute
+        return False
     return moment(later) - moment(earlier) > gap
-
-
-def _grown(span: Span, mark: Mark) -> Span:
-    return Span(
-        span.first,
-        mark.timestamp,
-        span.count + 1,
-        span.project or mark.cwd,
-        span.project_id or mark.project_id,
-        span.branch or mark.branch,
-    )
 
 
 def _fresh(blank: Conversation, span: Span) -> Conversation:

@@ -125,7 +125,9 @@ def main() -> None:
     """The helper's side."""
     import signal
 
-    from recollect.app import Memory
+    from recollect.ingest.intake import Intake
+    from recollect.store.open import open_database
+    from recollect.types import Owner, utc_now
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
@@ -142,11 +144,14 @@ def main() -> None:
 
     settings = Settings(home=Path(order.home), config=order.config, origins={}, environ=dict(os.environ))
     works = [Work(found, get_source(source)) for found, source in order.works]
+    database = open_database(settings, utc_now)
     try:
-        with Memory(settings) as memory:
-            say(Step(report=memory.intake.read(works, reimport=order.reimport, progress=progress)))
+        intake = Intake(database, settings, Owner(order.config.tenant, order.config.agent_id), utc_now)
+        say(Step(report=intake.read(works, reimport=order.reimport, progress=progress)))
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(1)
+    finally:
+        database.close()
 
 
 if __name__ == "__main__":

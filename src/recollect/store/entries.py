@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from recollect.store.database import Transaction, marks
 from recollect.types import Entry, Owner, Role, Timestamp
@@ -47,8 +47,7 @@ class Stored:
     owned: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(NamedTuple):
     """What grouping needs to know of an entry."""
 
     timestamp: Timestamp

@@ -129,7 +129,7 @@ def from_epoch_ms(value: float) -> Timestamp:
         raise ValueError(str(error)) from error
 
 
-def content_id(state: State, source: str, session_id: str, at: Timestamp, role: str, raw: str) -> str:
+def content_id(state: State, source: str, session_id: str, at: Timestamp, role: str, raw: str | bytes) -> str:
     """Identity of a message without a native id: equal wherever the same record stands, also in a copy of the file.
 
     Two equal messages at one timestamp are told apart by their number in that run, which needs no more state than
@@ -137,7 +137,9 @@ def content_id(state: State, source: str, session_id: str, at: Timestamp, role: 
     """
     if at != state.last_timestamp:
         state.occurrences = {}
-    digest = hashlib.sha256("\x1f".join((source, session_id, at, role, raw)).encode(errors="replace")).hexdigest()[:32]
+    hashed = hashlib.sha256(f"{source}\x1f{session_id}\x1f{at}\x1f{role}\x1f".encode(errors="replace"))
+    hashed.update(raw.encode(errors="replace") if isinstance(raw, str) else raw)
+    digest = hashed.hexdigest()[:32]
     number = state.occurrences.get(digest, 0)
     state.occurrences[digest] = number + 1
     return f"h-{digest}" if number == 0 else f"h-{digest}-{number}"

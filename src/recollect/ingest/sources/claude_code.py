@@ -174,9 +174,8 @@ def _assistant(state: ClaudeState, record: _Record, message: _Message, line: byt
     if opened is None:
         at = read_time(record.timestamp, state)
         session = state.session_id = record.session_id or state.session_id
-        raw = "" if record.uuid else line.decode(errors="replace")
         opened = OpenMessage(
-            uuid=record.uuid or content_id(state, NAME, session, at, Role.ASSISTANT, raw),
+            uuid=record.uuid or content_id(state, NAME, session, at, Role.ASSISTANT, line),
             session_id=session,
             timestamp=at,
             line_offset=offset,

@@ -1,13 +1,13 @@
 """Codex rollouts: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`.
 
-The payload trusted here: lines `{timestamp, type, payload}`; in files of mid-2025 a bare meta line (id,
-timestamp, git), then payloads alone. Kept are the user's words and the assistant's text with a line per tool
-call; not developer messages, instruction fragments, reasoning, tool output, sub-agents' threads.
+The payload trusted here: lines `{timestamp, type, payload}`; in files of mid-2025 a bare meta line (id, timestamp,
+git), then payloads alone. Kept are the user's words and the assistant's text with a line per tool call; not developer
+messages, instruction fragments, reasoning, tool output, sub-agents' threads.
 
-A message stands in up to three streams: `response_item`, the `event_msg` of its role, `item_completed`.
-Whichever line comes first gives the entry; the others are its twins and give nothing. Twins share role and
-text (compared without white space) and are neighbours: the other side says and does nothing between them. A
-stream names a message once, so that one really said twice stays two.
+A message stands in up to three streams: `response_item`, the `event_msg` of its role, `item_completed`. Whichever line
+comes first gives the entry; the others are its twins and give nothing. Twins share role and text (compared without
+white space) and are neighbours: the other side says and does nothing between them. A stream names a message once, so
+that one really said twice stays two.
 
 A turn begins with a message of the user; `thread_rolled_back` withdraws the entries of the last turns.
 """
@@ -202,11 +202,15 @@ def _typed(state: CodexState, record: _Record, offset: int) -> Sequence[Change]:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return value.replace("\0", "") if isinstance(value, str) else ""
 
 
 def _native(identity: object) -> str:
-    return identity if isinstance(identity, str) and len(identity) >= _SHORTEST_ID else ""
+    return _text(identity) if len(_text(identity)) >= _SHORTEST_ID else ""
+
+
+def _is_known(state: CodexState, uuid: str) -> bool:
+    return uuid != "" and any(uuid in turn for turn in state.turns)
 
 
 def _untyped(state: CodexState, record: _Record) -> Sequence[Change]:
@@ -327,10 +331,8 @@ def _message(state: CodexState, said: _Said) -> Sequence[Change]:
             if found := _CWD.search("\n".join(texts)):
                 state.cwd = found[1].strip()  # mid-2025 it is named nowhere else
             return NOTHING
-    else:
-        words = [own for own in (_CITATION.sub("", text).strip() for text in said.texts) if own]
-        if not words:
-            return NOTHING
+    elif not (words := [own for own in (_CITATION.sub("", text).strip() for text in said.texts) if own]):
+        return NOTHING
     digests = [_digest("".join(words))]
     if len(words) > 1 and said.role is Role.ASSISTANT:  # there may be an event for each part
         digests.extend(map(_digest, words))
@@ -382,7 +384,7 @@ def _speaks(state: CodexState, role: Role) -> None:
 
 def _twin(state: CodexState, said: _Said, digests: list[str]) -> str | None:
     """The uuid of the entry that another line has already given for this message."""
-    if said.native and state.turns and said.native in state.turns[-1]:
+    if _is_known(state, said.native):
         return said.native
     if state.recent_role != said.role:
         return None
@@ -408,12 +410,12 @@ _IMAGE_TAG = re.compile(r"\s*</?(?:local_)?image\b[^<>]*>\s*")
 _CITATION = re.compile(r"<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
 _UNSHARED = re.compile(r"<proposed_plan>.*?(?:</proposed_plan>|\Z)|\[REDACTED_[A-Z_]+", re.DOTALL)
 _FRAGMENT = re.compile(
-    r"(?:# AGENTS\.md instructions[^\n]*\n\s*)?<(INSTRUCTIONS|(?i:environment_context(?:_delta)?|"
-    r"user_instructions|permissions instructions|turn_aborted|skill|user_shell_command|user_action|"
-    r"subagent_notification|collaboration_mode|multi_agent_mode|realtime_conversation|model_switch|"
-    r"personality_spec|apps_instructions|skills_instructions|plugins_instructions|recommended_plugins|"
-    r"hook_prompt|extension_context|goal_context|codex_internal_context|app-context|browser_snapshot|"
-    r"external_\w+|context_window(?:_guidance)?|token_budget(?:_reminder)?|rollout_budget))(?:\s[^<>]*)?>"
+    r"(?:# AGENTS\.md instructions[^\n]*\n\s*)?<(INSTRUCTIONS|(?i:environment_context(?:_delta)?|user_instructions|"
+    r"permissions instructions|turn_aborted|skill|user_shell_command|user_action|subagent_notification|hook_prompt|"
+    r"collaboration_mode|multi_agent_mode|realtime_conversation|model_switch|personality_spec|apps_instructions|"
+    r"skills_instructions|plugins_instructions|recommended_plugins|extension_context|goal_context|app-context|"
+    r"codex_internal_context|browser_snapshot|external_\w+|context_window(?:_guidance)?|token_budget(?:_reminder)?|"
+    r"rollout_budget))(?:\s[^<>]*)?>"
 )
 _BRIDGES = (  # what Codex says in the user's name, without a tag around it
     "Another language model started to solve this problem and produced a summary",
@@ -429,11 +431,12 @@ _CWD = re.compile(r"<environment_context>.*?(?:<cwd>|Current working directory: 
 def _own_words(text: str) -> str:
     """The user's part of a text: without fragments, bridges and what an editor put before the request."""
     text = text.strip()
-    while text and (opening := _FRAGMENT.match(text)):
-        closing = re.compile(rf"</{re.escape(opening[1])}>", re.IGNORECASE)
-        ends = [found.end() for found in closing.finditer(text)]
+    while opening := _FRAGMENT.match(text):
+        ends = [found.end() for found in re.finditer(rf"</{re.escape(opening[1])}>", text, re.IGNORECASE)]
+        if not ends:
+            break  # the user speaks of a tag; fragments are always closed
         # Instructions may speak of their own tags: what begins and ends as a fragment is one.
-        text = text[ends[0] :].lstrip() if ends and ends[-1] < len(text) else ""
+        text = text[ends[0] :].lstrip() if ends[-1] < len(text) else ""
     if text.startswith(_BRIDGES):
         return ""
     if text.startswith("# ") and (request := _REQUEST.search(text)):
@@ -442,13 +445,10 @@ def _own_words(text: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Equal for the forms of a message in the streams: an event has neither plan nor injected block, and
-    an anonymised file (`[REDACTED_TEXT len=86 sha=…]`) names the field."""
+    """Equal for the forms of a message: an event has no plan, an anonymised file (`[REDACTED_TEXT …]`) names fields."""
     letters = "".join(strip_blocks(_UNSHARED.sub("", text)).split())
     return hashlib.blake2b(letters.encode(errors="replace"), digest_size=8).hexdigest()
 
-
-# Tools
 
 _PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?=\\n(?:@@|\*\*\*|[+\- ])|\s*$)", re.MULTILINE)
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})", re.MULTILINE)
@@ -463,7 +463,8 @@ def _call(state: CodexState, payload: _Record, when: _When, offset: int) -> Sequ
     else:
         at = read_time(when, state)
         raw = "\x1f".join((payload.type, call_id, name, raw))
-        uuid = _native(payload.id) or content_id(state, NAME, state.session_id, at, Role.ASSISTANT, raw)
+        uuid = "" if _is_known(state, _native(payload.id)) else _native(payload.id)
+        uuid = uuid or content_id(state, NAME, state.session_id, at, Role.ASSISTANT, raw)
         message = _opened(state, uuid, at, offset, [])
         state.last_timestamp = at
     _speaks(state, Role.ASSISTANT)
@@ -564,10 +565,9 @@ def recognises(head: Sequence[bytes]) -> bool:
         if kind == "recollect":
             return False
         if kind is None:
-            bare = isinstance(record.id, str) and isinstance(record.timestamp, str)
-            known = record.record_type == "state" or (
-                bare and (bool(record.instructions) or isinstance(record.git, dict))
-            )
+            named = isinstance(record.id, str) and isinstance(record.timestamp, str)
+            told = bool(record.instructions) or isinstance(record.git, dict)
+            known = (named and told) or record.record_type == "state"
         elif isinstance(record.payload, _Record):
             known = kind in tuple(_ENVELOPES)
         else:

@@ -1,13 +1,13 @@
 """Pi sessions: `~/.pi/agent/sessions/--<folder>--/<time>_<session>.jsonl`, versions 1 to 3.
 
-The payload trusted here: a header `{type: session, id, cwd}`, then records; a `message` record has a
-`message` with `role` and `content` (text, or a list of blocks). Kept are the user's text and shell commands,
-and the assistant's text with a line per tool call. Left out: tool results, thinking, what extensions put in.
+The payload trusted here: a header `{type: session, id, cwd}`, then records; a `message` record has a `message` with
+`role` and `content` (text, or a list of blocks). Kept are the user's text and shell commands, and the assistant's text
+with a line per tool call. Left out: tool results, thinking, what extensions put in.
 
-From version 2 on the records are a tree: `id` and `parentId`, unique only within the file. What counts is the
-path from the root to the message that was written last. A message that grows elsewhere abandons the branch it
-left: its entries are withdrawn, and restored when the talk returns to them. The state holds the tree, a few
-bytes for a node, and no text but that of the message whose tool results are still to come.
+From version 2 on the records are a tree: `id` and `parentId`, unique only within the file. What counts is the path from
+the root to the message that was written last. A message that grows elsewhere abandons the branch it left: its entries
+are withdrawn, and restored when the talk returns to them. The state holds the tree, a few bytes for a node, and no text
+but that of the message whose tool results are still to come.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def fold(state: PiState, line: bytes, offset: int) -> Sequence[Change]:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return value.replace("\0", "") if isinstance(value, str) else ""
 
 
 def _header(state: PiState, record: _Record) -> Sequence[Change]:

@@ -33,76 +33,63 @@ def _identity(chance: random.Random) -> str:
     return str(uuid.UUID(int=chance.getrandbits(128), version=4))
 
 
+class _Session:
+    """Records of one Claude Code session, each linked to the one before."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._session = _identity(chance)
+        self._cwd = f"/home/dev/work/{chance.choice(('api', 'web', 'cli', 'infra'))}"
+        self.at = _START + timedelta(seconds=chance.randrange(200 * 86400))
+        self.last: str | None = None
+
+    def record(self, kind: str, **more: Any) -> dict[str, Any]:
+        self.at += timedelta(milliseconds=self._chance.randrange(200, 40_000))
+        stamp = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        made = {"parentUuid": self.last, "isSidechain": False, "userType": "external", "cwd": self._cwd}
+        made |= {"sessionId": self._session, "version": "2.1.90", "gitBranch": "main", "type": kind, **more}
+        self.last = _identity(self._chance)
+        return {**made, "uuid": self.last, "timestamp": stamp}
+
+    def message(self, role: str, content: Any, **more: Any) -> dict[str, Any]:
+        message = {
+            "id": "msg_" + _identity(self._chance)[:24],
+            "role": role,
+            "model": "m",
+            "usage": {"input_tokens": 9},
+        }
+        return self.record(role, message={**message, "content": content}, **more)
+
+
 def claude_session(chance: random.Random, turns: int) -> Iterator[dict[str, Any]]:
     """A session of user turns, each with a few tool calls and their output."""
-    session, parent = _identity(chance), None
-    at = _START + timedelta(seconds=chance.randrange(200 * 86400))
-    cwd = f"/home/dev/work/{chance.choice(('api', 'web', 'cli', 'infra'))}"
-
-    def record(kind: str, **more: Any) -> dict[str, Any]:
-        nonlocal at, parent
-        at += timedelta(milliseconds=chance.randrange(200, 40_000))
-        mine = _identity(chance)
-        stamp = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        made = {
-            "parentUuid": parent,
-            "isSidechain": False,
-            "userType": "external",
-            "cwd": cwd,
-            "sessionId": session,
-        }
-        made |= {
-            "version": "2.1.90",
-            "gitBranch": "main",
-            "type": kind,
-            **more,
-            "uuid": mine,
-            "timestamp": stamp,
-        }
-        parent = mine
-        return made
-
+    session = _Session(chance)
     for _ in range(turns):
         if chance.random() < 0.1:
-            at += timedelta(hours=chance.randrange(2, 20))
-        yield record("user", message={"role": "user", "content": prose(chance, chance.randrange(5, 60))})
-        yield {"type": "file-history-snapshot", "messageId": parent, "snapshot": {"trackedFileBackups": {}}}
+            session.at += timedelta(hours=chance.randrange(2, 20))
+        yield session.message("user", prose(chance, chance.randrange(5, 60)))
+        yield {"type": "file-history-snapshot", "messageId": session.last, "snapshot": {"trackedFileBackups": {}}}
         for _ in range(chance.randrange(1, 7)):
-            message = {
-                "id": "msg_" + _identity(chance)[:24],
-                "role": "assistant",
-                "model": "m",
-                "usage": {"input_tokens": 9},
-            }
-            if chance.random() < 0.5:
-                text = prose(chance, chance.randrange(8, 80))
-                yield record("assistant", message={**message, "content": [{"type": "text", "text": text}]})
-            call = "toolu_" + _identity(chance)[:22]
-            name, given, output = _tool(chance)
-            use = {"type": "tool_use", "id": call, "name": name, "input": given}
-            yield record("assistant", message={**message, "content": [use]})
-            for _ in range(chance.randrange(0, 4)):
-                yield record(
-                    "progress",
-                    data={"type": "bash_progress", "output": output[:400], "elapsed": 3},
-                    toolUseID=call,
-                )
-            result = {
-                "type": "tool_result",
-                "tool_use_id": call,
-                "content": output,
-                "is_error": chance.random() < 0.06,
-            }
-            more = {"stdout": output, "stderr": "", "interrupted": False}
-            yield record("user", message={"role": "user", "content": [result]}, toolUseResult=more)
-        answer = {
-            "id": "msg_" + _identity(chance)[:24],
-            "role": "assistant",
-            "model": "m",
-            "stop_reason": "end_turn",
-        }
+            yield from _tool_use(session, chance)
         text = "\n\n".join(prose(chance, chance.randrange(20, 120)) for _ in range(chance.randrange(1, 4)))
-        yield record("assistant", message={**answer, "content": [{"type": "text", "text": text}]})
+        yield session.message("assistant", [{"type": "text", "text": text}])
+
+
+def _tool_use(session: _Session, chance: random.Random) -> Iterator[dict[str, Any]]:
+    """One assistant message on one or two lines, progress, and the result as a user record."""
+    name, given, output = _tool(chance)
+    use = {"type": "tool_use", "id": "toolu_" + _identity(chance)[:22], "name": name, "input": given}
+    first = session.message("assistant", [use])
+    if chance.random() < 0.5:
+        text = [{"type": "text", "text": prose(chance, chance.randrange(8, 80))}]
+        said = session.record("assistant", message={**first["message"], "content": text})
+        yield {**said, "uuid": _identity(chance)}
+    yield first
+    for _ in range(chance.randrange(0, 4)):
+        progress = {"type": "bash_progress", "output": output[:400], "elapsed": 3}
+        yield session.record("progress", data=progress, toolUseID=use["id"])
+    result = {"type": "tool_result", "tool_use_id": use["id"], "content": output, "is_error": chance.random() < 0.06}
+    yield session.message("user", [result], toolUseResult={"stdout": output, "stderr": "", "interrupted": False})
 
 
 def _tool(chance: random.Random) -> tuple[str, dict[str, Any], str]:
