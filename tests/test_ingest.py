@@ -241,6 +241,16 @@ def test_a_rewrite_in_place_that_keeps_head_and_size_is_noticed(memory: Memory, 
     assert "message X" in texts(memory)
 
 
+def test_a_file_rewritten_with_other_ids_is_not_doubled(memory: Memory, root: Path, file: Path) -> None:
+    """Pi does so with its old files when it opens them."""
+    memory.ingest(folder=root)
+    file.write_bytes(file.read_bytes().replace(b"11111111-0", b"99999999-0") + claude(7, "one more"))
+    report = memory.ingest(folder=root)
+    assert report.entries == 1
+    assert texts(memory) == [*(f"message {n}" for n in range(1, 7)), "one more"]
+    assert [row[3] for row in conversations(memory)] == [7]
+
+
 def test_reimport_reads_from_the_beginning_and_drops_what_is_gone(memory: Memory, root: Path, file: Path) -> None:
     memory.ingest(folder=root)
     with memory.database.write() as tx:

@@ -89,6 +89,8 @@ class Writer:
             entry_rows.row(key, generation, entry, self._project_of(entry), is_named_after(stem, entry.session_id))
             for entry in entries
         ]
+        if generation > 1:
+            entry_rows.adopt(tx, key, generation, entries)
         new = entry_rows.insert(tx, rows)
         if new == len(rows):
             return new

@@ -118,6 +118,29 @@ def find(tx: Transaction, key: FileKey, uuids: Sequence[str]) -> dict[str, Store
     return found
 
 
+def adopt(tx: Transaction, key: FileKey, generation: int, entries: Sequence[Entry]) -> None:
+    """A file that was rewritten may give its messages new ids: an older one that says the same at the same time, and
+    whose id is not used any more, takes the new id."""
+    new = {(entry.timestamp, str(entry.role), entry.content): entry.uuid for entry in entries}
+    names = {**key.names(), "generation": generation}
+    names |= {"first": min(each[0] for each in new), "last": max(each[0] for each in new)}
+    rows = tx.rows(
+        f"SELECT entry_uuid, timestamp, role, content FROM memory_transcript_entries WHERE {_FILE}"
+        " AND generation < :generation AND timestamp >= :first AND timestamp <= :last",
+        names,
+    )
+    ids = set(new.values())
+    for uuid, *said in rows:
+        renamed = new.get((said[0], said[1], said[2]))
+        if renamed is not None and uuid not in ids:
+            tx.run(
+                f"UPDATE memory_transcript_entries SET entry_uuid = :renamed WHERE {_UUID} AND NOT EXISTS (SELECT 1"
+                " FROM memory_transcript_entries AS other WHERE other.tenant = :tenant AND other.agent_id = :agent_id"
+                " AND other.source = :source AND other.entry_uuid = :renamed)",
+                {**key.names(), "uuid": uuid, "renamed": renamed},
+            )
+
+
 def amend(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> set[str]:
     """New text of entries that this file owns; returns the sessions it touched."""
     sessions = set()

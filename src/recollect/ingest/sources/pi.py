@@ -250,7 +250,7 @@ def _assistant(state: PiState, record: _Record, content: Raw, offset: int) -> Se
     lines = [OpenTool(_text(call.id), summarise(_name(call), call.arguments)) for call in calls]
     at = _time(state, record)
     said = bool(texts or lines)
-    raw = bytes(content).decode(errors="replace") if said and not _text(record.id) else ""
+    raw = bytes(content) if said and not _text(record.id) else b""
     uuid = _identity(state, record, at, Role.ASSISTANT, raw) if said else ""
     state.last_timestamp = at
     changes = _move(state, _grow(state, record, speaks=said))
@@ -277,7 +277,7 @@ def _name(call: _Block) -> str:
     return _text(call.name) or "tool"
 
 
-def _identity(state: PiState, record: _Record, at: Timestamp, role: str, raw: str) -> str:
+def _identity(state: PiState, record: _Record, at: Timestamp, role: str, raw: str | bytes) -> str:
     node = _text(record.id)
     return _uuid(state, node) if node else content_id(state, NAME, state.session_id, at, role, raw)
 
