@@ -265,6 +265,18 @@ def test_reimport_reads_from_the_beginning_and_drops_what_is_gone(memory: Memory
     assert memory.ingest(folder=root).files == 0
 
 
+def test_a_reimport_that_changes_a_text_reopens_its_conversation_only(memory: Memory, root: Path) -> None:
+    lines = [claude(n, f"m{n}", at=n * 60 + (7200 if n > 6 else 0)) for n in range(1, 13)]
+    path = write(root / "-p" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=root)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_conversations SET status = 'archived'")
+    path.write_bytes(path.read_bytes().replace(b'"m9"', b'"another"'))
+    memory.intake.ingest(folder=root, reimport=True)
+    assert texts(memory)[8] == "another"
+    assert [row[4] for row in conversations(memory)] == ["archived", "ready"]
+
+
 def test_lines_that_cannot_be_understood_are_reported_with_their_numbers(memory: Memory, root: Path) -> None:
     data = talk(1, 2) + b'{"half": \n\n[1]\n' + talk(3, 4) + b"{}\n"
     write(root / "-p" / f"{SESSION}.jsonl", data)

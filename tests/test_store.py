@@ -287,7 +287,7 @@ def test_overwrite_moves_an_entry_to_its_new_file_and_keeps_it_withdrawn(databas
         assert entries.marks_of_session(tx, original, "s2") == [Mark(at(5), "/x", "example.com/ada/garden", "y")]
 
 
-def test_amend_changes_text_that_this_file_owns_and_tells_the_sessions(database: Database, owner: Owner) -> None:
+def test_amend_changes_text_that_this_file_owns_and_tells_which(database: Database, owner: Owner) -> None:
     key = key_of(owner)
     with database.write() as tx:
         entries.insert(tx, rows_of(key, an_entry("a"), an_entry("b", 1, session_id="s2"), an_entry("c", 2)))
@@ -299,8 +299,8 @@ def test_amend_changes_text_that_this_file_owns_and_tells_the_sessions(database:
             an_entry("d", content="not from this file"),
             an_entry("unknown"),
         ]
-        assert entries.amend(tx, key, amended) == {SESSION, "s2"}
-        assert entries.amend(tx, key, amended) == set()
+        assert {entry.session_id for entry in entries.amend(tx, key, amended)} == {SESSION, "s2"}
+        assert entries.amend(tx, key, amended) == []
         stored = tx.rows("SELECT entry_uuid, content, tool_names FROM memory_transcript_entries ORDER BY entry_uuid")
     assert stored == [
         ("a", "grown", "Bash,Edit"),
@@ -627,7 +627,8 @@ def test_any_text_of_an_entry_comes_back_as_it_was(database: Database, key: File
         ]
         said = entries.user_texts(tx, key, made.session_id, made.timestamp, made.timestamp)
         assert said == ([made.content] if made.role is Role.USER else [])
-        assert entries.amend(tx, key, [msgspec.structs.replace(made, content=made.content + "'")]) == {made.session_id}
+        other = msgspec.structs.replace(made, content=made.content + "'")
+        assert entries.amend(tx, key, [other]) == [other]
         names = {"tenant": key.owner.tenant, "agent_id": key.owner.agent_id}
         where_owner = "WHERE tenant = :tenant AND agent_id = :agent_id"
         assert tx.rows(f"SELECT content, tool_names FROM memory_transcript_entries {where_owner}", names) == [
@@ -750,6 +751,7 @@ WRITES: dict[str, Read] = {
     "files.clear_malformed": lambda tx, owner: files.clear_malformed(tx, owner, a_state()),
     "entries.insert": lambda tx, owner: entries.insert(tx, rows_of(key_of(owner), an_entry("new"))),
     "entries.overwrite": lambda tx, owner: entries.overwrite(tx, rows_of(key_of(owner), an_entry(content="other"))),
+    "entries.adopt": lambda tx, owner: entries.adopt(tx, key_of(owner), 9, [an_entry("new", content="text of e1")]),
     "entries.amend": lambda tx, owner: entries.amend(tx, key_of(owner), [an_entry(content="other")]),
     "entries.set_withdrawn": lambda tx, owner: entries.set_withdrawn(tx, key_of(owner), ["e1"], True),
     "entries.delete_from": lambda tx, owner: entries.delete_from(tx, key_of(owner), 1, 0),
@@ -1123,7 +1125,8 @@ def run_on_a_small_disk(program: str, folder: Path, megabytes: int) -> subproces
         f'head -c {megabytes * 512 * 1024} /dev/zero > "$1/ballast" && exec "$2" -c "$3" "$1"'
     )
     command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh", folder, sys.executable, program]
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    path = [str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     return subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
 
 

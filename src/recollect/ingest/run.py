@@ -235,11 +235,11 @@ class Ingest:
                     fork = _without_copies(batch, parent, fork)
                 if len(batch.entries) >= _ENTRIES or batch.text >= _TEXT or batch.end - batch.start >= _BYTES:
                     state = _advance(state, found, batch, fold, fork, transcript)
-                    yield Chunk(reading.lease, state, batch, last=False)
+                    yield self._writer.prepare(reading.lease, state, batch, last=False)
                     batch = Batch(batch.end, batch.end)
             state = _advance(state, found, batch, fold, fork, transcript)
             done = replace(state, status=FileStatus.IDLE, signature=found.signature)
-            yield Chunk(reading.lease, done, batch, last=True)
+            yield self._writer.prepare(reading.lease, done, batch, last=True)
 
     def _parent(self, source: Source, session_id: str) -> list[tuple[str, str]]:
         with self._database.read() as tx:

@@ -6,12 +6,13 @@ Copies, amendments, withdrawals and late entries take the slower way: the sessio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import PurePath
+from typing import Any
 
-from recollect.ingest.conversations import Plan, append, group, rebuild
+from recollect.ingest.conversations import Plan, Span, append, group, rebuild
 from recollect.ingest.fold import Batch
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
@@ -25,12 +26,14 @@ from recollect.types import Clock, Conversation, ConversationStatus, Entry, Owne
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A commit's worth of a file."""
+    """A commit's worth of a file, with everything that can be made ready before the transaction."""
 
     lease: Lease
     state: FileState  # as it is after the batch
     batch: Batch
     last: bool  # the end of the file was reached
+    rows: Sequence[Mapping[str, Any]]  # a row per new entry
+    spans: Mapping[str, Sequence[Span]]  # session → conversations that its new entries form by themselves
 
     def malformed_lines(self) -> list[MalformedLine]:
         """The first ones of the file, with their numbers in it."""
@@ -60,6 +63,11 @@ class _Slow:
     def add(self, file: str, sessions: Iterable[str]) -> None:
         self.sessions |= {(file, session) for session in sessions}
 
+    def amend(self, file: str, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self.sessions.add((file, entry.session_id))
+            self.amended.setdefault(entry.session_id, []).append(entry.timestamp)
+
 
 class Writer:
     def __init__(self, owner: Owner, gap: timedelta, project_of: Callable[[Entry], str], clock: Clock) -> None:
@@ -68,70 +76,74 @@ class Writer:
         self._project_of = project_of
         self._clock = clock
 
+    def prepare(self, lease: Lease, state: FileState, batch: Batch, *, last: bool) -> Chunk:
+        key = FileKey(self._owner, state.source, state.file_path)
+        stem = PurePath(state.file_path).stem
+        rows: list[Mapping[str, Any]] = []
+        marks: dict[str, list[Mark]] = {}
+        for entry in batch.entries.values():
+            project = self._project_of(entry)
+            rows.append(entry_rows.row(key, state.generation, entry, project, is_named_after(stem, entry.session_id)))
+            mark = Mark(entry.timestamp, entry.cwd, project, entry.branch)
+            marks.setdefault(entry.session_id, []).append(mark)
+        spans = {session: group(sorted(own, key=_time), self._gap) for session, own in marks.items()}
+        return Chunk(lease, state, batch, last, rows, spans)
+
     def store(self, tx: Transaction, chunk: Chunk) -> Touched:
-        state, batch = chunk.state, chunk.batch
+        state = chunk.state
         key = FileKey(self._owner, state.source, state.file_path)
         touched, slow = Touched(), _Slow()
-        entries = list(batch.entries.values())
-        if entries:
-            touched.entries = self._insert(tx, key, state.generation, entries, slow)
-        self._revise(tx, key, batch, slow)
+        if chunk.rows:
+            touched.entries = self._insert(tx, key, chunk, slow)
+        self._revise(tx, key, chunk.batch, slow)
         if chunk.last and state.reimporting:
             slow.add(key.source_file, entry_rows.delete_older(tx, key, state.generation))
             state = replace(state, reimporting=False)
-        self._group(tx, key, entries, slow, touched)
+        self._group(tx, key, chunk.spans, slow, touched)
         self._keep(tx, key, chunk, state)
         return touched
 
-    def _insert(self, tx: Transaction, key: FileKey, generation: int, entries: list[Entry], slow: _Slow) -> int:
-        stem = PurePath(key.source_file).stem
-        rows = [
-            entry_rows.row(key, generation, entry, self._project_of(entry), is_named_after(stem, entry.session_id))
-            for entry in entries
-        ]
+    def _insert(self, tx: Transaction, key: FileKey, chunk: Chunk, slow: _Slow) -> int:
+        entries, generation = list(chunk.batch.entries.values()), chunk.state.generation
         if generation > 1:
             entry_rows.adopt(tx, key, generation, entries)
-        new = entry_rows.insert(tx, rows)
-        if new == len(rows):
+        new = entry_rows.insert(tx, chunk.rows)
+        if new == len(chunk.rows):
             return new
         standing = entry_rows.find(tx, key, [entry.uuid for entry in entries])
         replacing = []
-        for entry, row in zip(entries, rows, strict=True):
+        for entry, row in zip(entries, chunk.rows, strict=True):
             old = standing[entry.uuid]
             again = old.source_file == key.source_file and old.generation < generation
             stolen = old.source_file != key.source_file and row["owned"] and not old.owned
+            if again:
+                slow.amend(key.source_file, entry_rows.amend(tx, key, [entry]))
             if again or stolen:
                 replacing.append(row)
                 slow.add(old.source_file, [old.session_id])
         entry_rows.overwrite(tx, replacing)
-        slow.add(key.source_file, {entry.session_id for entry in entries})
+        slow.add(key.source_file, chunk.spans)
         return new
 
     def _revise(self, tx: Transaction, key: FileKey, batch: Batch, slow: _Slow) -> None:
         if batch.amended:
-            changed = entry_rows.amend(tx, key, batch.amended.values())
-            slow.add(key.source_file, changed)
-            for entry in batch.amended.values():
-                slow.amended.setdefault(entry.session_id, []).append(entry.timestamp)
+            slow.amend(key.source_file, entry_rows.amend(tx, key, batch.amended.values()))
         for withdrawn in (True, False):
             uuids = [uuid for uuid, flag in batch.withdrawn.items() if flag is withdrawn]
             if uuids:
                 slow.add(key.source_file, entry_rows.set_withdrawn(tx, key, uuids, withdrawn))
 
-    def _group(self, tx: Transaction, key: FileKey, entries: list[Entry], slow: _Slow, touched: Touched) -> None:
-        marks: dict[str, list[Mark]] = {}
-        for entry in entries:
-            if (key.source_file, entry.session_id) not in slow.sessions:
-                mark = Mark(entry.timestamp, entry.cwd, self._project_of(entry), entry.branch)
-                marks.setdefault(entry.session_id, []).append(mark)
-        for session, new in marks.items():
-            new.sort(key=lambda mark: mark.timestamp)
+    def _group(
+        self, tx: Transaction, key: FileKey, spans: Mapping[str, Sequence[Span]], slow: _Slow, touched: Touched
+    ) -> None:
+        for session, new in spans.items():
+            if (key.source_file, session) in slow.sessions:
+                continue
             latest = conversation_rows.latest(tx, key, session)
-            if latest is not None and new[0].timestamp < latest.last_message_at:
+            if latest is not None and new[0].first < latest.last_message_at:
                 slow.add(key.source_file, [session])
             else:
-                plan = append(latest, group(new, self._gap), self._blank(key, session), self._gap)
-                self._apply(tx, plan, touched)
+                self._apply(tx, append(latest, new, self._blank(key, session), self._gap), touched)
         for file, session in sorted(slow.sessions):
             self.rebuild(tx, FileKey(self._owner, key.source, file), session, touched, slow.amended.get(session, ()))
 
@@ -191,6 +203,10 @@ class Writer:
             status=ConversationStatus.ACTIVE,
             status_reason="",
         )
+
+
+def _time(mark: Mark) -> Timestamp:
+    return mark.timestamp
 
 
 def is_named_after(stem: str, session_id: str) -> bool:

@@ -141,18 +141,17 @@ def adopt(tx: Transaction, key: FileKey, generation: int, entries: Sequence[Entr
             )
 
 
-def amend(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> set[str]:
-    """New text of entries that this file owns; returns the sessions it touched."""
-    sessions = set()
-    for entry in entries:
-        changed = tx.run(
+def amend(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> list[Entry]:
+    """New text of entries that this file owns; returns those that changed."""
+    return [
+        entry
+        for entry in entries
+        if tx.run(
             "UPDATE memory_transcript_entries SET content = :content, tool_names = :tool_names"
             f" WHERE {_UUID} AND source_file = :source_file AND (content <> :content OR tool_names <> :tool_names)",
             {**key.names(), "uuid": entry.uuid, "content": entry.content, "tool_names": entry.tool_names},
         )
-        if changed:
-            sessions.add(entry.session_id)
-    return sessions
+    ]
 
 
 def set_withdrawn(tx: Transaction, key: FileKey, uuids: Iterable[str], withdrawn: bool) -> set[str]:
