@@ -103,6 +103,11 @@ def test_imports_point_down(file: str) -> None:
             assert layer(name) != layer(own) or name == own, f"{where}, a later stage"
 
 
+def test_every_module_belongs_to_a_layer() -> None:
+    for file in modules():
+        assert layer(member(file)) >= -1
+
+
 def test_types_and_errors_import_nothing_of_ours() -> None:
     assert [name for file in ("types.py", "errors.py") for name, _ in imported(modules()[file])] == []
 

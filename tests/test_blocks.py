@@ -82,9 +82,6 @@ def test_the_text_after_the_end_of_a_block_in_the_middle_of_a_message_survives()
     assert strip_blocks(f"{PREFIX}\n- likes tea\n{END}\nWhat do I like?") == "What do I like?"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: a block ends at END, but what the user wrote after it on its line goes too"
-)
 @pytest.mark.parametrize("middle", ["\n- likes tea\n", " likes tea "])
 def test_the_text_after_the_end_of_a_block_on_the_same_line_survives(middle: str) -> None:
     assert "What do I like?" in strip_blocks(f"{PREFIX}{middle}{END} What do I like?")

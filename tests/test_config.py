@@ -170,7 +170,7 @@ def test_a_table_in_the_environment_that_is_none_is_named(tmp_path: Path) -> Non
     "text",
     [
         "nan",
-        pytest.param("inf", marks=pytest.mark.xfail(strict=True, reason="bug: passes, and crashes timedelta later")),
+        "inf",
     ],
 )
 def test_a_time_that_no_clock_can_tell_is_refused(key: str, text: str, tmp_path: Path) -> None:
@@ -223,7 +223,6 @@ def test_a_relative_home_becomes_absolute_and_keeps_its_links(tmp_path: Path, mo
     assert settings.database_file == tmp_path / "link" / "memory" / "recollect.db"
 
 
-@pytest.mark.xfail(strict=True, reason="bug: `~` is the home of the process, not of the environment that was given")
 def test_a_tilde_is_the_home_of_the_environment_that_was_given() -> None:
     assert load({"HOME": "/home/ada", "RECOLLECT_HOME": "~/memory"}).home == Path("/home/ada/memory")
 

@@ -312,6 +312,15 @@ def test_a_message_with_broken_characters_is_kept(memory: Memory, root: Path, br
     assert all("kept with replacement" in each.reason for each in report.malformed_lines)
 
 
+def test_ids_that_no_index_would_take_are_hashed(memory: Memory, root: Path) -> None:
+    long = "x" * 20_000
+    lines = [claude(n, f"m{n}", uuid=f"{long}{n}", sessionId=long) for n in range(1, 7)]
+    path = write(root / "-p" / f"{SESSION}.jsonl", b"".join(lines))
+    assert memory.ingest(folder=root).entries == 6
+    assert memory.ingest(file=path, reimport=True).entries == 0
+    assert [row[3] for row in conversations(memory)] == [6]
+
+
 def test_hostile_nesting_is_a_malformed_line(memory: Memory, root: Path) -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
     lines = [

@@ -119,19 +119,23 @@ def enqueue(database: Database, *keys: str) -> None:
         make_jobs(SHORT).enqueue(tx, KIND, [(key, "w1") for key in keys])
 
 
-def test_a_worker_that_was_stopped_past_its_lease_cannot_complete_what_another_did(
-    store: Database, workers: Workers
+@pytest.mark.parametrize("wakes", ["while the other works", "when the other is done"])
+def test_a_worker_that_was_stopped_past_its_lease_cannot_complete_what_another_took(
+    store: Database, workers: Workers, wakes: str
 ) -> None:
-    sleeper, other = workers.start(), workers.start()
+    sleeper, other = workers.start(), workers.start(lease=LONG)
     ready(sleeper, other)
     enqueue(store, "the one")
     assert tell(sleeper, "claim") == "claimed 1"
     sleeper.send_signal(signal.SIGSTOP)
     while tell(other, "claim") == "claimed 0":
         time.sleep(0.05)
-    assert tell(other, "complete") == "completed"
+    if wakes == "when the other is done":
+        assert tell(other, "complete") == "completed"
     sleeper.send_signal(signal.SIGCONT)
     assert tell(sleeper, "complete") == "lost"
+    if wakes == "while the other works":
+        assert tell(other, "complete") == "completed"
     with store.read() as tx:
         assert tx.rows("SELECT job_key, token FROM effects") == [("the one", 2)]
     assert count_of(store) == {"succeeded": 1}

@@ -6,8 +6,9 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -203,10 +204,6 @@ database.close()
 """
 
 
-IMPATIENT = "bug: `PRAGMA journal_mode = WAL` does not wait for a process that is creating the database: busy at once"
-
-
-@pytest.mark.xfail(strict=True, reason=IMPATIENT)
 def test_a_new_database_that_another_process_is_creating_is_waited_for(tmp_path: Path) -> None:
     place = Place("sqlite", "", tmp_path / "home")
     place.home.mkdir()
@@ -224,8 +221,6 @@ def test_a_new_database_that_another_process_is_creating_is_waited_for(tmp_path:
 def test_processes_that_open_a_new_database_at_once_all_succeed(
     database_url: Place, request: pytest.FixtureRequest
 ) -> None:
-    if database_url.kind == "sqlite":
-        request.applymarker(pytest.mark.xfail(strict=False, reason=IMPATIENT))  # one run in ten or so
     command = [sys.executable, "-c", OPEN, database_url.home, database_url.url]
     pipe = subprocess.PIPE
     processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(4)]
@@ -240,31 +235,51 @@ def test_processes_that_open_a_new_database_at_once_all_succeed(
     assert [process.returncode for process in processes] == [0] * len(processes)
 
 
-class Overtaken:
-    """A database that another process migrates between our look at its version and our first write."""
+class Disturbed:
+    """A database in which something happens at the worst moment."""
 
-    def __init__(self, inner: Database) -> None:
-        self._inner = inner
-        self.dialect = inner.dialect
+    def __init__(
+        self, inner: Database, *, before: Callable[[], object] = int, inside: Callable[[], object] = int
+    ) -> None:
+        self._inner, self._before, self._inside = inner, before, inside
+        self.dialect, self.read, self.size, self.close = inner.dialect, inner.read, inner.size, inner.close
 
-    def read(self) -> AbstractContextManager[Transaction]:
-        return self._inner.read()
-
-    def write(self) -> AbstractContextManager[Transaction]:
-        migrate(self._inner, Clock())
-        return self._inner.write()
-
-    def size(self) -> int:
-        return self._inner.size()
-
-    def close(self) -> None:
-        self._inner.close()
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        self._before()  # after the look at its version
+        with self._inner.write() as tx:
+            yield tx
+            self._inside()  # everything is done, nothing is committed
 
 
-@pytest.mark.xfail(strict=True, reason="bug: the version that another process reached in the meantime is not returned")
+def test_a_process_that_comes_second_waits_for_the_first(database_url: Place) -> None:
+    arrived, outcomes = threading.Event(), list[object]()
+
+    def second() -> None:
+        with unmigrated(database_url) as database:
+            try:
+                outcomes.append(migrate(Disturbed(database, before=arrived.set), Clock()))
+            except Exception as error:
+                outcomes.append(error)
+
+    thread = threading.Thread(target=second)
+
+    def let_the_second_come() -> None:
+        thread.start()
+        arrived.wait(10)
+        time.sleep(0.2)  # it is waiting now, or has gone wrong
+
+    with unmigrated(database_url) as database:
+        assert migrate(Disturbed(database, inside=let_the_second_come), Clock()) == HEAD
+        thread.join()
+        assert not isinstance(outcomes[0], Exception), outcomes
+        with database.read() as tx:
+            assert tx.rows("SELECT COUNT(*) FROM memory_schema") == [(HEAD,)]
+
+
 def test_a_migration_that_another_process_made_counts_as_made(database_url: Place) -> None:
     with unmigrated(database_url) as database:
-        assert migrate(Overtaken(database), Clock()) == HEAD
+        assert migrate(Disturbed(database, before=lambda: migrate(database, Clock())), Clock()) == HEAD
 
 
 def test_a_newer_schema_is_refused_and_left_alone(database: Database, database_url: Place) -> None:

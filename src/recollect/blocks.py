@@ -13,7 +13,7 @@ END = "[End of context from memory]"
 
 _QUOTE = r"[ \t>*`]*"  # an agent that quotes a block indents it, or marks it as a quotation
 _BLOCK = re.compile(
-    rf"^{_QUOTE}{re.escape(PREFIX)}.*?(?:^{_QUOTE}{re.escape(END)}[^\n]*\n?|\Z)",
+    rf"^(?:{_QUOTE}{re.escape(PREFIX)}.*?(?:{re.escape(END)}[ \t]*(?:\r?\n)?|\Z))+",  # one after another: at once
     re.DOTALL | re.MULTILINE,
 )
 

@@ -26,6 +26,7 @@ BYPASS_VARIABLE = "RECOLLECT_BYPASS"  # set in processes that recollect itself s
 _PREFIX = "RECOLLECT_"
 _RESERVED = frozenset({HOME_VARIABLE, BYPASS_VARIABLE})
 
+_YEAR = 365 * 86400.0
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
@@ -61,16 +62,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(ge=1, description="Shorter conversations are skipped, unless the user stated a rule in them."),
     ] = 5
     poll_interval_seconds: Annotated[
-        float, Meta(gt=0, description="How often `watch` looks for conversations that became ready.")
+        float, Meta(gt=0, le=_YEAR, description="How often `watch` looks for conversations that became ready.")
     ] = 30.0
     ingest_workers: Annotated[
         int, Meta(ge=1, le=32, description="Processes that share a large backlog of transcripts.")
     ] = 2
     lease_seconds: Annotated[
-        float, Meta(gt=0, description="How long a job belongs to a worker that stopped renewing its lease.")
+        float, Meta(gt=0, le=_YEAR, description="How long a job belongs to a worker that stopped renewing its lease.")
     ] = 120.0
     busy_timeout_seconds: Annotated[
-        float, Meta(gt=0, description="How long to wait for another process that holds the database.")
+        float, Meta(gt=0, le=_YEAR, description="How long to wait for another process that holds the database.")
     ] = 10.0
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
@@ -94,6 +95,9 @@ class Settings:
     def user_home(self) -> str:
         return self.environ.get("HOME") or str(Path.home())
 
+    def expand(self, path: str) -> Path:
+        return Path(_expand(path, self.environ))
+
 
 def load(
     environ: Mapping[str, str] | None = None,
@@ -104,8 +108,8 @@ def load(
     """Reads everything once. Nothing is created: a command that only looks leaves no trace."""
     environ = dict(os.environ if environ is None else environ)
     if home is None:
-        home = Path(environ.get(HOME_VARIABLE) or Path(environ.get("HOME") or Path.home()) / ".recollect")
-    home = Path(os.path.abspath(home.expanduser()))  # noqa: PTH100 - resolve() would follow a link the user chose
+        home = Path(environ.get(HOME_VARIABLE) or "~/.recollect")
+    home = Path(os.path.abspath(_expand(str(home), environ)))  # noqa: PTH100 - resolve() would follow a link the user chose
     values: dict[str, Any] = {}
     origins = dict.fromkeys(keys(), "default")
     for origin, layer in (
@@ -118,6 +122,13 @@ def load(
             values[key] = value
             origins[key] = _PREFIX + key.upper() if origin == "environment" else origin
     return Settings(home=home, config=_convert(values, origins), origins=origins, environ=environ)
+
+
+def _expand(path: str, environ: Mapping[str, str]) -> str:
+    """`~` is the home of the environment that was given."""
+    if path == "~" or path.startswith("~/"):
+        return (environ.get("HOME") or str(Path.home())) + path[1:]
+    return path
 
 
 def keys() -> list[str]:

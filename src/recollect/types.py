@@ -26,7 +26,7 @@ def utc_now() -> datetime:
 
 def timestamp(moment: datetime) -> Timestamp:
     """Aware datetime → canonical text. Precision below a millisecond is cut off, never rounded up."""
-    return Timestamp(moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z")
+    return Timestamp(moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z")
 
 
 def moment(text: Timestamp) -> datetime:
@@ -36,7 +36,7 @@ def moment(text: Timestamp) -> datetime:
 def parse_timestamp(text: str) -> Timestamp:
     """Any ISO-8601 text → canonical text; a time without a zone is UTC. ValueError when it is no time at all."""
     parsed = datetime.fromisoformat(text)
-    if len(text) == 24 and text[23] == "Z" and text[10] == "T" and text[19] == ".":
+    if len(text) == 24 and text[23] == "Z" and text[10] == "T" and text[19] == "." and text[7] == "-":
         return Timestamp(text)
     if parsed.tzinfo is None:
         parsed = parsed.replace(tzinfo=UTC)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from recollect.ingest.sources.base import Change, Compaction, Malformed, Source, State, Withdrawn
+from msgspec.structs import replace
+
+from recollect.ingest.sources.base import Change, Compaction, Malformed, Source, State, Withdrawn, bounded
 from recollect.ingest.tail import LONGEST_LINE, Lines
 from recollect.types import Entry
 
@@ -29,6 +32,8 @@ class Batch:
 
     def put(self, change: Change, allowed: Allowed) -> None:
         if isinstance(change, Entry):
+            if len(change.uuid) > 128 or len(change.session_id) > 128:
+                change = replace(change, uuid=bounded(change.uuid), session_id=bounded(change.session_id))
             target = self.entries if change.line_offset >= self.start else self.amended
             before = target.get(change.uuid)
             if before is not None:
@@ -40,9 +45,10 @@ class Batch:
             self.text += len(change.content)
             target[change.uuid] = change
         elif isinstance(change, Compaction):
-            self.compactions.append(change)
+            identity, session = bounded(change.uuid), bounded(change.session_id)
+            self.compactions.append(dataclasses.replace(change, uuid=identity, session_id=session))
         else:
-            self.withdrawn[change.uuid] = isinstance(change, Withdrawn)
+            self.withdrawn[bounded(change.uuid)] = isinstance(change, Withdrawn)
 
 
 def fold_lines(source: Source, state: State, lines: Lines, batch: Batch, allowed: Allowed) -> None:

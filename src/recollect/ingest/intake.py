@@ -51,7 +51,7 @@ class Intake:
         """Source → the folders that it is read from."""
         chosen = self._settings.config.roots
         return {
-            name: [Path(each).expanduser() for each in chosen[name]]
+            name: [self._settings.expand(each) for each in chosen[name]]
             if name in chosen
             else source.default_roots(self._settings.environ)
             for name, source in all_sources().items()

@@ -40,7 +40,7 @@ def recover(database: Database, owner: Owner, jobs: Jobs, writer: Writer) -> tup
 
 
 def roll_back(tx: Transaction, owner: Owner, jobs: Jobs, writer: Writer, seen: FileState) -> bool:
-    if jobs.is_held(tx, KIND, f"{seen.source}/{seen.file_path}"):
+    if jobs.is_held(tx, KIND, f"{seen.source}/{seen.file_path}", lock=True):
         return False
     state = files.load(tx, owner, seen.source, seen.file_path)
     if state is None or state.status is not FileStatus.INGESTING:

@@ -208,9 +208,16 @@ def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> l
         " ON e.tenant = c.tenant AND e.agent_id = c.agent_id AND e.source = c.source AND e.source_file = c.source_file"
         " AND e.session_id = c.session_id AND e.timestamp BETWEEN c.first_message_at AND c.last_message_at"
         " WHERE c.tenant = :tenant AND c.agent_id = :agent_id AND c.source = :source AND e.withdrawn = 0"
-        " AND c.session_key >= :first AND c.session_key < :last ORDER BY e.timestamp, e.generation, e.line_offset",
+        " AND c.session_id = :session_id AND c.session_key >= :first AND c.session_key < :last"
+        " ORDER BY e.timestamp, e.generation, e.line_offset",
         # every key of the session: "@" is what follows its id, "A" the next character
-        {**asdict(owner), "source": source, "first": f"{session_id}@", "last": f"{session_id}A"},
+        {
+            **asdict(owner),
+            "source": source,
+            "session_id": session_id,
+            "first": f"{session_id}@",
+            "last": f"{session_id}A",
+        },
     )
 
 

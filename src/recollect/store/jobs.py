@@ -131,28 +131,29 @@ class Jobs:
     def fail(self, tx: Transaction, lease: Lease, error: str, *, permanent: bool = False) -> JobStatus:
         """Permanent: the input is bad. Otherwise it is tried again later, until it is out of attempts."""
         now = self.clock()
-        if permanent:
-            status, later = JobStatus.FAILED, ""
-        elif lease.attempts >= self.policy.max_attempts:
-            status, later = JobStatus.DEAD, ""
+        held = tx.row(_ATTEMPTS.format(for_update=tx.dialect.for_update), self._held(lease, now))
+        if held is None:
+            raise LeaseLost(f"{lease.kind} {lease.key}: the lease is not ours any more")
+        attempts, newest = held
+        status, later = JobStatus.BACKING_OFF, ""
+        if permanent or attempts >= self.policy.max_attempts:
+            status = JobStatus.FAILED if permanent else JobStatus.DEAD
+            if newest != lease.watermark:  # what arrived in the meantime deserves its own chance
+                status, attempts = JobStatus.PENDING, 0
         else:
-            status = JobStatus.BACKING_OFF
-            later = timestamp(now + timedelta(seconds=self.policy.delay(lease.attempts, self.chance)))
-        names = {**self._held(lease, now), "status": status, "not_before": later, "error": error[:500]}
-        self._must_change(tx.run(_FAIL, names), lease)
+            later = timestamp(now + timedelta(seconds=self.policy.delay(max(attempts, 1), self.chance)))
+        names = {"status": status, "not_before": later, "error": error[:500], "attempts": attempts}
+        tx.run(_FAIL, {**self._held(lease, now), **names})
         return status
 
     def release(self, tx: Transaction, lease: Lease) -> bool:
         """Gives an untouched job back; the attempt does not count. False when the lease was gone already."""
         return tx.run(_RELEASE, self._held(lease, self.clock())) == 1
 
-    def is_held(self, tx: Transaction, kind: str, key: str) -> bool:
-        """Does a living lease cover the job? Holds the row until the transaction ends."""
-        row = tx.row(
-            _HELD_BY_ANY.format(for_update=tx.dialect.for_update),
-            {**self._key(kind, key), "now": self._now()},
-        )
-        return row is not None
+    def is_held(self, tx: Transaction, kind: str, key: str, *, lock: bool = False) -> bool:
+        """Does a living lease cover the job? With `lock` nobody can claim it until the transaction ends."""
+        sql = _HELD_BY_ANY.format(for_update=tx.dialect.for_update if lock else "")
+        return tx.row(sql, {**self._key(kind, key), "now": self._now()}) is not None
 
     def reap(self, tx: Transaction, kind: str, is_dead: Callable[[str], bool] = certainly_dead) -> int:
         """Ends the leases of workers on this machine whose process is gone. Their attempts keep counting."""
@@ -176,6 +177,8 @@ class Jobs:
         return tx.run(_REVIVE, {**names, "key": key or "", "every": int(key is None)})
 
     def list(self, tx: Transaction, statuses: Sequence[JobStatus], limit: int = 100) -> list[Job]:
+        if not statuses:
+            return []
         placeholders, chosen = marks("status", [str(status) for status in statuses])
         names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "limit": limit, **chosen}
         return [
@@ -231,7 +234,8 @@ _CLAIM = """
 WITH due AS MATERIALIZED (
   SELECT job_key FROM memory_jobs
   WHERE tenant = :tenant AND agent_id = :agent_id AND kind = :kind {among}
-    AND (status = 'pending' OR (status IN ('backing_off', 'cooling_down') {due})
+    AND (status = 'pending' OR (status = 'backing_off' {due})
+         OR (status = 'cooling_down' AND input_watermark <> success_watermark {due})
          OR (status = 'running' AND lease_expires_at <= :now))
   ORDER BY attempts, created_at, job_key
   LIMIT :limit {skip_locked}
@@ -249,15 +253,17 @@ WHERE {_HELD}
 
 _COMPLETE = f"""
 UPDATE memory_jobs SET
-  status = CASE WHEN input_watermark = :watermark THEN :status ELSE 'pending' END,
+  status = CASE WHEN input_watermark = :watermark OR :status = 'cooling_down' THEN :status ELSE 'pending' END,
   success_watermark = :watermark, attempts = 0, last_error = '', lease_expires_at = '', not_before = :not_before,
   updated_at = :now
 WHERE {_HELD}
 """
 
+_ATTEMPTS = f"SELECT attempts, input_watermark FROM memory_jobs WHERE {_HELD} {{for_update}}"
+
 _FAIL = f"""
-UPDATE memory_jobs SET status = :status, last_error = :error, lease_expires_at = '', not_before = :not_before,
-  updated_at = :now
+UPDATE memory_jobs SET status = :status, attempts = :attempts, last_error = :error, lease_expires_at = '',
+  not_before = :not_before, updated_at = :now
 WHERE {_HELD}
 """
 

@@ -47,13 +47,12 @@ def migrate(database: Database, clock: Clock, *, target: int | None = None) -> i
             with database.write() as tx:
                 _lock(tx)
                 tx.script(_CREATE)
-                if _recorded(tx) >= migration.version:  # another process was faster
-                    continue
-                tx.script(migration.sql.format(**tx.dialect.types))
-                tx.run(
-                    "INSERT INTO memory_schema (version, name, applied_at) VALUES (:version, :name, :now)",
-                    {"version": migration.version, "name": migration.name, "now": timestamp(clock())},
-                )
+                if _recorded(tx) < migration.version:  # else another process was faster
+                    tx.script(migration.sql.format(**tx.dialect.types))
+                    tx.run(
+                        "INSERT INTO memory_schema (version, name, applied_at) VALUES (:version, :name, :now)",
+                        {"version": migration.version, "name": migration.name, "now": timestamp(clock())},
+                    )
             current = migration.version
     return current
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg import errors as pg
@@ -63,15 +63,17 @@ class PostgresDatabase:
             self._pool.open()
 
     @contextmanager
-    def _transaction(self) -> Iterator[PostgresTransaction]:
+    def _transaction(self, begin: LiteralString = "") -> Iterator[PostgresTransaction]:
         with _translated(), self._pool.connection() as connection:
+            if begin:
+                connection.execute(begin)
             yield PostgresTransaction(connection)
 
     def write(self) -> Any:
         return self._transaction()
 
     def read(self) -> Any:
-        return self._transaction()
+        return self._transaction("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 
     def size(self) -> int:
         with self.read() as tx:

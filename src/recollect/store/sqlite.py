@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +64,7 @@ class SqliteDatabase:
         self._path = path
         self._busy_timeout = busy_timeout
         self._local = threading.local()
-        self._all: list[apsw.Connection] = []
+        self._all: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # a thread's goes with the thread
         self._guard = threading.Lock()
         with _translated(path):
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -77,15 +78,15 @@ class SqliteDatabase:
             connection = self._open()
             self._local.connection = connection
             with self._guard:
-                self._all.append(connection)
+                self._all.add(connection)
         return connection
 
     def _open(self) -> apsw.Connection:
         connection = apsw.Connection(str(self._path))
         connection.set_busy_handler(_patience(self._busy_timeout))
+        connection.execute(f"PRAGMA page_size = {_PAGE}")
+        _insist(connection, "PRAGMA journal_mode = WAL", self._busy_timeout)
         for pragma in (
-            f"page_size = {_PAGE}",
-            "journal_mode = WAL",
             "synchronous = NORMAL",
             "foreign_keys = ON",
             f"wal_autocheckpoint = {_WAL_PAGES}",
@@ -124,7 +125,7 @@ class SqliteDatabase:
 
     def close(self) -> None:
         with self._guard:
-            for connection in self._all:
+            for connection in list(self._all):
                 connection.close()
             self._all.clear()
         self._local = threading.local()
@@ -142,6 +143,19 @@ def _patience(timeout: float) -> Callable[[int], bool]:
         return time.monotonic() - began < timeout
 
     return wait
+
+
+def _insist(connection: apsw.Connection, sql: str, timeout: float) -> None:
+    """For a statement that does not ask the busy handler: another process may be creating the database."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute(sql)
+            return
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
 
 
 @contextmanager

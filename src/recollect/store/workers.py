@@ -34,7 +34,7 @@ def certainly_dead(worker: str) -> bool:
         return True
     except PermissionError:
         return False
-    return started != _start_time(pid)  # the id was given to another process
+    return _start_time(pid) != started  # nobody's any more, or given to another process
 
 
 @cache
@@ -51,8 +51,10 @@ def _namespace() -> str:
 
 def _start_time(pid: int) -> str:
     """Clock ticks since boot; empty where there is no /proc, and then equal for every process."""
-    stat = _read(_PROC / str(pid) / "stat")
-    return stat.rpartition(")")[2].split()[19] if stat else ""
+    fields = _read(_PROC / str(pid) / "stat").rpartition(")")[2].split()
+    if not fields:
+        return ""
+    return "dead" if fields[0] in "ZX" else fields[19]  # a killed process stays until its parent has waited for it
 
 
 def _read(path: Path) -> str:

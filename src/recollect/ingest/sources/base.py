@@ -145,6 +145,13 @@ def content_id(state: State, source: str, session_id: str, at: Timestamp, role: 
     return f"h-{digest}" if number == 0 else f"h-{digest}-{number}"
 
 
+def bounded(identity: str) -> str:
+    """An id as the transcript has it, or a hash of one that no index would take."""
+    if len(identity) <= 128:
+        return identity
+    return "h-" + hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:32]
+
+
 class OpenTool(msgspec.Struct):
     """A tool call whose result has not been seen."""
 
