@@ -103,8 +103,8 @@ _PEM = (  # up to the END line; without one, the lines of base64 that follow
     r"(?:(?:\s|\\+[nr]){1,8}(?=[A-Za-z]*[0-9+/=])[A-Za-z0-9+/]{1,15}={0,2})?)"
 )
 KEYS = (
-    *(Key(*pair, r"[\w-]{16,400}", True) for pair in zip(*[iter(_PREFIXED.split())] * 2, strict=True)),
-    *(Key(*pair, r"[\w+/=%,.-]{16,400}", True) for pair in zip(*[iter(_BASE64.split())] * 2, strict=True)),
+    *(Key(rule, mark, r"[\w-]{16,400}", True) for rule, mark in zip(*[iter(_PREFIXED.split())] * 2, strict=True)),
+    *(Key(rule, mark, r"[\w+/=%,.-]{16,400}", True) for rule, mark in zip(*[iter(_BASE64.split())] * 2, strict=True)),
     Key("private-key", r"----[- ]?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY", _PEM),
     Key("private-key", r"Private-Lines: [0-9]+", r"(?:\s|\\[nr])+(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)+"),
     Key("aws", r"A(?:KIA|SIA|BIA|CCA)", r"[A-Z0-9]{16}(?![A-Z0-9])(?:[^\w/+]{1,12}[\w/+]{40}(?![\w/+=]))?"),
@@ -139,7 +139,7 @@ PLACES = (
           r"@(?:localhost|\d+\.\d+\.\d+\.\d+|[\w-]+\.[\w.-]+):\d", back=180),
     Place("authorization", 2, r"(?i:authorization)[\"'\\`\]\s]{0,8}[:=,]", r"(?<![a-z])\w+" + _TO + "(?P<v>)"),
     Place("authorization", 3, r"(?i:bearer)(?:\s|%20)", r"\w+(?:\s{1,4}|%20)(?P<v>)"),
-    Place("authorization", -1, r"(?i:basic)[ %][\w+/]{6}", r"\w+(?: |%20)(?P<v>[\w+/]{6,999}={0,2})"),
+    Place("authorization", -1, r"(?i:basic)[ %][A-Za-z0-9+/]{6}", r"\w+(?: |%20)(?P<v>[A-Za-z0-9+/]{6,999}={0,2})"),
     Place("cookie", 3, r"(?i:set-cookie)", r"[\w-]+" + _PAIR + r"(?P<v>[^;\s\"'`\\]{6,4000})"),
     Place("cookie", -2, r"(?i:cookie)[\"'`\\\]]{0,4}\s*[:=,]", r"(?<!-)\w+" + _PAIR + _JAR),
     Place("cookie", -2, r"-(?:b|-cookie)[ =]", r"[-\w]+[ =]+[\"']?[\w.%-]{1,64}=" + _JAR, "curl"),
@@ -152,10 +152,9 @@ PLACES = (
           r"|(?:sshpass|mongo\w*|\w+ login)\s(?:[^\n|;]{0,160}?\s)?-p)\s*(?P<v>)(?=[^\s-])"),
     Place("password", 1, _STDIN, r"(?:echo|printf)\s+(?:-n\s+)?(?P<q>\\?[\"'])?(?P<v>" + _WORD + r")\\?[\"']?"
           r"\s*\|[^|\n]{0,80}?" + _STDIN, back=300),
-    Place("password", 1, r"-pass(?:in|out)?\s[\"']?pass:", r"-pass\w*\s[\"']?pass:(?P<v>)"),
+    Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
+          r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?'))(?P<v>)"),
     Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
-    Place("password", 1, r"(?i:identified by|(?:with|encrypted) password)\s", r"\w+ \w+\s+(?P<v>)(?=\\?')"),
-    Place("password", 1, r"ConvertTo-SecureString\s", r"\w+-\w+\s+(?:-String\s+)?(?P<v>)(?=[\"'])"),
     Place("password", 2, r"(?i:auth|login|authenticate)\s*=?\s*\(\s*\\?[\"']",
           r"\w+\s{0,3}=?\s{0,3}\(\s{0,40}\\?[\"'][^\"'\n]{0,80}[\"']\s{0,4},\s{0,40}(?P<v>)(?=\\?[\"'])"),
     Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|(?:x-(?:amz|goog)-)?signature)=",
@@ -201,8 +200,8 @@ _PUBLIC = frozenset(
 """.split()
 )  # a name that begins like this is no secret: next_token, primary_key
 _NEUTRAL = re.compile(  # a name may go on like this and say no more
-    r"s|v?\d+|prod|production|dev|staging|stage|live|test|old|new|value|val|base|raw|plain|b64|base64|hex|main|default"
-    r"|primary|secondary|current|confirm|confirmation|again|repeat|verify|github|gitlab|aws|db|admin|root"
+    r"s|v?\d+|prod(?:uction)?|dev|stag(?:e|ing)|live|test|old|new|val(?:ue)?|base|raw|plain|b(?:ase)?64|hex|main|default"
+    r"|primary|secondary|current|confirm(?:ation)?|again|repeat|verify|github|gitlab|aws|db|admin|root"
 )
 _PLAIN = frozenset(
     """
@@ -325,11 +324,8 @@ def _is_code(value: str, mean: float) -> bool:
 
 def _is_basic(value: str) -> bool:
     """Base64 of user:password."""
-    try:
-        raw = binascii.a2b_base64(value + "=" * (-len(value) % 4), strict_mode=True)
-    except binascii.Error:
-        return False
-    return b":" in raw and all(31 < byte < 127 for byte in raw)
+    raw = binascii.a2b_base64(value[: len(value) // 4 * 4])
+    return b":" in raw and raw.isascii() and raw.decode("ascii").isprintable()
 
 
 def _is_jar(value: str) -> bool:
@@ -346,14 +342,12 @@ class Value(NamedTuple):
 
 
 _LONG = 400  # a bare value is judged by so many characters
-_OPEN = re.compile(
-    r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\()?[rRbBfFuU@$&]{0,2}"
-    r"(?P<esc>\\{0,7})(?P<q>\"{3}|'{3}|[\"'`“‘„«]|&quot;)"
+_OPEN = (
+    r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\()?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
+    r"(?P<q>\"{3}|'{3}|[\"'`“‘„«]|&quot;)"
 )
 _CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»"}
-_SCHEME = re.compile(
-    r"(?i)(?:bearer|basic|token|digest|api-?key|key|bot|oauth|ssws|negotiate|aws4-hmac-sha256)(?:[ \t]+|%20|=(?=\w))"
-)
+_SCHEME = r"(?i)(?:bearer|basic|token|digest|api-?key|key|bot|oauth|ssws|aws4-hmac-sha256)(?:[ \t]+|%20|=(?=\w))"
 _BARE = re.compile(  # ends at white space; at a quote, an escape or a separator only where something else begins
     r"(?:[^\s\"'`\\<,;&|\[]|\\(?![nrt\"'`\\]|u00(?:0|2[027]|3[ce]))|<(?!/)|\[(?!redacted:)|(?<=\w)[\"'`](?=\w)"
     rf"|[,;&|](?![\s\"'`\\,;&|]|$|quot;|[A-Za-z_][\w.-]{{0,40}}[=:])){{1,{_LONG}}}"
@@ -362,7 +356,7 @@ _BARE = re.compile(  # ends at white space; at a quote, an escape or a separator
 
 def _read(text: str, pos: int) -> Value | None:
     """The value that begins at pos: a string without its quotes, or a bare word without trailing punctuation."""
-    opened = _OPEN.match(text, pos)
+    opened = _re(_OPEN).match(text, pos)
     start, end = (opened.end() if opened else pos), -1
     if opened:
         close = opened["esc"] + _CLOSER.get(opened["q"], opened["q"])  # escaped as often as the opening quote
@@ -371,16 +365,14 @@ def _read(text: str, pos: int) -> Value | None:
             end = text.find(close, end + 1, start + 8000)
         if opened["q"] in "\"'“‘„«" and text.find("\n", start, end) >= 0:
             end = -1  # not closed on its line
-    if scheme := _SCHEME.match(text, start):
+    if scheme := _re(_SCHEME).match(text, start):
         start = scheme.end()
     if end < 0:
         bare = _BARE.match(text, start)
         end = start + len(bare.group().rstrip(".,;:)]}>")) if bare else start
         return Value(start, end, False) if end > start else None
     marker = text.find("[redacted:", start, end)
-    inside = text[start : marker if marker >= 0 else end]
-    start += len(inside) - len(inside.lstrip())
-    end = start + len(inside.strip())
+    end = marker if marker >= 0 else end
     return Value(start, end, True) if end > start else None
 
 
@@ -394,9 +386,7 @@ _FORM = re.compile(  # how a value is tied to a name; what is not one of these i
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
-_LINK = re.compile(
-    r"(?i)(?:\b(?:is|was|to|as|be|are|ist|lautet|est|es)(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
-)
+_LINK = r"(?i)(?:\b(?:is|was|to|as|be|are|ist|est|es)(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
@@ -463,10 +453,8 @@ def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
     for place in PLACES if _re(_STANDS).match(text, pos) else ():
         if not _re(place.mark).match(text, pos):
             continue
-        if place.back:
-            match = _around(place.find, text, pos, max(floor, pos - place.back))
-        else:
-            match = _re(place.find).match(text, pos)
+        begin = max(floor, pos - place.back)
+        match = _around(place.find, text, pos, begin) if place.back else _re(place.find).match(text, pos)
         line = text[max(text.rfind("\n", 0, pos), pos - 400, 0) : pos] if place.line else ""
         if match is None or not re.search(place.line, line):
             continue
@@ -482,17 +470,9 @@ def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
     return None
 
 
-class Name(NamedTuple):
-    """The name around a telling word."""
-
-    word: Word
-    start: int
-    end: int
-    extra: int  # it goes on in an unknown way: the value has to be odder
-
-
-def _name(text: str, match: re.Match[str]) -> Name | None:
-    """None if the word tells of something else: tokenizer, next_token, password_hint."""
+def _name(text: str, match: re.Match[str]) -> tuple[Word, int, int, int] | None:
+    """A telling word, where its name begins and ends, and 1 if the name goes on in an unknown way; None if it tells of
+    something else: tokenizer, next_token, password_hint."""
     word = WORDS[int(str(match.lastgroup)[1:])]
     begin, end = match.span()
     start = begin
@@ -502,9 +482,10 @@ def _name(text: str, match: re.Match[str]) -> Name | None:
         start += 1  # the letter of an escape: \nTOKEN=
     before, tail = text[start:begin], text[end : end + 40]
     tail = tail[: len(tail) - len(tail.lstrip(_NAME_CHARS))].rstrip("-.")
-    if text.endswith(("[redacted:", "::"), max(0, start - 10), start):
-        return None
-    if re.match(r"(?!s(?![a-z])|S(?![A-Z]))[A-Za-z]", tail) and not (tail[0].isupper() and text[end - 1].islower()):
+    longer = re.match(r"(?!s(?![a-z])|S(?![A-Z]))[A-Za-z]", tail) and not (
+        tail[0].isupper() and text[end - 1].islower()
+    )
+    if longer or text.endswith(("[redacted:", "::"), max(0, start - 10), start):
         return None
     after = [piece.lower() for piece in _PIECES.findall(tail)]
     previous = _PIECES.findall(before) or text[max(0, start - 16) : start].split()[-1:]
@@ -512,7 +493,7 @@ def _name(text: str, match: re.Match[str]) -> Name | None:
         return None
     if word.rule != "password" and previous and previous[-1].lower() in _PUBLIC:
         return None
-    return Name(word, start, end + len(tail), 0 if all(map(_NEUTRAL.fullmatch, after)) else 1)
+    return word, start, end + len(tail), 0 if all(map(_NEUTRAL.fullmatch, after)) else 1
 
 
 def _judge_word(text: str, match: re.Match[str]) -> Finding | None:
@@ -520,49 +501,47 @@ def _judge_word(text: str, match: re.Match[str]) -> Finding | None:
     name = _name(text, match)
     if name is None:
         return None
-    form = _FORM.match(text, name.end)
-    kind, lead = form.lastgroup if form else "", text[max(0, name.start - 6) : name.start]
+    word, start, end, extra = name
+    form = _FORM.match(text, end)
+    kind, lead = form.lastgroup if form else "", text[max(0, start - 6) : start]
     if form is None or (kind == "xml" and not lead.endswith(("<", ":", "/", ">", '"', "'"))):
-        return _judge_prose(text, name)
-    at, word, op = form.end(), name.word, form["op"] or ""
+        return _judge_prose(text, *name)
+    at, tie, op = form.end(), text[end : form.end()], form["op"] or ""
     fold = _re(_NEXT).match(text, at) if op == ":" and word.loose < NEVER else None
     value = _read(text, fold.end() if fold else at)
-    if value is None or (fold and not _re(_ALONE).match(text, value.end)):
+    if value is None or (lead.endswith(":") and tie == ":"):  # arn:aws:secret:name
         return None
-    if kind == "xml" and text[value.end : value.end + 4].lstrip(".,;:)]}>")[:1] != "<":
-        return None
-    if kind == "table" and not (lead.rstrip(" *`")[-1:] == "|" and _re(r"[^\w|\n]{0,6}\|").match(text, value.end)):
-        return None
-    if lead.endswith(":") and text[name.end : at] == ":":
-        return None  # arn:aws:secret:name
-    tight = text[name.end : at] == "=" and (text[name.start].isupper() or lead.endswith((";", "&", "?", "-")))
-    need = word.tight if kind == "xml" or tight else word.quoted if value.quoted else word.bare
-    if kind == "args":
-        need = max(word.quoted, 2) if "(" in lead[-4:] or text[name.start] == "-" else NEVER
+    need = word.quoted if value.quoted else word.bare
+    if kind == "xml" or (tie == "=" and (text[start].isupper() or lead.endswith((";", "&", "?", "-")))):
+        need = word.tight
+    elif kind == "args":
+        need = max(word.quoted, 2) if "(" in lead[-4:] or text[start] == "-" else NEVER
     elif fold or "==" in op or "!=" in op:
         need = max(need, 3)
-    return _accept(text, word.rule, value, need + name.extra, word.short)
+    behind = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}.get(str(kind), _ALONE if fold else "")
+    if not _re(behind).match(text, value.end) or (kind == "table" and lead.rstrip(" *`")[-1:] != "|"):
+        return None
+    return _accept(text, word.rule, value, need + extra, word.short)
 
 
-def _judge_prose(text: str, name: Name) -> Finding | None:
+def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
     """--name value, NAME value, the name for something is value."""
-    word, label = name.word, text[name.start : name.end]
-    gap = _re(r"[\"'`)*]{0,3}[ \t]+").match(text, name.end)
-    if gap is None or word.loose == NEVER or text[name.start - 1 : name.start] in ("$", "{"):
+    label, gap = text[start:end], _re(r"[\"'`)*]{0,3}[ \t]+").match(text, end)
+    if gap is None or word.loose == NEVER or text[start - 1 : start] in ("$", "{"):
         return None
     value, short = _read(text, gap.end()), max(6, word.short)
     flag = label.startswith("-") or ("_" in label and label.isupper())
     need = max(2, word.tight) if flag else max(2, word.quoted) if value and value.quoted else word.loose + 1
     need = NEVER if "_" in label and not flag else need
-    if finding := _accept(text, word.rule, value, need + name.extra, short):
+    if finding := _accept(text, word.rule, value, need + extra, short):
         return finding
-    for link in _LINK.finditer(text, name.end, name.end + 80):
-        between = text[name.end : link.start()]
+    for link in _re(_LINK).finditer(text, end, end + 80):
+        between = text[end : link.start()]
         if "\n" in between or ". " in between or not _ABOUT.isdisjoint(between.lower().split()[:1]):
             return None
         value = _read(text, link.end())
         need = max(1, word.loose - 1) if value and value.quoted else word.loose
-        if finding := _accept(text, word.rule, value, need + name.extra, short):
+        if finding := _accept(text, word.rule, value, need + extra, short):
             return finding
     return None
 
@@ -625,16 +604,10 @@ def scan(text: str) -> list[Finding]:
         byte = start + (resume - char if narrow else len(text[char:resume].encode("utf-8", "surrogatepass")))
         char = resume
         hit = search(data, byte)
-    return _merged(found) if found else found
-
-
-def _merged(found: list[Finding]) -> list[Finding]:
-    """Sorted, and joined where they overlap."""
     merged: list[Finding] = []
-    for finding in sorted(found, key=lambda one: (one.start, -one.end)):
+    for finding in sorted(found, key=lambda one: one.start):
         if merged and finding.start < merged[-1].end:
-            last = merged.pop()
-            finding = Finding(last.rule, last.start, max(last.end, finding.end))
+            finding = Finding(merged[-1].rule, merged[-1].start, max(merged.pop().end, finding.end))
         merged.append(finding)
     return merged
 

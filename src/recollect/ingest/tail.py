@@ -81,22 +81,19 @@ class Transcript:
         while data := stream.read(CHUNK if left is None else min(CHUNK, left)):
             if left is not None:
                 left -= len(data)
-            cut = data.rfind(b"\n") + 1
-            if not cut:
-                rest += data
+            first, *lines = data.split(b"\n")
+            if not lines:
+                rest += first
                 if passed or len(rest) > LONGEST_LINE:
                     passed, rest = passed + len(rest), b""
                 continue
-            lines: list[Line] = [*data[: cut - 1].split(b"\n")]
-            behind = offset + passed + len(rest) + cut
+            begun, rest = rest, lines.pop()
+            behind = offset + passed + len(begun) + len(data) - len(rest)
             if passed:
-                skipped = passed + len(lines[0] or b"")
-                yield Lines(offset, [TOO_LONG, *lines[1:]], behind, skipped)
+                yield Lines(offset, [TOO_LONG, *lines], behind, passed + len(first))
             else:
-                if rest:
-                    lines[0] = rest + (lines[0] or b"")
-                yield Lines(offset, lines, behind)
-            offset, rest, passed = behind, data[cut:], 0
+                yield Lines(offset, [begun + first if begun else first, *lines], behind)
+            offset, passed = behind, 0
         if rest and _is_whole(rest):
             yield Lines(offset, [rest], offset + len(rest))
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import PurePath
-from typing import Any
 
 from recollect.ingest.conversations import Plan, Span, append, group, rebuild
 from recollect.ingest.fold import Batch
@@ -18,7 +17,7 @@ from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store import files
 from recollect.store.database import Transaction
-from recollect.store.entries import FileKey, Mark
+from recollect.store.entries import EntryRow, FileKey, Mark
 from recollect.store.files import MALFORMED_KEPT, FileState, MalformedLine
 from recollect.store.jobs import Lease
 from recollect.types import Clock, Conversation, ConversationStatus, Entry, Owner, Timestamp, timestamp
@@ -32,7 +31,7 @@ class Chunk:
     state: FileState  # as it is after the batch
     batch: Batch
     last: bool  # the end of the file was reached
-    rows: Sequence[Mapping[str, Any]]  # a row per new entry
+    rows: Sequence[EntryRow]  # a row per new entry
     spans: Mapping[str, Sequence[Span]]  # session → conversations that its new entries form by themselves
 
     def malformed_lines(self) -> list[MalformedLine]:
@@ -79,7 +78,7 @@ class Writer:
     def prepare(self, lease: Lease, state: FileState, batch: Batch, *, last: bool) -> Chunk:
         key = FileKey(self._owner, state.source, state.file_path)
         stem = PurePath(state.file_path).stem
-        rows: list[Mapping[str, Any]] = []
+        rows: list[EntryRow] = []
         marks: dict[str, list[Mark]] = {}
         for entry in batch.entries.values():
             project = self._project_of(entry)
@@ -115,7 +114,7 @@ class Writer:
         for entry, row in zip(entries, chunk.rows, strict=True):
             old = standing[entry.uuid]
             again = old.source_file == key.source_file and old.generation < generation
-            stolen = old.source_file != key.source_file and row["owned"] and not old.owned
+            stolen = old.source_file != key.source_file and row.owned and not old.owned
             if again:
                 slow.amend(key.source_file, entry_rows.amend(tx, key, [entry]))
             if again or stolen:

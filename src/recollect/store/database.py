@@ -36,8 +36,8 @@ class Transaction(Protocol):
         """Rows affected."""
         ...
 
-    def run_many(self, sql: str, parameters: Iterable[Parameters]) -> int:
-        """Rows affected by all of them together."""
+    def run_many(self, sql: str, parameters: Iterable[Parameters | Row]) -> int:
+        """Rows affected by all of them together. A tuple gives the parameters in the order of their appearance."""
         ...
 
     def script(self, sql: str) -> None:
@@ -70,6 +70,12 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]\w*)|(%)")
 def pyformat(sql: str) -> str:
     """`:name` → `%(name)s`, as psycopg wants it; `::type` casts are left alone."""
     return _PARAMETER.sub(lambda m: f"%({m[1]})s" if m[1] else "%%", sql)
+
+
+@lru_cache(maxsize=64)
+def positional(sql: str) -> str:
+    """`:name` → `%s`, for parameters that come as tuples."""
+    return _PARAMETER.sub(lambda m: "%s" if m[1] else "%%", sql)
 
 
 def marks(prefix: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:

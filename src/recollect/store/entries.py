@@ -56,49 +56,69 @@ class Mark(NamedTuple):
     branch: str
 
 
-_INSERT = """
+class EntryRow(NamedTuple):
+    """The columns of a new entry, in their order; a tuple, since millions are bound."""
+
+    tenant: str
+    agent_id: str
+    source: str
+    uuid: str
+    session_id: str
+    source_file: str
+    generation: int
+    line_offset: int
+    role: str
+    content: str
+    tool_names: str
+    timestamp: str
+    cwd: str
+    project_id: str
+    branch: str
+    owned: int
+
+
+_INSERT = f"""
 INSERT INTO memory_transcript_entries (tenant, agent_id, source, entry_uuid, session_id, source_file, generation,
   line_offset, role, content, tool_names, timestamp, cwd, project_id, branch, owned, withdrawn)
-VALUES (:tenant, :agent_id, :source, :uuid, :session_id, :source_file, :generation, :line_offset, :role, :content,
-  :tool_names, :timestamp, :cwd, :project_id, :branch, :owned, 0)
+VALUES ({", ".join(":" + name for name in EntryRow._fields)}, 0)
 ON CONFLICT DO NOTHING
 """
 
 
-def row(key: FileKey, generation: int, entry: Entry, project_id: str, owned: bool) -> dict[str, Any]:
-    return {
-        "tenant": key.owner.tenant,
-        "agent_id": key.owner.agent_id,
-        "source": key.source,
-        "source_file": key.source_file,
-        "generation": generation,
-        "uuid": entry.uuid,
-        "session_id": entry.session_id,
-        "line_offset": entry.line_offset,
-        "role": entry.role,
-        "content": entry.content,
-        "tool_names": entry.tool_names,
-        "timestamp": entry.timestamp,
-        "cwd": entry.cwd,
-        "project_id": project_id,
-        "branch": entry.branch,
-        "owned": int(owned),
-    }
+def row(key: FileKey, generation: int, entry: Entry, project_id: str, owned: bool) -> EntryRow:
+    return EntryRow(
+        key.owner.tenant,
+        key.owner.agent_id,
+        key.source,
+        entry.uuid,
+        entry.session_id,
+        key.source_file,
+        generation,
+        entry.line_offset,
+        entry.role,
+        entry.content,
+        entry.tool_names,
+        entry.timestamp,
+        entry.cwd,
+        project_id,
+        entry.branch,
+        int(owned),
+    )
 
 
-def insert(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> int:
+def insert(tx: Transaction, rows: Sequence[EntryRow]) -> int:
     """How many were new; the others stand in the store already."""
     return tx.run_many(_INSERT, rows) if rows else 0
 
 
-def overwrite(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
+def overwrite(tx: Transaction, rows: Sequence[EntryRow]) -> None:
     """The row of that uuid becomes this one, whichever file it stood in. Withdrawn stays withdrawn."""
     tx.run_many(
         "UPDATE memory_transcript_entries SET session_id = :session_id, source_file = :source_file,"
         " generation = :generation, line_offset = :line_offset, role = :role, content = :content,"
         " tool_names = :tool_names, timestamp = :timestamp, cwd = :cwd, project_id = :project_id, branch = :branch,"
         f" owned = :owned WHERE {_UUID}",
-        rows,
+        [row._asdict() for row in rows],
     )
 
 

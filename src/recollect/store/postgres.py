@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from recollect.errors import StoreBusy, StoreError, StoreFull
-from recollect.store.database import Dialect, Parameters, Row, pyformat
+from recollect.store.database import Dialect, Parameters, Row, positional, pyformat
 
 POSTGRES = Dialect(
     name="postgres",
@@ -36,9 +36,11 @@ class PostgresTransaction:
     def run(self, sql: str, parameters: Parameters | None = None) -> int:
         return self._connection.execute(pyformat(sql), parameters or {}).rowcount
 
-    def run_many(self, sql: str, parameters: Iterable[Parameters]) -> int:
+    def run_many(self, sql: str, parameters: Iterable[Parameters | Row]) -> int:
+        rows = list(parameters)
+        query = positional(sql) if rows and isinstance(rows[0], tuple) else pyformat(sql)
         with self._connection.cursor() as cursor:
-            cursor.executemany(pyformat(sql), list(parameters))
+            cursor.executemany(query, rows)
             return max(cursor.rowcount, 0)
 
     def script(self, sql: str) -> None:

@@ -48,7 +48,7 @@ class SqliteTransaction:
         self._connection.execute(sql, parameters)
         return self._connection.total_changes() - before
 
-    def run_many(self, sql: str, parameters: Iterable[Parameters]) -> int:
+    def run_many(self, sql: str, parameters: Iterable[Parameters | Row]) -> int:
         before = self._connection.total_changes()
         self._connection.executemany(sql, parameters)
         return self._connection.total_changes() - before
