@@ -214,6 +214,19 @@ def test_history_copied_into_a_fork_is_not_doubled(memory: Memory, root: Path, f
     assert sorted(row[3] for row in conversations(memory)) == [1, 6]
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.zst"])
+def test_a_file_of_many_commits_is_read_whole(memory: Memory, root: Path, suffix: str) -> None:
+    lines = b"".join(claude(n, f"message {n} " + "words " * (n % 70), at=n) for n in range(1, 13_001))
+    data = zstandard.compress(lines) if suffix.endswith("zst") else lines
+    write(root / "-p" / f"{SESSION}{suffix}", data)
+    report = memory.ingest(folder=root)
+    assert (report.entries, report.malformed, report.bytes) == (13_000, 0, len(lines))
+    stored = entries(memory)
+    offsets = {row[0]: row[9] for row in stored}
+    assert offsets[f"{SESSION[:8]}-013000"] == len(lines) - len(lines.splitlines(keepends=True)[-1])
+    assert [row[3] for row in conversations(memory)] == [13_000]
+
+
 def test_a_file_that_shrank_starts_a_new_generation_and_loses_nothing(memory: Memory, root: Path, file: Path) -> None:
     memory.ingest(folder=root)
     file.write_bytes(talk(1, 2) + claude(90, "after the cut", at=400))

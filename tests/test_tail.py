@@ -84,6 +84,21 @@ def test_probes_tell_a_grown_file_from_a_replaced_one(tmp_path: Path, suffix: st
                 assert (transcript.probes(offset) == before) is same
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.zst"])
+def test_probes_may_be_asked_while_lines_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    monkeypatch.setattr(tail, "CHUNK", 1000)
+    lines = [b"%06d" % n for n in range(5000)]
+    data = b"".join(line + b"\n" for line in lines)
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(zstandard.compress(data) if suffix.endswith("zst") else data)
+    got: list[bytes | None] = []
+    with Transcript(path) as transcript:
+        for run in transcript.lines(0, path.stat().st_size):
+            got += run.lines
+            assert transcript.probes(run.end) is not None
+    assert got == lines
+
+
 def test_a_line_too_long_is_passed_over_wherever_the_chunks_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,4 +107,4 @@ def test_whatever_is_parsed_is_canonical_or_a_value_error(text: str) -> None:
     except ValueError:
         return
     assert CANONICAL.fullmatch(parsed)
-    assert moment(Timestamp(parsed)).utcoffset() == timedelta(0)
+    assert timestamp(moment(Timestamp(parsed))) == parsed

@@ -47,7 +47,7 @@ class Place(NamedTuple):
     """A secret is group v of `find`, which matches at `mark`; an empty v: the value that begins there."""
 
     rule: str
-    need: int  # the least `oddness` of the value; -1 base64 of user:password, -2 cookies
+    need: int  # the least `oddness` of the value; -1 for base64 of user:password
     mark: str
     find: str
     line: str = ""  # what has to stand before it on the same line
@@ -124,7 +124,7 @@ KEYS = (
 
 _TO = r"\\{0,3}[\"'`]?\]?\s{0,4}(?::|=>|=|,)\s{0,4}"  # between the name of a header and its value
 _PAIR = _TO + r"\\{0,3}[\"'`]?[\w.%-]{1,64}="  # the same, up to the value of the first cookie
-_JAR = r"(?P<v>[^\n\"'`\\]{6,4000})"
+_JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}\d)[^\n\"'`\\]{12,4000})"  # cookies that carry something
 _HOST = r"(?:\[[0-9a-fA-F:]+\]|[\w.${}%-]+)(?::[\w${}]+)?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
 _STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
@@ -141,8 +141,8 @@ PLACES = (
     Place("authorization", 3, r"(?i:bearer)(?:\s|%20)", r"\w+(?:\s{1,4}|%20)(?P<v>)"),
     Place("authorization", -1, r"(?i:basic)[ %][A-Za-z0-9+/]{6}", r"\w+(?: |%20)(?P<v>[A-Za-z0-9+/]{6,999}={0,2})"),
     Place("cookie", 3, r"(?i:set-cookie)", r"[\w-]+" + _PAIR + r"(?P<v>[^;\s\"'`\\]{6,4000})"),
-    Place("cookie", -2, r"(?i:cookie)[\"'`\\\]]{0,4}\s*[:=,]", r"(?<!-)\w+" + _PAIR + _JAR),
-    Place("cookie", -2, r"-(?:b|-cookie)[ =]", r"[-\w]+[ =]+[\"']?[\w.%-]{1,64}=" + _JAR, "curl"),
+    Place("cookie", 0, r"(?i:cookie)[\"'`\\\]]{0,4}\s*[:=,]", r"(?<!-)\w+" + _PAIR + _JAR),
+    Place("cookie", 0, r"-(?:b|-cookie)[ =]", r"[-\w]+[ =]+[\"']?[\w.%-]{1,64}=" + _JAR, "curl"),
     Place("cookie", 3, r"(?:PHPSESSID|JSESSIONID|connect\.sid)=", r"[\w.]+=(?P<v>[^;\s\"'`\\]{8,400})"),
     Place("password", 1, r"-(?:[uUa]|-user|-proxy-user)[ =\"']", r"(?<![\w-])[-\w]+[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
@@ -158,7 +158,7 @@ PLACES = (
     Place("password", 2, r"(?i:auth|login|authenticate)\s*=?\s*\(\s*\\?[\"']",
           r"\w+\s{0,3}=?\s{0,3}\(\s{0,40}\\?[\"'][^\"'\n]{0,80}[\"']\s{0,4},\s{0,40}(?P<v>)(?=\\?[\"'])"),
     Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|(?:x-(?:amz|goog)-)?signature)=",
-          r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\]{12,2000})"),
+          r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
     Place("seed-phrase", 0, r"(?i:mnemonic|(?:seed|recovery|backup|secret)[ _-]phrase)",
           r"\w+(?:[ -]\w+)?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|webhook\.office)\.com/",
@@ -328,11 +328,6 @@ def _is_basic(value: str) -> bool:
     return b":" in raw and raw.isascii() and raw.decode("ascii").isprintable()
 
 
-def _is_jar(value: str) -> bool:
-    """Cookies, at least one of which carries something."""
-    return any(oddness(part.partition("=")[2] or part) >= 2 for part in value.split("; "))
-
-
 class Value(NamedTuple):
     """Where a value stands in the text, without its quotes."""
 
@@ -341,7 +336,7 @@ class Value(NamedTuple):
     quoted: bool
 
 
-_LONG = 400  # a bare value is judged by so many characters
+_LONG = 200  # a bare value is first read up to here
 _OPEN = (
     r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\()?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
     r"(?P<q>\"{3}|'{3}|[\"'`“‘„«]|&quot;)"
@@ -425,7 +420,7 @@ def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
     if row.rule == "private-key":
         real = 2 * sum(map(len, re.findall(r"[A-Za-z0-9+/=]{16,}", body))) > len(body)
         return (Finding(row.rule, start, end), end) if real else (None, pos + 1)
-    body = body[:200]
+    body = body[:100]
     if len(set(body)) < 6 or _FAKE.search(body) or (row.mixed and _rank(body, body) < 3):
         return None, end
     rest = _re(r"(?:[\w-]|\.(?=\w\w))*").match(text, end)
@@ -438,7 +433,7 @@ def _accept(text: str, rule: str, value: Value | None, need: int, short: int = 3
     if value is None or value.end - value.start < short:
         return None
     start, end = value.start, value.end
-    found = text[start : min(end, start + _LONG)]
+    found = text[start : min(end, start + 100)]
     number = rule == "password" and found.isdigit() and len(found) > 5
     if oddness(found, bare=not value.quoted) < need - number:
         return None
@@ -454,14 +449,16 @@ def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
         if not _re(place.mark).match(text, pos):
             continue
         begin = max(floor, pos - place.back)
+        if place.mark == _AT:  # of many signs in one stretch of text only the first few can end a password
+            stretch = re.split(r"[\s\"'<>`]", text[begin : pos + 1])[-1]
+            begin = pos + 1 - len(stretch) if ":" in stretch and stretch.count("@") < 5 else pos + 1
         match = _around(place.find, text, pos, begin) if place.back else _re(place.find).match(text, pos)
         line = text[max(text.rfind("\n", 0, pos), pos - 400, 0) : pos] if place.line else ""
         if match is None or not re.search(place.line, line):
             continue
         start, end = match.span("v")
         if place.need < 0:
-            real = (_is_basic if place.need == -1 else _is_jar)(match["v"])
-            finding = Finding(place.rule, start, end) if real else None
+            finding = Finding(place.rule, start, end) if _is_basic(match["v"]) else None
         else:
             value = Value(start, end, True) if end > start else _read(text, start)
             finding = _accept(text, place.rule, value, place.need)
@@ -509,7 +506,8 @@ def _judge_word(text: str, match: re.Match[str]) -> Finding | None:
     at, tie, op = form.end(), text[end : form.end()], form["op"] or ""
     fold = _re(_NEXT).match(text, at) if op == ":" and word.loose < NEVER else None
     value = _read(text, fold.end() if fold else at)
-    if value is None or (lead.endswith(":") and tie == ":"):  # arn:aws:secret:name
+    nested = value and _re(r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=").match(text, value.start)
+    if value is None or nested or (lead.endswith(":") and tie == ":"):  # arn:aws:secret:name
         return None
     need = word.quoted if value.quoted else word.bare
     if kind == "xml" or (tie == "=" and (text[start].isupper() or lead.endswith((";", "&", "?", "-")))):
@@ -598,9 +596,11 @@ def scan(text: str) -> list[Finding]:
         while data[start] & 0xC0 == 0x80:
             start -= 1  # a mark may begin with any byte: back to where its character begins
         char += start - byte if narrow else len(data[byte:start].decode("utf-8", "surrogatepass"))
-        finding, resume = _judge(text, char, found[-1].end if found else 0)
-        if finding:
-            found.append(finding)
+        if found and found[-1].start <= char < found[-1].end:
+            resume = found[-1].end
+        else:
+            finding, resume = _judge(text, char, found[-1].end if found else 0)
+            found += [finding] if finding else []
         byte = start + (resume - char if narrow else len(text[char:resume].encode("utf-8", "surrogatepass")))
         char = resume
         hit = search(data, byte)

@@ -54,14 +54,17 @@ class Transcript:
         return [line for line in (lines if len(lines) == 1 and len(data) == size else lines[:-1]) if line.strip()]
 
     def probes(self, offset: int) -> tuple[str, str] | None:
-        """Hashes of the first and the last bytes before the offset; None when the file is shorter than that."""
-        size = min(offset, PROBE)
-        if self._compressed:
-            return self._probes_of_stream(offset, size)
-        self._file.seek(0)
-        head = _read_exactly(self._file, size)
-        self._file.seek(offset - size)
-        tail = _read_exactly(self._file, size)
+        """Hashes of the first and the last bytes before the offset; None when the file is shorter than that.
+
+        May be asked between two runs of lines: reading goes on where it was.
+        """
+        position = self._file.tell()
+        try:
+            size = min(offset, PROBE)
+            head = _read_exactly(self._at(0), size)
+            tail = _read_exactly(self._at(offset - size), size)
+        finally:
+            self._file.seek(position)
         return (_digest(head), _digest(tail)) if len(tail) == size else None
 
     def status(self) -> os.stat_result:
@@ -122,17 +125,6 @@ class Transcript:
 
     def _read_prefix(self, size: int) -> bytes:
         return _read_exactly(self._at(0), size)
-
-    def _probes_of_stream(self, offset: int, size: int) -> tuple[str, str] | None:
-        stream = self._at(0)
-        head = _read_exactly(stream, size)
-        if offset - size > size:
-            stream = self._at(offset - size)
-            tail = _read_exactly(stream, size)
-        else:
-            both = head + _read_exactly(stream, offset - size)
-            tail = both[offset - size :]
-        return (_digest(head), _digest(tail)) if len(tail) == size else None
 
 
 class _Tolerant(io.RawIOBase, BinaryIO):
