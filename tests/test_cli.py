@@ -167,6 +167,9 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path, tree: Pa
 
 def test_everything_under_home_is_for_its_owner_only(tmp_path: Path, tree: Path) -> None:
     run(tmp_path, "ingest", "--dir", str(tree))
+    (tree / "-work-tides" / f"{SESSION}.jsonl").write_bytes(talk(1, 2))
+    run(tmp_path, "ingest", "--dir", str(tree), RECOLLECT_LOG_LEVEL="debug")
+    assert "cut off or replaced" in (tmp_path / "home" / "logs" / "recollect.log").read_text()
     for path in [tmp_path / "home", *(tmp_path / "home").rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 

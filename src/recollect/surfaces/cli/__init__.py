@@ -76,8 +76,8 @@ def guarded(call: Callable[[], object], *, as_json: bool) -> int:
         click.echo(error.format_message(), err=True)
         return 2
     except click.ClickException as error:
-        usage = error.ctx.get_usage() if isinstance(error, click.UsageError) and error.ctx else ""
-        return _say(as_json, "UsageError", error.format_message(), usage.removeprefix("Usage: "), 2)
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "recollect"
+        return _say(as_json, "UsageError", error.format_message(), f"Try `{where} --help`.", 2)
     except RecollectError as error:
         return _say(as_json, error.kind, error.message, error.hint, 2 if isinstance(error, UsageError) else 1)
     except (KeyboardInterrupt, click.Abort):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
 from typing import Any, TypeVar
 
 import click
@@ -73,13 +76,19 @@ def is_terminal() -> bool:
     return sys.stderr.isatty()
 
 
+class _OwnersFile(RotatingFileHandler):
+    """Log files that nobody else may read."""
+
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8")
+
+
 def _log_to_file(settings: Settings) -> None:
     """Warnings go to logs/recollect.log; nothing is printed."""
-    from logging.handlers import RotatingFileHandler
-
     folder = settings.home / "logs"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = RotatingFileHandler(folder / "recollect.log", maxBytes=1_000_000, backupCount=3, delay=True)
+    handler = _OwnersFile(folder / "recollect.log", maxBytes=1_000_000, backupCount=3, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("recollect")
     root.addHandler(handler)
