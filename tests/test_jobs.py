@@ -622,12 +622,8 @@ def test_a_job_that_was_asked_for_with_a_lock_cannot_be_claimed_until_the_end(
     other: Jobs,
     clock: Clock,
     age: float,
-    request: pytest.FixtureRequest,
 ) -> None:
     """Who finds that a lease ran out, and acts upon it, must not be overtaken by the next claim."""
-    if database.dialect.name == "postgres" and age >= LEASE:
-        reason = "bug: a row that does not match is not locked: only a job that is held cannot be claimed"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     with database.write() as tx:
         claimed(tx, jobs)
     clock.advance(age)

@@ -51,7 +51,7 @@ class Place(NamedTuple):
     mark: str
     find: str
     line: str = ""  # what has to stand before it on the same line
-    back: int = 0  # how many characters before the mark `find` may begin
+    lead: str = ""  # with it, `find` begins before the mark, at one of these
 
 
 class Word(NamedTuple):
@@ -124,19 +124,20 @@ KEYS = (
 
 _TO = r"\\{0,3}[\"'`]?\]?\s{0,4}(?::|=>|=|,)\s{0,4}"  # between the name of a header and its value
 _PAIR = _TO + r"\\{0,3}[\"'`]?[\w.%-]{1,64}="  # the same, up to the value of the first cookie
-_JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}\d)[^\n\"'`\\]{12,4000})"  # cookies that carry something
+_JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}?(?:\d|[a-z][A-Z]))[^\n\"'`\\]{12,4000})"  # cookies that carry something
 _HOST = r"(?:\[[0-9a-fA-F:]+\]|[\w.${}%-]+)(?::[\w${}]+)?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
 _STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
+_URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
 _AT = r"[^\s/\"'`{(\[<]@[\w\[${%]"
 
 PLACES = (
-    Place("url-token", 4, _AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", back=250),
+    Place("url-token", 4, _AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", lead=_URL),
     Place("url-password", 1, _AT, r":\\?/\\?/[^\s/?#@:\"'<>`\\]{0,64}:(?!\d{1,5}(?:[/?#]|$))"
-          r"(?P<v>[^\s\"'<>`\\]{1,200}?)@(?=" + _HOST + r")(?![\w-]+/[^\s\"'<>@?=&]*@[\w-]+[.:])", back=250),
-    Place("url-password", 1, _AT, r"[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`]{1,100})@(?:tcp|udp|unix)\(", back=180),
+          r"(?P<v>[^\s\"'<>`\\]{1,200}?)@(?=" + _HOST + r")(?![\w-]+/[^\s\"'<>@?=&]*@[\w-]+[.:])", lead=_URL),
+    Place("url-password", 1, _AT, r"[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`]{1,100})@(?:tcp|udp|unix)\(", lead=_USER),
     Place("url-password", 2, _AT, r"(?<![\w/.-])[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`/\\:@][^\s\"'<>`/]{4,100})"
-          r"@(?:localhost|\d+\.\d+\.\d+\.\d+|[\w-]+\.[\w.-]+):\d", back=180),
+          r"@(?:localhost|\d+\.\d+\.\d+\.\d+|[\w-]+\.[\w.-]+):\d", lead=_USER),
     Place("authorization", 2, r"(?i:authorization)[\"'\\`\]\s]{0,8}[:=,]", r"(?<![a-z])\w+" + _TO + "(?P<v>)"),
     Place("authorization", 3, r"(?i:bearer)(?:\s|%20)", r"\w+(?:\s{1,4}|%20)(?P<v>)"),
     Place("authorization", -1, r"(?i:basic)[ %][A-Za-z0-9+/]{6}", r"\w+(?: |%20)(?P<v>[A-Za-z0-9+/]{6,999}={0,2})"),
@@ -151,7 +152,7 @@ PLACES = (
           r"(?:redis-cli\s(?:[^\n|;]{0,160}?\s)?-a|(?:sqlcmd|unzip)\s(?:[^\n|;]{0,160}?\s)?-P"
           r"|(?:sshpass|mongo\w*|\w+ login)\s(?:[^\n|;]{0,160}?\s)?-p)\s*(?P<v>)(?=[^\s-])"),
     Place("password", 1, _STDIN, r"(?:echo|printf)\s+(?:-n\s+)?(?P<q>\\?[\"'])?(?P<v>" + _WORD + r")\\?[\"']?"
-          r"\s*\|[^|\n]{0,80}?" + _STDIN, back=300),
+          r"\s*\|[^|\n]{0,80}?" + _STDIN, lead=r"(?:echo|printf)\s"),
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
           r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?'))(?P<v>)"),
     Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
@@ -165,7 +166,7 @@ PLACES = (
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhookb2|catch)/(?P<v>[\w/@+-]{12,})"),
     Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w-]{40,1000})"),
     Place("secret", 3, r"(?i:(?:as|is) (?:the|my|your|our|a) (?:[\w-]+ )?(?:password|passphrase|api key|token|secret))",
-          r"(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is) (?:the|my|your|our|a) ", back=100),
+          r"(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is) (?:the|my|your|our|a) ", lead=r"(?<!\S)\S"),
 )
 _OF = (  # a key of what; any other key is the weaker word further down
     r"(?:api|access|auth|private|secret|sign(?:ing|ature)?|(?:en|de)crypt(?:ion)?|master|service|account"
@@ -445,14 +446,19 @@ def _accept(text: str, rule: str, value: Value | None, need: int, short: int = 3
 
 def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
     """What stands in a place for secrets."""
+    begin = max(floor, pos - 250)
+    if _re(_AT).match(text, pos):  # of many signs in one stretch of text only the first few can end a password
+        stretch = re.split(r"[\s\"'<>`]", text[begin : pos + 1])[-1]
+        begin = pos + 1 - len(stretch)
+        if ":" not in stretch or stretch.count("@") > 4:
+            return None
     for place in PLACES if _re(_STANDS).match(text, pos) else ():
         if not _re(place.mark).match(text, pos):
             continue
-        begin = max(floor, pos - place.back)
-        if place.mark == _AT:  # of many signs in one stretch of text only the first few can end a password
-            stretch = re.split(r"[\s\"'<>`]", text[begin : pos + 1])[-1]
-            begin = pos + 1 - len(stretch) if ":" in stretch and stretch.count("@") < 5 else pos + 1
-        match = _around(place.find, text, pos, begin) if place.back else _re(place.find).match(text, pos)
+        leads = _re(place.lead).finditer(text, begin, pos + 1) if place.lead else ()
+        starts = [lead.start() for lead in leads] if place.lead else [pos]
+        matches = (_re(place.find).match(text, start) for start in starts)
+        match = next((one for one in matches if one and one.end() > pos), None)
         line = text[max(text.rfind("\n", 0, pos), pos - 400, 0) : pos] if place.line else ""
         if match is None or not re.search(place.line, line):
             continue
@@ -482,7 +488,7 @@ def _name(text: str, match: re.Match[str]) -> tuple[Word, int, int, int] | None:
     longer = re.match(r"(?!s(?![a-z])|S(?![A-Z]))[A-Za-z]", tail) and not (
         tail[0].isupper() and text[end - 1].islower()
     )
-    if longer or text.endswith(("[redacted:", "::"), max(0, start - 10), start):
+    if longer or tail[:2] == "--" or text.endswith(("[redacted:", "::"), max(0, start - 10), start):
         return None
     after = [piece.lower() for piece in _PIECES.findall(tail)]
     previous = _PIECES.findall(before) or text[max(0, start - 16) : start].split()[-1:]

@@ -85,7 +85,7 @@ class Jobs:
         keys: Sequence[str] | None = None,
         hurry: bool = False,
     ) -> list[Lease]:
-        """At most `limit` jobs that nobody holds. `hurry` (a person asks) does not wait for backing-off jobs."""
+        """At most `limit` jobs that nobody holds. `hurry` (a person asks) lifts every waiting time."""
         if keys is not None and not keys:
             return []
         now = self.clock()
@@ -152,8 +152,8 @@ class Jobs:
 
     def is_held(self, tx: Transaction, kind: str, key: str, *, lock: bool = False) -> bool:
         """Does a living lease cover the job? With `lock` nobody can claim it until the transaction ends."""
-        sql = _HELD_BY_ANY.format(for_update=tx.dialect.for_update if lock else "")
-        return tx.row(sql, {**self._key(kind, key), "now": self._now()}) is not None
+        row = tx.row(_LEASE.format(for_update=tx.dialect.for_update if lock else ""), self._key(kind, key))
+        return row is not None and row[0] == JobStatus.RUNNING and row[1] > self._now()
 
     def reap(self, tx: Transaction, kind: str, is_dead: Callable[[str], bool] = certainly_dead) -> int:
         """Ends the leases of workers on this machine whose process is gone. Their attempts keep counting."""
@@ -273,10 +273,7 @@ UPDATE memory_jobs SET status = 'pending', lease_expires_at = '',
 WHERE {_HELD}
 """
 
-_HELD_BY_ANY = f"""
-SELECT worker FROM memory_jobs
-WHERE {_OURS} AND job_key = :key AND status = 'running' AND lease_expires_at > :now {{for_update}}
-"""
+_LEASE = f"SELECT status, lease_expires_at FROM memory_jobs WHERE {_OURS} AND job_key = :key {{for_update}}"
 
 _HOLDERS = f"SELECT DISTINCT worker FROM memory_jobs WHERE {_OURS} AND status = 'running'"
 

@@ -144,6 +144,8 @@ def _header(state: PiState, record: _Record) -> Sequence[Change]:
 def _time(state: PiState, record: _Record) -> Timestamp:
     """The record's own time, else that of its message."""
     message = record.message
+    if type(record.timestamp) is str and record.timestamp:
+        return read_time(record.timestamp, state)
     for value in (record.timestamp, message.timestamp if isinstance(message, _Message) else None):
         if value and type(value) in (str, int, float):
             return read_time(value, state)
@@ -215,6 +217,8 @@ def _message(state: PiState, record: _Record, offset: int) -> Sequence[Change]:
     if _text(record.id) in state.nodes:
         return NOTHING  # written twice
     role = message.role
+    if role == "toolResult" and message.is_error is not True and not state.nodes and record.id is None:
+        return NOTHING  # by far the most lines of a version 1 file
     if role == "assistant":
         return _assistant(state, record, message.content, offset)
     if role == "user" or role == "bashExecution":
