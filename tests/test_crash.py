@@ -19,7 +19,7 @@ from recollect.app import Memory, open_memory
 from tests.transcripts import claude, conversations, entries
 
 FILES = 6
-GROWTH = 700  # records that the files gain, together, before every kill
+GROWTH = 1500  # records that the files gain, together, before every kill
 
 
 class Growing:
@@ -113,7 +113,7 @@ def run(database_url: tuple[str, str, Path], tmp_path: Path, kills: int, seed: i
             with growing.all_the_while() if busy_writer else nullcontext():
                 hit = kill_at_random(memory, root, chance, window)
             hits += hit
-            window = min(window * 1.1, 0.2) if hit else max(window * 0.6, 0.002)  # stay where the work is
+            window = min(window * 1.05, 0.2) if hit else max(window * 0.5, 0.002)  # stay where the work is
         growing.finish()
         memory.ingest(folder=root)
         assert not is_ingesting(memory)

@@ -448,9 +448,9 @@ def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
     """What stands in a place for secrets."""
     begin = max(floor, pos - 250)
     if _re(_AT).match(text, pos):  # of many signs in one stretch of text only the first few can end a password
-        stretch = re.split(r"[\s\"'<>`]", text[begin : pos + 1])[-1]
-        begin = pos + 1 - len(stretch)
-        if ":" not in stretch or stretch.count("@") > 4:
+        space = _re(r"(?s).*[\s\"'<>`]").match(text, begin, pos + 1)
+        begin = space.end() if space else begin
+        if text.find(":", begin, pos) < 0 or text.count("@", begin, pos) > 4:
             return None
     for place in PLACES if _re(_STANDS).match(text, pos) else ():
         if not _re(place.mark).match(text, pos):
@@ -511,9 +511,9 @@ def _judge_word(text: str, match: re.Match[str]) -> Finding | None:
         return _judge_prose(text, *name)
     at, tie, op = form.end(), text[end : form.end()], form["op"] or ""
     fold = _re(_NEXT).match(text, at) if op == ":" and word.loose < NEVER else None
-    value = _read(text, fold.end() if fold else at)
-    nested = value and _re(r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=").match(text, value.start)
-    if value is None or nested or (lead.endswith(":") and tie == ":"):  # arn:aws:secret:name
+    nested = _re(r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=").match(text, at)
+    value = None if nested else _read(text, fold.end() if fold else at)
+    if value is None or (lead.endswith(":") and tie == ":"):  # arn:aws:secret:name
         return None
     need = word.quoted if value.quoted else word.bare
     if kind == "xml" or (tie == "=" and (text[start].isupper() or lead.endswith((";", "&", "?", "-")))):
