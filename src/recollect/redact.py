@@ -117,7 +117,7 @@ KEYS = (
     Key("mailgun", r"-[0-9a-f]{8}-", r"[0-9a-f]{8}(?![0-9A-Za-z-])", back=r"[0-9a-f]{32}"),
     Key("mailchimp", r"-us[0-9]", r"[0-9]?(?![0-9A-Za-z])", back=r"[0-9a-f]{32}"),
     Key("newrelic", r"NRAL", r"(?!\w)", back=r"[0-9a-fF]{32,40}"),
-    Key("telegram", r"[0-9]:AA[\w-]{4}", r"[\w-]{28,}", back=r"[0-9]{7,11}"),
+    Key("telegram", r"[0-9]:AA[\w-]{4}", r"[\w-]{28,}", back=r"(?:bot)?[0-9]{7,11}"),
     Key("discord", r"\.[\w-]{6}\.[\w-]", r"[\w-]{26,}", True, r"[MNO][\w-]{22,30}"),
     Key("terraform", r"\.atlasv1\.", r"[\w=-]{50,}", back=r"[A-Za-z0-9]{14}"),
 )
@@ -134,7 +134,7 @@ _AT = r"[^\s/\"'`{(\[<]@[\w\[${%]"
 PLACES = (
     Place("url-token", 4, _AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", lead=_URL),
     Place("url-password", 1, _AT, r":\\?/\\?/[^\s/?#@:\"'<>`\\]{0,64}:(?!\d{1,5}(?:[/?#]|$))"
-          r"(?P<v>[^\s\"'<>`\\]{1,200}?)@(?=" + _HOST + r")(?![\w-]+/[^\s\"'<>@?=&]*@[\w-]+[.:])", lead=_URL),
+          r"(?P<v>[^\s\"'<>`\\]{1,200}?)@(?=" + _HOST + r")(?![\w-]+[/#?][^\s\"'<>@=&]*@[\w-]+[.:])", lead=_URL),
     Place("url-password", 1, _AT, r"[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`]{1,100})@(?:tcp|udp|unix)\(", lead=_USER),
     Place("url-password", 2, _AT, r"(?<![\w/.-])[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`/\\:@][^\s\"'<>`/]{4,100})"
           r"@(?:localhost|\d+\.\d+\.\d+\.\d+|[\w-]+\.[\w.-]+):\d", lead=_USER),
@@ -145,7 +145,7 @@ PLACES = (
     Place("cookie", 0, r"(?i:cookie)[\"'`\\\]]{0,4}\s*[:=,]", r"(?<!-)\w+" + _PAIR + _JAR),
     Place("cookie", 0, r"-(?:b|-cookie)[ =]", r"[-\w]+[ =]+[\"']?[\w.%-]{1,64}=" + _JAR, "curl"),
     Place("cookie", 3, r"(?:PHPSESSID|JSESSIONID|connect\.sid)=", r"[\w.]+=(?P<v>[^;\s\"'`\\]{8,400})"),
-    Place("password", 1, r"-(?:[uUa]|-user|-proxy-user)[ =\"']", r"(?<![\w-])[-\w]+[ =]{0,3}(?P<q>\\?[\"'])?"
+    Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
     Place("password", 1, r"(?:redis-cli|sqlcmd|unzip|sshpass|mongo\w*|(?:docker|podman|registry) login)\s",
@@ -156,7 +156,7 @@ PLACES = (
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
           r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?'))(?P<v>)"),
     Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
-    Place("password", 2, r"(?i:auth|login|authenticate)\s*=?\s*\(\s*\\?[\"']",
+    Place("password", 2, r"(?i:auth|login|authenticate|credential)\s*=?\s*\(\s*\\?[\"']",
           r"\w+\s{0,3}=?\s{0,3}\(\s{0,40}\\?[\"'][^\"'\n]{0,80}[\"']\s{0,4},\s{0,40}(?P<v>)(?=\\?[\"'])"),
     Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|(?:x-(?:amz|goog)-)?signature)=",
           r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
@@ -179,7 +179,7 @@ WORDS = (
          3, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp)|(?-i:_PAT)", 3, 3, 4, NEVER, short=12),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|pw|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
-    Word("key", r"[\w-]key|salt", 4, 4, 4, NEVER, short=16),
+    Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
 )
 # fmt: on
 _ABOUT = frozenset(
@@ -239,7 +239,7 @@ _FAKE = re.compile(  # stands for a secret: placeholders, expansions, templates,
 _ID = re.compile(  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
     r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
     r"|(?:sha\d+|md5)[-:]|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$|0x[0-9a-f]{1,16}(?:u?ll?)?$|[\w.+-]+@[\w.-]+\.[a-z]{2,}$"
-    r"|(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call|chatcmpl"
+    r"|(?=\d+\D)(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call|chatcmpl"
     r"|resp|run|thread|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
 )
 _TECH = re.compile(  # digits that belong to a term
@@ -374,7 +374,8 @@ def _read(text: str, pos: int) -> Value | None:
 
 _ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|(?:\\x|%)[0-9a-fA-F]{2}|=3D|\x1b\[[0-9;]*m)\Z")
 _FORM = re.compile(  # how a value is tied to a name; what is not one of these is prose
-    r"(?P<pair>\\{0,3}[\"']?,?(?:[\s{-]|\\[nrt]){1,40}\\{0,3}[\"']?(?:value|default)\\{0,3}[\"']?\s{0,3}[:=]\s{0,4})"
+    r"(?P<pair>\\{0,3}[\"']?,?(?:[\s{-]|\\[nrt]){1,40}\\{0,3}[\"']?(?:value|default)\\{0,3}[\"']?\s{0,3}[:=]\s{0,4}"
+    r"|\\?[\"'](?:\r?\n|(?:\\r)?\\n){2})"
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
     r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}[ \t]{0,10}"
     r"(?:(?::[ \t]*[A-Za-z_&*'][\w\[\]<>|&'.*? ]{0,40}?|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
@@ -383,6 +384,7 @@ _FORM = re.compile(  # how a value is tied to a name; what is not one of these i
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
 _LINK = r"(?i)(?:\b(?:is|was|to|as|be|are|ist|est|es)(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
+_GAP = r"(?:['’]s)?[\"'`)*]{0,3}[ \t]+(?:\((?=\S)|(?:-b|--body|--value)[ =])?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
@@ -530,13 +532,13 @@ def _judge_word(text: str, match: re.Match[str]) -> Finding | None:
 
 def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
     """--name value, NAME value, the name for something is value."""
-    label, gap = text[start:end], _re(r"[\"'`)*]{0,3}[ \t]+").match(text, end)
-    if gap is None or word.loose == NEVER or text[start - 1 : start] in ("$", "{"):
+    label, gap = text[start:end], _re(_GAP).match(text, end)
+    flag = label.startswith("-") or ("_" in label and label.isupper())
+    if gap is None or (word.loose == NEVER and not flag) or text[start - 1 : start] in ("$", "{"):
         return None
     value, short = _read(text, gap.end()), max(6, word.short)
-    flag = label.startswith("-") or ("_" in label and label.isupper())
     need = max(2, word.tight) if flag else max(2, word.quoted) if value and value.quoted else word.loose + 1
-    need = NEVER if "_" in label and not flag else need
+    need = max(need, 4) if "_" in label and not flag else need
     if finding := _accept(text, word.rule, value, need + extra, short):
         return finding
     for link in _re(_LINK).finditer(text, end, end + 80):
@@ -556,11 +558,11 @@ _STANDS = "|".join(row.mark for row in PLACES)
 _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
 _MORE = r"[\w.+/%=~$-]{10}"  # what has to follow the mark of a key before Python looks at it (RE2)
 _FOLLOW = (  # and what a telling word; `_FORM` and `_LINK` say it more exactly
-    r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
-    r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text)\w*[ \t]+=)|[\\\"'`]{1,4}\s*,"
+    r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:['’]s)?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
+    r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text)\w*[ \t]+=)|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
     r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
-    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|ist|lautet|est|es)\s|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
+    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|est|es)\s|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
 )
 
 
