@@ -91,7 +91,7 @@ def kill_at_random(memory: Memory, root: Path, chance: random.Random, window: fl
     child = subprocess.Popen(command, stdout=subprocess.PIPE, env=environ)
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
-    if chance.random() < 0.9:
+    if chance.random() < 0.95:
         deadline = time.monotonic() + 5
         while not is_ingesting(memory) and time.monotonic() < deadline:
             pass
@@ -106,14 +106,14 @@ def run(database_url: tuple[str, str, Path], tmp_path: Path, kills: int, seed: i
     """Returns how many kills hit while a file was `ingesting`."""
     _, url, home = database_url
     chance, root = random.Random(seed), tmp_path / "tree"
-    growing, hits, window = Growing(root, chance), 0, 0.05
+    growing, hits, window = Growing(root, chance), 0, 0.02
     with open_memory(home, database=url) as memory:
         for _ in range(kills):
             growing.grow(GROWTH, half=True)
             with growing.all_the_while() if busy_writer else nullcontext():
                 hit = kill_at_random(memory, root, chance, window)
             hits += hit
-            window = min(window * 1.05, 0.2) if hit else max(window * 0.5, 0.002)  # stay where the work is
+            window = min(window * 1.03, 0.1) if hit else max(window * 0.5, 0.001)  # stay where the work is
         growing.finish()
         memory.ingest(folder=root)
         assert not is_ingesting(memory)
@@ -170,6 +170,24 @@ def test_two_processes_at_once_do_no_double_work(database_url: tuple[str, str, P
     with open_memory(home, database=url) as memory:
         assert len(entries(memory)) == 300 * 19
         assert len(memory.conversations()) == 300
+
+
+def test_a_kill_of_a_large_import_takes_its_helper_along(tmp_path: Path) -> None:
+    from recollect.surfaces.bench.transcripts import write_tree
+
+    write_tree(tmp_path / "big", 60)
+    environ = {**os.environ, "RECOLLECT_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "recollect", "ingest", "--dir", str(tmp_path / "big"), "--json"]
+    for delay in (0.35, 0.5):
+        child = subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL)
+        time.sleep(delay)
+        child.kill()
+        child.wait()
+    with open_memory(tmp_path / "home") as memory, open_memory(tmp_path / "straight") as straight:
+        memory.ingest(folder=tmp_path / "big")
+        straight.ingest(folder=tmp_path / "big")
+        assert entries(memory) == entries(straight)
+        assert conversations(memory) == conversations(straight)
 
 
 def test_a_file_whose_process_died_is_rolled_back_before_the_scan(

@@ -269,13 +269,14 @@ def oddness(value: str, bare: bool = False) -> int:
             return 0
         phrase = len(words) >= 4 and value.islower() and all(word.isalpha() for word in words)
         return 1 if phrase else 2 if len(words) <= 4 and oddness("".join(words)) >= 3 else 0
-    core = _TECH.sub("", value)
+    digits = any(c in "0123456789" for c in value)
+    core = _TECH.sub("", value) if digits else value
     mean = _mean(core)
     if mean >= (2.3 if value[0] in "./~" else 2.9) and _PATH.match(value) and not _gibberish(core):
         return 0
     if (bare and _is_code(value, mean)) or (mean >= 2.5 and re.fullmatch(r"\$\w+", value)):
         return 0
-    if mean >= 2.9 and _TELLING.search(core) and not any(c.isdigit() for c in core):
+    if mean >= 2.9 and _TELLING.search(core) and not (digits and any(c.isdigit() for c in core)):
         return 0
     return _rank(core, value)
 
@@ -384,9 +385,11 @@ _FORM = re.compile(  # how a value is tied to a name; what is not one of these i
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
 _LINK = r"(?i)(?:\b(?:is|was|to|as|be|are|ist|est|es)(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
-_GAP = r"(?:['’]s)?[\"'`)*]{0,3}[ \t]+(?:\((?=\S)|(?:-b|--body|--value)[ =])?"
+_GAP = r"[\"'`)*]{0,3}[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
+_PLURAL, _OPENLY = re.compile("s(?![a-z])|S(?![A-Z])"), re.compile("(?i)pub(?:lic|[_-]?key)|session[_-]?key")
+_MARKER = ("[redacted:", "::")  # a name behind one of these is none
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
 
@@ -410,7 +413,8 @@ def _glued(text: str, pos: int) -> bool:
 
 def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
     """A secret with a shape at pos, and where to go on looking."""
-    match = None if _glued(text, pos) else _re(_KEYS).match(text, pos)
+    begun = _re(_MARKS).match(text, pos) and not _glued(text, pos)
+    match = _re(_KEYS).match(text, pos) if begun else None
     if match:
         row, body = KEYS[int(str(match.lastgroup)[1:])], match.group((match.lastindex or 0) + 1)
     elif inner := _re(_INNER).match(text, pos):
@@ -487,30 +491,24 @@ def _name(text: str, match: re.Match[str]) -> tuple[Word, int, int, int] | None:
         start += 1  # the letter of an escape: \nTOKEN=
     before, tail = text[start:begin], text[end : end + 40]
     tail = tail[: len(tail) - len(tail.lstrip(_NAME_CHARS))].rstrip("-.")
-    longer = re.match(r"(?!s(?![a-z])|S(?![A-Z]))[A-Za-z]", tail) and not (
-        tail[0].isupper() and text[end - 1].islower()
-    )
-    if longer or tail[:2] == "--" or text.endswith(("[redacted:", "::"), max(0, start - 10), start):
+    longer = tail[:1].isalpha() and not (tail[0].isupper() and text[end - 1].islower()) and not _PLURAL.match(tail)
+    if longer or tail[:2] == "--" or _TELLING.search(tail) or text[max(0, start - 10) : start].endswith(_MARKER):
         return None
     after = [piece.lower() for piece in _PIECES.findall(tail)]
     previous = _PIECES.findall(before) or text[max(0, start - 16) : start].split()[-1:]
-    if not _ABOUT.isdisjoint(after) or re.search(r"(?i)pub(?:lic|[_-]?key)|session[_-]?key", text[start:end]):
+    if not _ABOUT.isdisjoint(after) or _OPENLY.search(text, start, end):
         return None
     if word.rule != "password" and previous and previous[-1].lower() in _PUBLIC:
         return None
     return word, start, end + len(tail), 0 if all(map(_NEUTRAL.fullmatch, after)) else 1
 
 
-def _judge_word(text: str, match: re.Match[str]) -> Finding | None:
+def _judge_word(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
     """What a telling name is tied to."""
-    name = _name(text, match)
-    if name is None:
-        return None
-    word, start, end, extra = name
     form = _FORM.match(text, end)
     kind, lead = form.lastgroup if form else "", text[max(0, start - 6) : start]
     if form is None or (kind == "xml" and not lead.endswith(("<", ":", "/", ">", '"', "'"))):
-        return _judge_prose(text, *name)
+        return _judge_prose(text, word, start, end, extra)
     at, tie, op = form.end(), text[end : form.end()], form["op"] or ""
     fold = _re(_NEXT).match(text, at) if op == ":" and word.loose < NEVER else None
     nested = _re(r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=").match(text, at)
@@ -553,12 +551,13 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
 
 
 _KEYS = "|".join(f"(?P<k{i}>{row.mark}({row.body}))" for i, row in enumerate(KEYS) if not row.back)
+_MARKS = "|".join(row.mark for row in KEYS if not row.back)
 _INNER = "|".join(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS) if row.back)
 _STANDS = "|".join(row.mark for row in PLACES)
 _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
 _MORE = r"[\w.+/%=~$-]{10}"  # what has to follow the mark of a key before Python looks at it (RE2)
 _FOLLOW = (  # and what a telling word; `_FORM` and `_LINK` say it more exactly
-    r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:['’]s)?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
+    r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
     r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text)\w*[ \t]+=)|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
     r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
@@ -587,7 +586,8 @@ def _judge(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
     if finding or resume > pos + 1:
         return finding, resume
     if not (finding := _judge_place(text, pos, floor)) and (match := _re(_WORDS).match(text, pos)):
-        finding = _judge_word(text, match)
+        name = _name(text, match)
+        return (_judge_word(text, *name), name[2]) if name else (None, pos + 1)
     return finding, pos + 1
 
 

@@ -34,6 +34,7 @@ from recollect.store.files import FileState
 from recollect.store.jobs import Jobs
 from recollect.types import Clock, ConversationStatus, Owner, timestamp
 
+_PATIENCE = 2.0  # seconds to wait for files that another process holds
 UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, so that they cost one stat next time
 
 
@@ -77,6 +78,7 @@ class Intake:
         works = list(self._choose(found, gate, forced, reimport, report))
         expect(sum(work.found.size for work in works), len(works))
         self._read_shared(works, gate, report, reimport, progress)
+        self._read_busy(works, gate, report, reimport)
         self.mark_ready()
         report.seconds = time.perf_counter() - started
         return report
@@ -159,6 +161,17 @@ class Intake:
         finally:
             for helper in helpers:
                 helper.stop()
+
+    def _read_busy(self, works: Sequence[Work], gate: Gate, report: Report, reimport: bool) -> None:
+        """Files that others held: a process that is about to finish, or one that was just killed, is waited for."""
+        deadline = time.monotonic() + _PATIENCE
+        while report.busy and time.monotonic() < deadline:
+            time.sleep(_PATIENCE / 20)
+            self._recover(gate, report)
+            paths = {found.path for found in report.busy}
+            report.skipped -= len(report.busy)
+            report.busy = []
+            self._runner(gate).run([work for work in works if work.found.path in paths], report, reimport=reimport)
 
     def _recover(self, gate: Gate, report: Report) -> None:
         writer = Writer(self._owner, self._gap, gate.project_id, self._clock)
