@@ -1,8 +1,8 @@
 """Secrets out of text, before anything of a transcript is stored or sent.
 
 `scan` says where secrets stand, `redact` puts `[redacted:<rule>]` in their place. Three tables hold every rule: KEYS
-(secrets that have a shape of their own, found bare), PLACES (a secret is what stands there: the password of a URL, a
-header, a flag) and WORDS (names that tell; a value beside one is judged by how odd it looks).
+(secrets that have a shape, found bare), PLACES (a secret is what stands there: the password of a URL, a header, a flag)
+and WORDS (names that tell; a value beside one is judged by how odd it looks).
 
 It parses no language, asks no provider whether a key is alive, and lets a secret without a shape pass when nothing
 beside it tells. One RE2 pass over the bytes finds the landmarks where a rule could apply; Python looks only there, at a
@@ -10,8 +10,6 @@ bounded stretch of text, so that the time stays linear whatever the input.
 
 Invariant: scan(redact(text)) is empty for every text, hence redact is idempotent; no text raises.
 """
-
-from __future__ import annotations
 
 import binascii
 import functools
@@ -86,9 +84,8 @@ _PREFIXED = r"""
     elevenlabs sk_[0-9a-f]{8}  firecrawl fc-[0-9a-f]{8}  jina jina_  voyage pa-[\w-]{20}  e2b e2b_[0-9a-f]{16}
     wandb wandb_v1_  render rnd_[A-Za-z0-9]{4}  posthog ph[xs]_  neon n(?:api|pg)_  1password (?:ops_ey|A3-[0-9A-Z]{6}-)
     sonar sq[upa]_[0-9a-f]{16}  sourcegraph sg[pd]_[0-9a-f]{16}  contentful CFPAT-
-    dynatrace dt0[a-z][0-9]{2}\.[0-9A-Z]{24}\.  launchdarkly (?:sdk|mob|api)-[0-9a-f]{8}-
-    plaid access-(?:sandbox|production)-  paypal access_token\$[a-z]+\$[0-9a-z]{16}\$  jfrog AKCp[0-9][A-Za-z0-9]{40}
-    alibaba LTAI[A-Za-z0-9]{4}  tencent AKID[A-Za-z0-9]{4}  facebook EAA[A-Za-z][\w-]{36}  age AGE-SECRET-KEY-(?:PQ-)?1
+    dynatrace dt0[a-z][0-9]{2}\.[0-9A-Z]{24}\.  launchdarkly (?:sdk|mob|api)-[0-9a-f]{8}-  alibaba LTAI[A-Za-z0-9]{4}
+    tencent AKID[A-Za-z0-9]{4}  facebook EAA[A-Za-z][\w-]{36}  age AGE-SECRET-KEY-(?:PQ-)?1
     wallet [xyz]prv[0-9A-Za-z]{60}
 """
 _BASE64 = r"""
@@ -111,8 +108,7 @@ KEYS = (
     Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.[\w-]{6,}(?:\.[\w-]*){0,3}"),
     Key("crypt", r"\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d))\$", r"[\w./$=,+-]{26,300}", True),
     Key("azure", r"[0-9]Q~", r"[\w.~-]{30,40}", back=r"[\w.~-]{3}"),
-    Key("azure", r"AZDO", r"[A-Za-z0-9]{4}", back=r"[A-Za-z0-9]{76}"),
-    Key("azure", r"(?:\+AMC|\+ASt|AzCa|APIM|AzFu|AzSe|ACDb)", r"[\w+/]{4,8}={0,2}", True, r"[\w+/]{32,76}"),
+    Key("azure", r"(?:AZDO|\+AMC|\+ASt|AzCa|APIM|AzFu|AzSe|ACDb)", r"[\w+/]{4,8}={0,2}", True, r"[\w+/]{32,76}"),
     Key("stripe", r"_secret_", r"[A-Za-z0-9]{16,}", back=r"(?:pi|seti|cs|src)_[A-Za-z0-9]{14,34}"),
     Key("mailgun", r"-[0-9a-f]{8}-", r"[0-9a-f]{8}(?![0-9A-Za-z-])", back=r"[0-9a-f]{32}"),
     Key("mailchimp", r"-us[0-9]", r"[0-9]?(?![0-9A-Za-z])", back=r"[0-9a-f]{32}"),
@@ -122,7 +118,7 @@ KEYS = (
     Key("terraform", r"\.atlasv1\.", r"[\w=-]{50,}", back=r"[A-Za-z0-9]{14}"),
 )
 
-_TO = r"\\{0,3}[\"'`]?\]?\s{0,4}(?::|=>|=|,)\s{0,4}"  # between the name of a header and its value
+_TO = r"\\{0,3}[\"'`]?\]?\s{0,4}(?::|=>|=|,(?=\s{0,4}\\?[\"'`]))\s{0,4}"  # between the name of a header and its value
 _PAIR = _TO + r"\\{0,3}[\"'`]?[\w.%-]{1,64}="  # the same, up to the value of the first cookie
 _JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}?(?:\d|[a-z][A-Z]))[^\n\"'`\\]{12,4000})"  # cookies that carry something
 _HOST = r"(?:\[[0-9a-fA-F:]+\]|[\w.${}%-]+)(?::[\w${}]+)?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
@@ -144,7 +140,6 @@ PLACES = (
     Place("cookie", 3, r"(?i:set-cookie)", r"[\w-]+" + _PAIR + r"(?P<v>[^;\s\"'`\\]{6,4000})"),
     Place("cookie", 0, r"(?i:cookie)[\"'`\\\]]{0,4}\s*[:=,]", r"(?<!-)\w+" + _PAIR + _JAR),
     Place("cookie", 0, r"-(?:b|-cookie)[ =]", r"[-\w]+[ =]+[\"']?[\w.%-]{1,64}=" + _JAR, "curl"),
-    Place("cookie", 3, r"(?:PHPSESSID|JSESSIONID|connect\.sid)=", r"[\w.]+=(?P<v>[^;\s\"'`\\]{8,400})"),
     Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
@@ -164,7 +159,6 @@ PLACES = (
           r"\w+(?:[ -]\w+)?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|webhook\.office)\.com/",
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhookb2|catch)/(?P<v>[\w/@+-]{12,})"),
-    Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w-]{40,1000})"),
     Place("secret", 3, r"(?i:(?:as|is) (?:the|my|your|our|a) (?:[\w-]+ )?(?:password|passphrase|api key|token|secret))",
           r"(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is) (?:the|my|your|our|a) ", lead=r"(?<!\S)\S"),
 )
@@ -181,53 +175,38 @@ WORDS = (
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|pw|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
     Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
 )
-# fmt: on
-_ABOUT = frozenset(
-    """
-    arn at auth based builder cache class config count dialog digest dir encode encoder endpoint entry env error errors
-    exists exp expires expiry factory field fields file filename files fingerprint form format func handler hash header
-    headers hint html id ids index info input iter js json kind label len length level limit list manager map max md
-    message min model msg name names num object page param params parser path pattern per policy prefix prompt
-    protected provider py reader ref regex required reset rs rule rules schema scope scopes script service set size
-    source span state status store stream strength suffix tests ts tsx ttl txt type types uri url urls usage users
-    utils validator version view yaml yml
-""".split()
-)  # a name that goes on like this is about a secret, not one: token_count, password_hint
-_PUBLIC = frozenset(
-    """
+_ABOUT = frozenset("""
+    arn at auth based cache class config count digest dir encoder endpoint entry env error errors expires expiry field
+    fields file filename files fingerprint form format hash header headers hint html id ids index info input js json
+    kind label len length limit list manager map max message min model msg name names object page param params parser
+    path pattern per policy prefix prompt protected provider py ref regex required reset rule rules schema scope scopes
+    script service set size source state status store stream strength suffix tests ts ttl txt type types uri url urls
+    usage users validator version with yaml yml
+""".split())  # a name that goes on like this is about a secret, not one: token_count, password_hint
+_PUBLIC = frozenset("""
     cache cached cancellation continuation cursor cycle dedup dedupe design end foreign group hash idempotency input
     item lookup map mask max min next num object output page pagination partition prefix primary prompt resume row s3
     sort start stop sync total unique
-""".split()
-)  # a name that begins like this is no secret: next_token, primary_key
-_NEUTRAL = re.compile(  # a name may go on like this and say no more
-    r"s|v?\d+|prod(?:uction)?|dev|stag(?:e|ing)|live|test|old|new|val(?:ue)?|base|raw|plain|b(?:ase)?64|hex|main|default"
-    r"|primary|secondary|current|confirm(?:ation)?|again|repeat|verify|github|gitlab|aws|db|admin|root"
-)
-_PLAIN = frozenset(
-    """
-    any auth basic bearer boolean bytes change char click correct default digest disabled email empty enabled encrypted
+""".split())  # a name that begins like this is no secret: next_token, primary_key
+_NEUTRAL = frozenset("""
+    admin again aws b base confirm confirmation current db default dev gitlab github hex live main new old plain primary
+    prod production raw repeat root s secondary stage staging test v val value verify
+""".split())  # a name may go on like this and say no more
+_PLAIN = frozenset("""
+    any auth basic bearer bool boolean bytes change char click correct default digest disabled email empty enabled encrypted
     enter expired false field forgot hashed here hidden incorrect input integer invalid jwt login masked missing name
     never none null number oauth object optional pass passphrase passwd password passwort plain private protected
     public pwd readonly required reset revoked same secret see static str string text that this token true undefined
     unknown use user username value void wrong
-""".split()
-)  # values that are none
-_PROSE = frozenset(
-    """
-    a an and are at be by can do enter for from has have if in is it must no not of on or please the this to with you
-    your
-""".split()
-)  # words of a sentence
-_BIGRAMS = frozenset(
-    """
+""".split())  # values that are none
+_PROSE = frozenset("a an and are at be by for from if in is it must no not of on or please the this to with".split())
+_BIGRAMS = frozenset("""
     er in te on re ti at es st en le or nt co ar al de ra se io ed ng li ri an ro it ta me tr et ma ic ne ce as is ec
     ac ns si pe ve nd ct di la to ca pr ea lo pa el ex ss ge na ch un fi ou rs ol th am nc il po he om ut ur rt ll mp
     pl ts no em id im ty ap ad od ni ul ig mi so ot ha ke ab su ie rr oc ck mo bl da ia us va sp op ag ep ai ba ho fo
     hi cl sc gr sh ef tt oo os ci pt iv rm ly vi do um ee ir tu qu yp ow lt cr be ue cu pi up ip lu ry if wa ls fa eg
     nf iz bo ev pp bi sa ub ru rc ay ib fe ff ze rd bu gi au rn wi ga og rg du ov ds ua
-""".split()
-)  # the most common pairs of letters, in English and in the names of programs
+""".split())  # the most common pairs of letters, in English and in the names of programs
 # fmt: on
 _FAKE = re.compile(  # stands for a secret: placeholders, expansions, templates, regular expressions
     r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|example|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
@@ -239,8 +218,8 @@ _FAKE = re.compile(  # stands for a secret: placeholders, expansions, templates,
 _ID = re.compile(  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
     r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
     r"|(?:sha\d+|md5)[-:]|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$|0x[0-9a-f]{1,16}(?:u?ll?)?$|[\w.+-]+@[\w.-]+\.[a-z]{2,}$"
-    r"|(?=\d+\D)(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call|chatcmpl"
-    r"|resp|run|thread|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
+    r"|(?=\d+\D)(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call"
+    r"|chatcmpl|resp|run|thread|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
 )
 _TECH = re.compile(  # digits that belong to a term
     r"(?i)sha-?\d+|base-?(?:16|32|58|64)|utf-?(?:8|16)|oauth-?2(?:\.0)?|x\.?509|[ial]\d\d?[nty]\b|k8s|s3|ec2|md5|b64|\dfa"
@@ -261,7 +240,9 @@ _TELLING = re.compile(r"(?i)passw|pwd|secret|token|credential|key|auth")
 
 def oddness(value: str, bare: bool = False) -> int:
     """How unlike words, code and placeholders it is: 0 no secret, 1 words, 2 words and digits, 3 odd, 4 random."""
-    if len(value) < 3 or value.lower() in _PLAIN or _FAKE.search(value) or _ID.match(value):
+    if len(value) < 3 or value.lower() in _PLAIN or (bare and _is_code(value, _mean(value))):
+        return 0
+    if _FAKE.search(value) or _ID.match(value):
         return 0
     if " " in value:  # a pass phrase is no sentence
         words = value.lower().split()
@@ -272,13 +253,10 @@ def oddness(value: str, bare: bool = False) -> int:
     digits = any(c in "0123456789" for c in value)
     core = _TECH.sub("", value) if digits else value
     mean = _mean(core)
-    if mean >= (2.3 if value[0] in "./~" else 2.9) and _PATH.match(value) and not _gibberish(core):
-        return 0
-    if (bare and _is_code(value, mean)) or (mean >= 2.5 and re.fullmatch(r"\$\w+", value)):
-        return 0
-    if mean >= 2.9 and _TELLING.search(core) and not (digits and any(c.isdigit() for c in core)):
-        return 0
-    return _rank(core, value)
+    path = mean >= (2.3 if value[0] in "./~" else 2.9) and _PATH.match(value) and not _gibberish(core)
+    variable = mean >= 2.5 and value[0] == "$" and re.fullmatch(r"\$\w+", value)
+    about = mean >= 2.9 and _TELLING.search(core) and not (digits and any(c.isdigit() for c in core))
+    return 0 if path or variable or about else _rank(core, value)
 
 
 def _rank(core: str, value: str) -> int:
@@ -321,7 +299,7 @@ def _is_code(value: str, mean: float) -> bool:
     head, rest = match["head"], match["rest"]
     if rest:
         return mean >= 2.9 or rest == "(" or "_" in head or head.islower() or (head.isalpha() and len(head) > 3)
-    return mean >= 2.9 and ("_" in head or _TELLING.search(head) is not None)
+    return mean >= 2.9 and len(head) < 36 and ("_" in head or _TELLING.search(head) is not None)
 
 
 def _is_basic(value: str) -> bool:
@@ -330,15 +308,12 @@ def _is_basic(value: str) -> bool:
     return b":" in raw and raw.isascii() and raw.decode("ascii").isprintable()
 
 
-class Value(NamedTuple):
-    """Where a value stands in the text, without its quotes."""
-
+class Value(NamedTuple):  # without its quotes
     start: int
     end: int
     quoted: bool
 
 
-_LONG = 200  # a bare value is first read up to here
 _OPEN = (
     r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\()?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
     r"(?P<q>\"{3}|'{3}|[\"'`“‘„«]|&quot;)"
@@ -347,7 +322,7 @@ _CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»"}
 _SCHEME = r"(?i)(?:bearer|basic|token|digest|api-?key|key|bot|oauth|ssws|aws4-hmac-sha256)(?:[ \t]+|%20|=(?=\w))"
 _BARE = re.compile(  # ends at white space; at a quote, an escape or a separator only where something else begins
     r"(?:[^\s\"'`\\<,;&|\[]|\\(?![nrt\"'`\\]|u00(?:0|2[027]|3[ce]))|<(?!/)|\[(?!redacted:)|(?<=\w)[\"'`](?=\w)"
-    rf"|[,;&|](?![\s\"'`\\,;&|]|$|quot;|[A-Za-z_][\w.-]{{0,40}}[=:])){{1,{_LONG}}}"
+    r"|[,;&|](?![\s\"'`\\,;&|]|$|quot;|[A-Za-z_][\w.-]{0,40}[=:])){1,200}"
 )
 
 
@@ -380,7 +355,7 @@ _FORM = re.compile(  # how a value is tied to a name; what is not one of these i
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
     r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}[ \t]{0,10}"
     r"(?:(?::[ \t]*[A-Za-z_&*'][\w\[\]<>|&'.*? ]{0,40}?|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
-    r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|%3[ADad]|(?<=[ \t])(?:->|→)(?=[ \t])))(?:\*\*|__|</\w{1,9}>)?[ \t]{0,10})"
+    r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|%3[AD]|(?<=[ \t])(?:->|→)(?=[ \t])))(?:\*\*|__|</\w+>)?[ \t]{0,10})"
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
@@ -389,7 +364,7 @@ _GAP = r"[\"'`)*]{0,3}[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _PLURAL, _OPENLY = re.compile("s(?![a-z])|S(?![A-Z])"), re.compile("(?i)pub(?:lic|[_-]?key)|session[_-]?key")
-_MARKER = ("[redacted:", "::")  # a name behind one of these is none
+_MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
 
@@ -399,15 +374,11 @@ def _re(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-def _around(pattern: str, text: str, pos: int, begin: int) -> re.Match[str] | None:
-    """The match that begins at or after begin and has pos in it."""
-    matches = _re(pattern).finditer(text, begin, pos + 400)
-    return next((match for match in matches if match.start() <= pos < match.end()), None)
-
-
 def _glued(text: str, pos: int) -> bool:
     """The character before pos belongs to the same word; an escape sequence does not."""
     before = text[pos - 1 : pos] if pos else ""
+    if before in ("+", "/"):  # in the middle of base64
+        return _re(r"[A-Za-z0-9+/]{40}").match(text, max(0, pos - 40), pos) is not None
     return before.isascii() and before.isalnum() and not _ESCAPED.search(text, max(0, pos - 8), pos)
 
 
@@ -419,7 +390,8 @@ def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
         row, body = KEYS[int(str(match.lastgroup)[1:])], match.group((match.lastindex or 0) + 1)
     elif inner := _re(_INNER).match(text, pos):
         row = KEYS[int(str(inner.lastgroup)[1:])]
-        match = _around(row.back + row.mark + row.body, text, pos, max(floor, pos - 100))
+        matches = _re(row.back + row.mark + row.body).finditer(text, max(floor, pos - 100), pos + 400)
+        match = next((one for one in matches if one.start() <= pos < one.end()), None)
         body = match.group() if match and not _glued(text, match.start()) else ""
     if match is None or not body:
         return None, pos + 1
@@ -442,9 +414,9 @@ def _accept(text: str, rule: str, value: Value | None, need: int, short: int = 3
     start, end = value.start, value.end
     found = text[start : min(end, start + 100)]
     number = rule == "password" and found.isdigit() and len(found) > 5
-    if oddness(found, bare=not value.quoted) < need - number:
+    if oddness(found, bare=not value.quoted) < need - number or (rule == "key" and not _re(_MIXED).match(found)):
         return None
-    while not value.quoted and end - start >= _LONG and (more := _BARE.match(text, end)):
+    while not value.quoted and end - start >= 200 and (more := _BARE.match(text, end)):
         end = more.end()
     key, key_end = _judge_key(text, start, start)
     return Finding(key.rule, start, max(end, key_end)) if key else Finding(rule, start, end)
@@ -479,11 +451,15 @@ def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
     return None
 
 
-def _name(text: str, match: re.Match[str]) -> tuple[Word, int, int, int] | None:
-    """A telling word, where its name begins and ends, and 1 if the name goes on in an unknown way; None if it tells of
-    something else: tokenizer, next_token, password_hint."""
+def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
+    """The telling word at pos, where its name begins and ends, and 1 if the name goes on in an unknown way; None if it
+    tells of something else: tokenizer, next_token, password_hint."""
+    match = _re(_WORDS).match(text, pos)
+    if match is None:
+        return None
     word = WORDS[int(str(match.lastgroup)[1:])]
     begin, end = match.span()
+    begin += not text[begin].isalnum()
     start = begin
     while start > max(0, begin - 40) and text[start - 1] in _NAME_CHARS:
         start -= 1
@@ -492,7 +468,8 @@ def _name(text: str, match: re.Match[str]) -> tuple[Word, int, int, int] | None:
     before, tail = text[start:begin], text[end : end + 40]
     tail = tail[: len(tail) - len(tail.lstrip(_NAME_CHARS))].rstrip("-.")
     longer = tail[:1].isalpha() and not (tail[0].isupper() and text[end - 1].islower()) and not _PLURAL.match(tail)
-    if longer or tail[:2] == "--" or _TELLING.search(tail) or text[max(0, start - 10) : start].endswith(_MARKER):
+    marked = text[max(0, start - 10) : start].endswith(("[redacted:", "::"))
+    if longer or marked or tail[:2] == "--" or _TELLING.search(tail):
         return None
     after = [piece.lower() for piece in _PIECES.findall(tail)]
     previous = _PIECES.findall(before) or text[max(0, start - 16) : start].split()[-1:]
@@ -500,11 +477,17 @@ def _name(text: str, match: re.Match[str]) -> tuple[Word, int, int, int] | None:
         return None
     if word.rule != "password" and previous and previous[-1].lower() in _PUBLIC:
         return None
-    return word, start, end + len(tail), 0 if all(map(_NEUTRAL.fullmatch, after)) else 1
+    return word, start, end + len(tail), 0 if all(piece.isdigit() or piece in _NEUTRAL for piece in after) else 1
 
 
-def _judge_word(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
-    """What a telling name is tied to."""
+def _judge_word(text: str, pos: int) -> tuple[Finding | None, int]:
+    """What a telling name at pos is tied to, and where to go on looking."""
+    name = _name(text, pos)
+    return (_judge_tie(text, *name), name[2]) if name else (None, pos + 1)
+
+
+def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
+    """name = value and its like; what is tied in no such way is prose."""
     form = _FORM.match(text, end)
     kind, lead = form.lastgroup if form else "", text[max(0, start - 6) : start]
     if form is None or (kind == "xml" and not lead.endswith(("<", ":", "/", ">", '"', "'"))):
@@ -519,7 +502,7 @@ def _judge_word(text: str, word: Word, start: int, end: int, extra: int) -> Find
     if kind == "xml" or (tie == "=" and (text[start].isupper() or lead.endswith((";", "&", "?", "-")))):
         need = word.tight
     elif kind == "args":
-        need = max(word.quoted, 2) if "(" in lead[-4:] or text[start] == "-" else NEVER
+        need = max(word.quoted, 2) if lead.rstrip("\"'`\\ ")[-1:] == "(" or text[start] == "-" else NEVER
     elif fold or "==" in op or "!=" in op:
         need = max(need, 3)
     behind = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}.get(str(kind), _ALONE if fold else "")
@@ -536,7 +519,7 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
         return None
     value, short = _read(text, gap.end()), max(6, word.short)
     need = max(2, word.tight) if flag else max(2, word.quoted) if value and value.quoted else word.loose + 1
-    need = max(need, 4) if "_" in label and not flag else need
+    need = max(need, 4) if not flag and _re("_|[a-z][A-Z]").search(label) else need
     if finding := _accept(text, word.rule, value, need + extra, short):
         return finding
     for link in _re(_LINK).finditer(text, end, end + 80):
@@ -555,8 +538,7 @@ _MARKS = "|".join(row.mark for row in KEYS if not row.back)
 _INNER = "|".join(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS) if row.back)
 _STANDS = "|".join(row.mark for row in PLACES)
 _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
-_MORE = r"[\w.+/%=~$-]{10}"  # what has to follow the mark of a key before Python looks at it (RE2)
-_FOLLOW = (  # and what a telling word; `_FORM` and `_LINK` say it more exactly
+_FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
     r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
     r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text)\w*[ \t]+=)|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
@@ -576,19 +558,8 @@ def _landmark() -> Any:
     plain = "|".join(row.mark for row in KEYS if not row.back and " " not in row.mark)
     words = "|".join(word.words for word in WORDS)
     marks = [row.mark for row in KEYS if row.back or " " in row.mark] + [row.mark for row in PLACES]
-    marks += [f"(?:{plain}){_MORE}", f"(?i:(?:{words}){_FOLLOW})"]
+    marks += [rf"(?:{plain})[\w.+/%=~$-]{{10}}", f"(?i:(?:{words}){_FOLLOW})"]
     return re2.compile("|".join(marks).encode(), options)
-
-
-def _judge(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
-    """The finding that a landmark at pos leads to, if any, and where to look for the next landmark."""
-    finding, resume = _judge_key(text, pos, floor)
-    if finding or resume > pos + 1:
-        return finding, resume
-    if not (finding := _judge_place(text, pos, floor)) and (match := _re(_WORDS).match(text, pos)):
-        name = _name(text, match)
-        return (_judge_word(text, *name), name[2]) if name else (None, pos + 1)
-    return finding, pos + 1
 
 
 def scan(text: str) -> list[Finding]:
@@ -607,7 +578,10 @@ def scan(text: str) -> list[Finding]:
         if found and found[-1].start <= char < found[-1].end:
             resume = found[-1].end
         else:
-            finding, resume = _judge(text, char, found[-1].end if found else 0)
+            floor = found[-1].end if found else 0
+            finding, resume = _judge_key(text, char, floor)
+            if not finding and resume == char + 1 and not (finding := _judge_place(text, char, floor)):
+                finding, resume = _judge_word(text, char)
             found += [finding] if finding else []
         byte = start + (resume - char if narrow else len(text[char:resume].encode("utf-8", "surrogatepass")))
         char = resume

@@ -64,7 +64,7 @@ class Helper:
         self._report: Report | None = None
         self._pending = b""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-S", "-m", __name__],  # its path is given: no need to look for packages
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is the parent's to handle: it stops its helpers

@@ -175,17 +175,19 @@ class OpenMessage(msgspec.Struct, kw_only=True):
     names: list[str] = []
 
     def entry(self) -> Entry:
-        lines = [tool.line + " (failed)" if tool.failed else tool.line for tool in self.tools]
-        text = "\n\n".join(self.texts)
+        content = "\n\n".join(self.texts)
+        if self.tools:
+            lines = "\n".join([tool.line + " (failed)" if tool.failed else tool.line for tool in self.tools])
+            content = f"{content}\n\n{lines}" if content else lines
         return Entry(
-            uuid=self.uuid,
-            session_id=self.session_id,
-            role=Role.ASSISTANT,
-            content="\n".join([text, "", *lines] if text and lines else [text, *lines]).strip(),
-            timestamp=Timestamp(self.timestamp),
-            line_offset=self.line_offset,
-            tool_names=",".join(self.names),
-            cwd=self.cwd,
-            branch=self.branch,
-            remote=self.remote,
+            self.uuid,
+            self.session_id,
+            Role.ASSISTANT,
+            content,
+            Timestamp(self.timestamp),
+            self.line_offset,
+            ",".join(self.names),
+            self.cwd,
+            self.branch,
+            self.remote,
         )

@@ -248,10 +248,17 @@ def _user(state: PiState, record: _Record, message: _Message, offset: int) -> Se
 
 
 def _assistant(state: PiState, record: _Record, content: Raw, offset: int) -> Sequence[Change]:
-    blocks = _blocks(content)
-    texts = [text for text in (clean(block.text) for block in blocks if block.type == "text") if text]
-    calls = [block for block in blocks if block.type == "toolCall"]
-    lines = [OpenTool(_text(call.id), summarise(_name(call), call.arguments)) for call in calls]
+    texts: list[str] = []
+    lines: list[OpenTool] = []
+    names: dict[str, None] = {}
+    for block in _blocks(content):
+        if block.type == "text":
+            texts.append(clean(block.text))
+        elif block.type == "toolCall":
+            name = _text(block.name) or "tool"
+            names[name] = None
+            lines.append(OpenTool(_text(block.id), summarise(name, block.arguments)))
+    texts = [text for text in texts if text]
     at = _time(state, record)
     said = bool(texts or lines)
     raw = bytes(content) if said and not _text(record.id) else b""
@@ -268,17 +275,13 @@ def _assistant(state: PiState, record: _Record, content: Raw, offset: int) -> Se
         cwd=state.cwd,
         texts=texts,
         tools=lines,
-        names=list(dict.fromkeys(map(_name, calls))),
+        names=list(names),
     )
     if lines:  # without calls there is nothing to come
         state.opened.append(opened)
         del state.opened[:-_MOST_OPEN]
     changes.append(opened.entry())
     return changes
-
-
-def _name(call: _Block) -> str:
-    return _text(call.name) or "tool"
 
 
 def _identity(state: PiState, record: _Record, at: Timestamp, role: str, raw: str | bytes) -> str:
@@ -313,8 +316,8 @@ def _blocks(content: Raw) -> list[_Block]:
     value = decode(_contents, bytes(content))
     if not isinstance(value, list):
         return [_Block(type="text", text=value)] if value else []
-    blocks = [block if isinstance(block, _Block) else _Block("text", block) for block in value]
-    return [block for block in blocks if block.type == "toolCall" or isinstance(block.text, str)]
+    blocks = [block if type(block) is _Block else _Block("text", block) for block in value]
+    return [block for block in blocks if type(block.text) is str or block.type == "toolCall"]
 
 
 # The files

@@ -46,6 +46,8 @@ def summarise(name: str, arguments: bytes | msgspec.Raw | str | None) -> str:
 
 
 def line(name: str, target: str) -> str:
+    if not target:
+        return f"[{name}]"
     target = clean(" ".join(target[: _LONGEST * 8].split()))
     if len(target) > _LONGEST:
         target = target[: _LONGEST - 1] + "…"
