@@ -1,162 +1,207 @@
-"""Secrets go, everything else stays: recall on made-up secrets, lines that must not change, hostile input."""
+"""Redaction: what must go, what must stay, and that no text is too odd, too long or too cunning."""
 
 from __future__ import annotations
 
-import random
+import re
+import subprocess
+import sys
 import time
+from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.redact import VERSION, redact, scan
-from recollect.surfaces.bench.redact import contexts, measure_recall, secrets
+from recollect.redact import KEYS, PLACES, VERSION, WORDS, Finding, redact, scan
+from recollect.surfaces.bench.redact import contexts, leaks, measure_recall, run, secrets
+from tests.redact_cases import NEGATIVES, PASSWORDS, TOKENS
 
-UNTOUCHED = """
-the password must be at least 12 characters long and contain a symbol
-Password: required
-reset your password: click the link in the mail
-I forgot my password again, can you reset the token for me?
-Tokens are counted per request; the token limit is 200000.
-The secret of a good test is a clear name.
-You need an API key to call this endpoint; ask the admin for a key.
-authorization is checked in middleware before the handler runs
-commit 3f2a9c1d8e7b6a5f4c3d2e1f0a9b8c7d6e5f4a3b
-git checkout 9fceb02d0ae598e95dc970b74767f19372d61af8 -- src
-session 5b0c7a52-6f3e-4d1f-9a53-0d8f1c2b7e10 started
-request_id=019c8a70-dda7-7f33-98ea-f30553347322 took 31 ms
-"uuid": "123e4567-e89b-12d3-a456-426614174000"
-"id": "msg_01XFDUDYJgAACzvnptvVoYEL", "type": "message"
-tool_use_id: toolu_017qEkVzzPb7b7o4FkgJLF23
-call_id=call_UtYwHmwWekzvq83m8Rb9K8jJ
-"requestId": "req_011CSHoEeqs5C35K2UUqR7Fy"
-chatcmpl-9AbCdEfGhIjKlMnOpQrStUvWxYz12
-price_1MoBy5LkdIwHu7ixZhnattbh and cus_NffrFeUfNV2Hib
-"integrity": "sha512-9NET910DNaIPngYnLLPeg+Ogzqsi9uM4mSboU5y6p8S5DzMTVEsJZrawi+BoDNUVBa2DhJqQYUFvMDfgU062LQ=="
-    --hash=sha256:8b5f3f5e1f4b7a2c9d0e6f7a8b9c0d1e2f3a4b5c6d7e8f9a0b1c2d3e4f5a6b7c
-sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
-checksum = "4f5c8e1a6b2d3c7e9f0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8a9b0c1d2e"
-data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==
-ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQC7vbqajDhA me@laptop
------BEGIN CERTIFICATE-----
------BEGIN PUBLIC KEY-----
-token: string
-password: str
-const token = await getToken()
-password = os.environ["DB_PASSWORD"]
-api_key=settings.api_key
-secret = secrets.token_hex(32)
-max_tokens: 4096
-"input_tokens": 12345, "output_tokens": 678
-token_count = 15
-cache_key = f"user:{id}"
-primary_key=True
-tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
-NPM_TOKEN: ${{ secrets.NPM_TOKEN }}
-curl -H "Authorization: Bearer $GITHUB_TOKEN" https://api.example.com
-export API_KEY=<your-api-key>
-API_KEY=YOUR_API_KEY_HERE
-password: xxxxxxxx
-password: ********
-def check_password(password: str, hashed: bytes) -> bool:
-if (token === null) return unauthorized();
-    token = self.next_token()
-for key, value in secrets.items():
-git config user.email me@example.com
-https://example.com/docs/tokens?page=2
-postgresql://localhost:5432/app
-redis://cache:6379/0
-ssh git@github.com:acme/api.git
-user@host:/var/log/app.log
-Basic support was added in 2.0
-The bearer of this letter is a friend.
-[redacted:github] was here
-kubectl get secret my-secret -o yaml
-aws secretsmanager get-secret-value --secret-id prod/db
-Set-Cookie is parsed by the client
-AUTH_ENABLED=true
-PASSWORD_MIN_LENGTH=12
-TOKEN_EXPIRY_SECONDS=3600
-keyboard: "us-intl"
-monkey = "banana"
-"keywords": ["memory", "agent"]
-public_key_path: ~/.ssh/id_ed25519.pub
-author: Ada Lovelace
-"tokenType": "bearer"
-foreign key (user_id) references users (id)
-PRIMARY KEY (tenant, agent_id)
-sort_key=created_at
-""".strip("\n").split("\n")
+MARKER = re.compile(r"\[redacted:[\w-]+\]")
+# Swallowed entirely: letters and digits, symbols, the separators of every language around.
+HARD = (
+    "hunter2" + "horse9",
+    "Tr0ub4dor" + "&3x",
+    "p@$$" + "w0rd!",
+    "Ab3:cd/" + "Ef9#x",
+    "z9%40" + "Qw7~m",
+    "Zx81kQm29vLpT3sW",
+)
+HOSTILE = (
+    "a", "sk-", "token=", "password=1", "-----BEGIN", "-----BEGIN PRIVATE KEY-----", "eyJ", "eyJhbGciOi.", "tokenAKIA",
+    "://a:b@", "a@b ", ":a@1", "x:y@tcp(", "password is ", "password: \n", "token='", 'token=\\"', "<password>", "api_key_",
+    "Cookie: a=bcdefgh; ", "cookie=a=", "curl -u a:b", "mysql -pa", "?key=", "ghp_", "github_pat_", "EAAA", ".abcdef.abcd",
+    "[redacted:password]: ", "\\", "\0", "\ud800", "пароль: ", "token value ", "Private-Lines: 3\n", "mnemonic abc ",
+)  # fmt: skip
 
 
-def test_nothing_of_a_secret_survives_in_any_context() -> None:
-    assert len(secrets()) >= 200
-    assert len({secret.value for secret in secrets()}) >= 150
-    assert len(contexts()) >= 10
-    tried, _, leaked = measure_recall(seed=0)
-    names = sorted({(secret.provider, context.name) for secret, context in leaked})
-    assert len(leaked) <= tried // 100, names
+def shape(text: str) -> str:
+    return MARKER.sub("§", text)
 
 
-@pytest.mark.parametrize("line", UNTOUCHED)
-def test_what_is_no_secret_stays(line: str) -> None:
+def test_two_hundred_secrets_are_found_in_every_context() -> None:
+    made, ways = secrets(), contexts()
+    assert len(made) >= 200 and len({secret.value for secret in made}) == len(made)
+    assert all(sum(way.fits(secret) for way in ways) >= 10 for secret in made)
+    tried, _, leaked = measure_recall()
+    assert 1 - len(leaked) / tried >= 0.99, [(secret.provider, way.name) for secret, way in leaked[:20]]
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_keys_with_a_shape_are_found_bare(seed: int) -> None:
+    bare = [way for way in contexts() if way.name.startswith("bare-")]
+    missed = [(s.value, way.name) for s in secrets(seed) if s.bare for way in bare if way.fits(s) and leaks(s, way)]
+    assert missed == []
+
+
+@pytest.mark.parametrize("template", PASSWORDS)
+def test_a_password_goes_and_all_around_it_stays(template: str) -> None:
+    for value in HARD:
+        assert shape(redact(template.replace("§", value))) == template
+
+
+@pytest.mark.parametrize("template", TOKENS)
+def test_a_token_goes_and_all_around_it_stays(template: str) -> None:
+    rng = Random(7)
+    for size in (20, 32, 40):
+        value = (
+            "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", k=size - 2)) + "x7"
+        )
+        assert shape(redact(template.replace("§", value))) == template
+
+
+@pytest.mark.parametrize("line", NEGATIVES)
+def test_what_is_no_secret_stays_the_same_object(line: str) -> None:
     assert redact(line) is line
 
 
-def test_a_long_text_of_such_lines_stays() -> None:
-    random.Random(3).shuffle(lines := list(UNTOUCHED))
-    text = "\n".join(lines * 20)
-    assert redact(text) is text
+def test_a_password_in_a_url_may_hold_any_separator() -> None:
+    for value in ("p@ss#w0rd/1x", "p@$$" + "w0rd!", "a:b:c9x", "Tr0ub4dor%263"):
+        assert redact(f"postgres://bob:{value}@db.acme.io:5432/app") == (
+            "postgres://bob:[redacted:url-password]@db.acme.io:5432/app"
+        )
 
 
-def test_the_name_stays_readable_and_only_the_value_goes() -> None:
-    value = "Tr0ub4dor" + "&3!xYz"
-    assert redact(f"export DB_PASSWORD='{value}' && run") == "export DB_PASSWORD='[redacted:password]' && run"
-    assert value not in redact(f'{{"user": "bob", "password": "{value}"}}')
+def test_several_secrets_in_one_text_go_each() -> None:
+    one, two = secrets(11)[40].value, secrets(11)[60].value
+    assert redact(f"first {one}, then {two}; password: {HARD[0]}").count("[redacted:") == 3
 
 
-@given(
-    st.text()
-    | st.lists(st.sampled_from([*UNTOUCHED, *(s.value for s in secrets(1)[:80]), "=", ": ", '"', "\n"])).map("".join)
+def test_findings_are_sorted_apart_and_in_characters() -> None:
+    text = f"schön 😀 password: {HARD[0]} ünd token = '{HARD[5]}' and https://bob:{HARD[1]}@db.io/"
+    found = scan(text)
+    assert [text[one.start : one.end] for one in found] == [HARD[0], HARD[5], HARD[1]]
+    assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
+    assert found[0] == Finding("password", text.index(HARD[0]), text.index(HARD[0]) + len(HARD[0]))
+
+
+def test_a_marker_is_inert_whatever_follows() -> None:
+    for rule in sorted({row.rule for row in (*KEYS, *PLACES, *WORDS)}):
+        for line in (
+            f"[redacted:{rule}]",
+            f"[redacted:{rule}]: {HARD[5]}",
+            f"token=[redacted:{rule}]",
+            f"a://b:[redacted:{rule}]@c/",
+        ):
+            assert redact(line) is line
+
+
+def test_a_private_key_goes_with_its_markers_and_a_mention_of_one_stays() -> None:
+    key = next(secret.value for secret in secrets(3) if secret.provider == "pem")
+    assert redact(f"before\n{key}\nafter") == "before\n[redacted:private-key]\nafter"
+    code = (
+        'HEAD = "-----BEGIN PRIVATE KEY-----"\n'
+        + "def is_key(text): return HEAD in text\n" * 9
+        + 'TAIL = "-----END PRIVATE KEY-----"'
+    )
+    assert redact(code) is code
+
+
+def test_a_long_value_goes_to_its_last_character() -> None:
+    for size in (300, 5000):
+        value = "".join(Random(5).choices("ABCDEFGHIJabcdefghij0123456789", k=size))
+        for text in (f"token={value} x", f'"token": "{value}"', f"sk-{value}", f"Authorization: Bearer {value}"):
+            assert value[-8:] not in redact(text) and len(redact(text)) < 80
+
+
+PIECES = st.sampled_from(
+    [
+        *HOSTILE,
+        *HARD,
+        *NEGATIVES[:60],
+        "AKIA",
+        "ghp_",
+        " is ",
+        ": ",
+        "=",
+        '"',
+        "'",
+        "`",
+        "\n",
+        "@",
+        "://",
+        "[redacted:aws]",
+        "&",
+        ";",
+        "<",
+        ">",
+    ]
+    + [secret.value for secret in secrets(2)[::7]]
 )
-def test_redacting_twice_is_redacting_once(text: str) -> None:
-    once = redact(text)
-    assert redact(once) == once
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(PIECES | st.text(max_size=12), max_size=14))
+def test_redacting_twice_changes_nothing(pieces: list[str]) -> None:
+    once = redact("".join(pieces))
+    assert redact(once) is once
     assert scan(once) == []
 
 
-@given(st.text(alphabet=st.characters(), max_size=200))
-def test_any_text_is_taken(text: str) -> None:
-    findings = scan(text + "\ud800\0" + text)
-    assert findings == sorted(findings, key=lambda each: each.start)
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters(codec=None, exclude_categories=[]), max_size=60))
+def test_no_text_raises(text: str) -> None:
+    for line in (text, f"password={text}", f"token: '{text}' \ud800\0", f"{text}://a:{text}@b"):
+        assert isinstance(redact(line), str)
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "a",
-        "sk-",
-        "token=",
-        "-----BEGIN RSA PRIVATE KEY-----\n",
-        "eyJ",
-        "password: ",
-        "A" * 64 + "\n",
-        "://a:",
-        "Bearer ",
-        '\\"',
-    ],
-)
-def test_time_grows_with_the_text_and_no_faster(unit: str) -> None:
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_time_is_proportional_to_length(unit: str) -> None:
     def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
-        started = time.perf_counter()
-        redact(text)
-        return time.perf_counter() - started
+        text = (unit * (size // len(unit) + 1))[:size]
+        best = 9e9
+        for _ in range(2):
+            began = time.process_time()
+            scan(text)
+            best = min(best, time.process_time() - began)
+        return best
 
-    redact(unit * 1000)
-    small, large = min(seconds(50_000) for _ in range(3)), min(seconds(1_000_000) for _ in range(2))
-    assert large < 20 * small * 6 + 0.5, (small, large)
+    scan("password: x")
+    small, large = seconds(20_000), seconds(80_000)
+    assert large < 0.1 + 12 * small  # four times as long; quadratic would be sixteen
+    assert large < 2.0
 
 
-def test_the_rules_have_a_version() -> None:
+def test_a_megabyte_of_base64_passes_quickly() -> None:
+    blob = "data:image/png;base64," + "".join(
+        Random(1).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", k=1_000_000)
+    )
+    began = time.process_time()
+    assert redact(blob) is blob
+    assert time.process_time() - began < 2.0
+
+
+def test_importing_compiles_nothing() -> None:
+    code = "import sys, recollect.redact; sys.exit('re2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_rule_has_a_name_fit_for_a_marker() -> None:
     assert VERSION == "redact_v1"
+    assert all(re.fullmatch(r"[a-z0-9-]+", row.rule) for row in (*KEYS, *PLACES, *WORDS))
+
+
+def test_the_bench_reports_its_figures_and_its_floor() -> None:
+    figures = run(None, seed=4)
+    assert {"secrets", "contexts", "recall", "words", "findings", "false_positives_per_10k_words"} <= set(figures)
+    assert {"mb_per_s", "baseline_mb_per_s", "us_per_short_text"} <= set(figures)
+    assert figures["findings"] == 0

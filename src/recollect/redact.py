@@ -349,12 +349,13 @@ def _read(text: str, pos: int) -> Value | None:
 
 
 _ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|(?:\\x|%)[0-9a-fA-F]{2}|=3D|\x1b\[[0-9;]*m)\Z")
+_TYPE = r"(?:&(?:'\w+ )?\w+|[A-Za-z_][\w.]{0,30}(?:[\[<][\w\[\]<>, .|?]{0,40}[\]>])?(?: ?\| ?\w{1,20}){0,3}\??)"
 _FORM = re.compile(  # how a value is tied to a name; what is not one of these is prose
     r"(?P<pair>\\{0,3}[\"']?,?(?:[\s{-]|\\[nrt]){1,40}\\{0,3}[\"']?(?:value|default)\\{0,3}[\"']?\s{0,3}[:=]\s{0,4}"
     r"|\\?[\"'](?:\r?\n|(?:\\r)?\\n){2})"
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
     r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}[ \t]{0,10}"
-    r"(?:(?::[ \t]*[A-Za-z_&*'][\w\[\]<>|&'.*? ]{0,40}?|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
+    r"(?:(?::[ \t]*" + _TYPE + r"|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
     r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|%3[AD]|(?<=[ \t])(?:->|→)(?=[ \t])))(?:\*\*|__|</\w+>)?[ \t]{0,10})"
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
@@ -468,8 +469,7 @@ def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
     before, tail = text[start:begin], text[end : end + 40]
     tail = tail[: len(tail) - len(tail.lstrip(_NAME_CHARS))].rstrip("-.")
     longer = tail[:1].isalpha() and not (tail[0].isupper() and text[end - 1].islower()) and not _PLURAL.match(tail)
-    marked = text[max(0, start - 10) : start].endswith(("[redacted:", "::"))
-    if longer or marked or tail[:2] == "--" or _TELLING.search(tail):
+    if longer or tail[:2] == "--" or _TELLING.search(tail) or text[max(0, start - 2) : start] == "::":
         return None
     after = [piece.lower() for piece in _PIECES.findall(tail)]
     previous = _PIECES.findall(before) or text[max(0, start - 16) : start].split()[-1:]
@@ -483,7 +483,9 @@ def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
 def _judge_word(text: str, pos: int) -> tuple[Finding | None, int]:
     """What a telling name at pos is tied to, and where to go on looking."""
     name = _name(text, pos)
-    return (_judge_tie(text, *name), name[2]) if name else (None, pos + 1)
+    if name is None:
+        return None, pos + 1
+    return _judge_tie(text, *name), name[2] if text[pos].isalnum() else pos + 1
 
 
 def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
@@ -575,7 +577,11 @@ def scan(text: str) -> list[Finding]:
         while data[start] & 0xC0 == 0x80:
             start -= 1  # a mark may begin with any byte: back to where its character begins
         char += start - byte if narrow else len(data[byte:start].decode("utf-8", "surrogatepass"))
-        if found and found[-1].start <= char < found[-1].end:
+        opened = text.rfind("[redacted:", max(0, char - 30), char + 1)
+        marker = _re(r"\[redacted:[a-z0-9-]{1,18}\]").match(text, opened) if opened >= 0 else None
+        if marker and marker.end() > char:
+            resume = marker.end()
+        elif found and found[-1].start <= char < found[-1].end:
             resume = found[-1].end
         else:
             floor = found[-1].end if found else 0

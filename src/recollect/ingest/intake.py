@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path, PurePath
 
@@ -15,7 +16,7 @@ from recollect import redact
 from recollect.config import Settings
 from recollect.errors import UsageError
 from recollect.ingest import conversations as rules
-from recollect.ingest import recovery
+from recollect.ingest import recovery, workers
 from recollect.ingest.gate import Gate
 from recollect.ingest.rescan import rescan
 from recollect.ingest.run import Ingest, Progress, Report, Work
@@ -75,9 +76,11 @@ class Intake:
         self._recover(gate, report)
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
         found = list(self._find(file, folder, forced, report))
-        works = list(self._choose(found, gate, forced, reimport, report))
-        expect(sum(work.found.size for work in works), len(works))
-        self._read_shared(works, gate, report, reimport, progress)
+        changed = found if reimport else self._changed(found, report)
+        with self._helpers(changed, progress) as helpers:
+            works = list(self._choose(changed, gate, forced, report))
+            expect(sum(work.found.size for work in works), len(works))
+            self._read_shared(works, helpers, gate, report, reimport, progress)
         self._read_busy(works, gate, report, reimport)
         self.mark_ready()
         report.seconds = time.perf_counter() - started
@@ -93,7 +96,7 @@ class Intake:
         """Files that the watcher saw change. Jobs that back off keep their time."""
         report, gate = Report(), self._gate()
         found = [each for path in paths if (each := self._look(path, None, report))]
-        works = list(self._choose(found, gate, None, False, report))
+        works = list(self._choose(self._changed(found, report), gate, None, report))
         self._runner(gate).run(works, report, hurry=False)
         return report
 
@@ -137,12 +140,31 @@ class Intake:
     def _runner(self, gate: Gate) -> Ingest:
         return Ingest(self._database, self._owner, self._jobs, gap=self._gap, gate=gate, clock=self._clock)
 
+    @contextmanager
+    def _helpers(self, changed: Sequence[Found], progress: Progress) -> Iterator[list[Helper]]:
+        """Further processes for a large backlog; none for a small one."""
+        number = self._settings.config.ingest_workers - 1
+        large = sum(each.size for each in changed) > workers.SHARE_ABOVE
+        helpers = [Helper(self._settings, progress) for _ in range(number if large else 0)]
+        try:
+            yield helpers
+        finally:
+            for helper in helpers:
+                helper.stop()
+
     def _read_shared(
-        self, works: Sequence[Work], gate: Gate, report: Report, reimport: bool, progress: Progress
+        self,
+        works: Sequence[Work],
+        helpers: Sequence[Helper],
+        gate: Gate,
+        report: Report,
+        reimport: bool,
+        progress: Progress,
     ) -> None:
         """This process and its helpers read a share each; then, here, what they left."""
-        mine, *others = shares(works, self._settings.config.ingest_workers)
-        helpers = [Helper(self._settings, share, reimport, progress) for share in others if share]
+        mine, *others = shares(works, len(helpers) + 1)
+        for helper, share in zip(helpers, others, strict=True):
+            helper.give(share, reimport)
 
         def step(size: int, files: int) -> None:
             progress(size, files)
@@ -150,17 +172,13 @@ class Intake:
                 helper.poll()
 
         runner = self._runner(gate)
-        try:
-            runner.run(mine, report, reimport=reimport, defer=True, progress=step)
-            later = [Work(found, get_source(source)) for found, source in report.deferred]
-            for helper in helpers:
-                theirs, left = helper.finish()
-                report.add(theirs)
-                later += left
-            runner.run(later, report, reimport=reimport, progress=progress)
-        finally:
-            for helper in helpers:
-                helper.stop()
+        runner.run(mine, report, reimport=reimport, defer=True, progress=step)
+        later = [Work(found, get_source(source)) for found, source in report.deferred]
+        for helper in helpers:
+            theirs, left = helper.finish()
+            report.add(theirs)
+            later += left
+        runner.run(later, report, reimport=reimport, progress=progress)
 
     def _read_busy(self, works: Sequence[Work], gate: Gate, report: Report, reimport: bool) -> None:
         """Files that others held: a process that is about to finish, or one that was just killed, is waited for."""
@@ -226,17 +244,18 @@ class Intake:
                     return root
         return None
 
-    def _choose(
-        self, found: Sequence[Found], gate: Gate, forced: Source | None, reimport: bool, report: Report
-    ) -> Iterator[Work]:
-        """Drops what is unchanged, unwanted or no transcript."""
+    def _changed(self, found: Sequence[Found], report: Report) -> list[Found]:
+        """Those whose stat is not what it was when they were read."""
         with self._database.read() as tx:
             known = files.signatures(tx, self._owner, [each.key for each in found])
+        changed = [each for each in found if each.signature not in known.get(each.key, ())]
+        report.skipped += len(found) - len(changed)
+        return changed
+
+    def _choose(self, changed: Sequence[Found], gate: Gate, forced: Source | None, report: Report) -> Iterator[Work]:
+        """Drops what is unwanted or no transcript."""
         unknown: list[FileState] = []
-        for each in found:
-            if not reimport and each.signature in known.get(each.key, ()):
-                report.skipped += 1
-                continue
+        for each in changed:
             if each.size == 0 or gate.excludes_file(each.path):
                 report.skipped += 1
                 continue

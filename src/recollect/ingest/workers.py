@@ -12,6 +12,7 @@ import selectors
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -23,7 +24,7 @@ from recollect.ingest.sources import get_source
 
 SHARE_ABOVE = 48 * 1024 * 1024  # bytes; below this a process costs more than it saves
 
-_HEAD_START = 16 * 1024 * 1024  # what this process reads while a helper starts
+_HEAD_START = 8 * 1024 * 1024  # what this process reads while a helper starts
 
 
 class Order(msgspec.Struct):
@@ -44,9 +45,7 @@ class Step(msgspec.Struct):
 
 
 def shares(works: Sequence[Work], number: int) -> list[list[Work]]:
-    """Parts of about equal size, each in the given order. One part when the whole is small."""
-    if number < 2 or sum(work.found.size for work in works) < SHARE_ABOVE:
-        return [list(works)]
+    """Parts of about equal size, each in the given order; the first is for this process."""
     loads, part_of = [0, *[_HEAD_START] * (number - 1)], {}
     for work in sorted(works, key=lambda work: -work.found.size):
         lightest = loads.index(min(loads))
@@ -56,11 +55,12 @@ def shares(works: Sequence[Work], number: int) -> list[list[Work]]:
 
 
 class Helper:
-    """A process that reads a share of the files."""
+    """A process that reads a share of the files. Started early: it gets ready while the files are looked at."""
 
-    def __init__(self, settings: Settings, works: Sequence[Work], reimport: bool, progress: Progress) -> None:
-        self._works = works
+    def __init__(self, settings: Settings, progress: Progress) -> None:
+        self._settings = settings
         self._progress = progress
+        self._works: Sequence[Work] = ()
         self._report: Report | None = None
         self._pending = b""
         self._process = subprocess.Popen(
@@ -68,23 +68,23 @@ class Helper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is the parent's to handle: it stops its helpers
-            env={
-                **settings.environ,
-                BYPASS_VARIABLE: "1",
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            },
+            env={**settings.environ, BYPASS_VARIABLE: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
-        found = [(work.found, work.source.name) for work in works]
-        order = Order(str(settings.home), settings.config, found, reimport)
-        assert self._process.stdin is not None and self._process.stdout is not None
-        try:
-            self._process.stdin.write(msgspec.json.encode(order))
-            self._process.stdin.close()
-        except BrokenPipeError:  # it could not start: its files are left to the parent
-            pass
+        assert self._process.stdout is not None
         self._output = self._process.stdout
         self._ready = selectors.DefaultSelector()
         self._ready.register(self._output, selectors.EVENT_READ)
+
+    def give(self, works: Sequence[Work], reimport: bool) -> None:
+        """Its share, once."""
+        self._works = works
+        found = [(work.found, work.source.name) for work in works]
+        order = Order(str(self._settings.home), self._settings.config, found, reimport)
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it could not start: its files are left to the parent
+            self._process.stdin.write(msgspec.json.encode(order))
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def poll(self, timeout: float | None = 0) -> bool:
         """Takes what it has said; false when it will say no more."""
@@ -114,6 +114,9 @@ class Helper:
         if self._process.poll() is None:
             self._process.terminate()
             self._process.wait()
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         self._close()
 
     def _close(self) -> None:
