@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from recollect.app import open_memory
+from recollect.ingest import run
 
 
 def main() -> None:
@@ -14,6 +15,7 @@ def main() -> None:
     environ = {**os.environ, "HOME": home}
     with open_memory(home, environ=environ, database=url, ingest_workers=1) as memory:
         assert memory.intake  # imported before the clock starts
+        run._ENTRIES = 300  # several commits in every run: more moments to be killed at
         print("ready", flush=True)
         while True:
             memory.ingest(folder=Path(folder))

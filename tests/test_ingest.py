@@ -215,7 +215,10 @@ def test_history_copied_into_a_fork_is_not_doubled(memory: Memory, root: Path, f
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.zst"])
-def test_a_file_of_many_commits_is_read_whole(memory: Memory, root: Path, suffix: str) -> None:
+def test_a_file_of_many_commits_is_read_whole(
+    memory: Memory, root: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.ingest.run._ENTRIES", 3000)
     lines = b"".join(claude(n, f"message {n} " + "words " * (n % 70), at=n) for n in range(1, 13_001))
     data = zstandard.compress(lines) if suffix.endswith("zst") else lines
     write(root / "-p" / f"{SESSION}{suffix}", data)

@@ -33,7 +33,7 @@ from recollect.app import open_memory
 from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, StoreFull
 from recollect.store import conversations, entries, files, projects
 from recollect.store.database import Database, Transaction
-from recollect.store.entries import FileKey, Mark, Stored
+from recollect.store.entries import FileKey, Stored
 from recollect.store.files import FileState, MalformedLine
 from recollect.store.jobs import Jobs, Lease
 from recollect.store.migrate import migrations
@@ -278,7 +278,7 @@ def test_overwrite_moves_an_entry_to_its_new_file_and_keeps_it_withdrawn(databas
         }
         assert entries.marks_of_session(tx, original, "s2") == []  # still withdrawn
         entries.set_withdrawn(tx, original, ["a"], False)
-        assert entries.marks_of_session(tx, original, "s2") == [Mark(at(5), "/x", "example.com/ada/garden", "y")]
+        assert entries.marks_of_session(tx, original, "s2") == [(at(5), "/x", "example.com/ada/garden", "y")]
 
 
 def test_an_older_entry_that_says_the_same_takes_the_id_of_a_rewritten_file(database: Database, owner: Owner) -> None:
@@ -348,7 +348,7 @@ def test_marks_stand_in_the_order_of_time_then_generation_then_line(database: Da
         second, first = (an_entry(name, 5, line_offset=n, branch=name) for name, n in (("second", 10), ("first", 9)))
         entries.insert(tx, rows_of(key, second, first, an_entry("foreign", session_id="s2")))
         marks = entries.marks_of_session(tx, key, SESSION)
-    assert [mark.branch for mark in marks] == ["early", "first", "second", "new", "late"]
+    assert [mark[3] for mark in marks] == ["early", "first", "second", "new", "late"]
 
 
 def test_sessions_of_a_file_are_those_of_its_entries(database: Database, owner: Owner) -> None:
@@ -638,9 +638,7 @@ def test_any_text_of_an_entry_comes_back_as_it_was(database: Database, key: File
         where = Stored(made.uuid, key.source_file, made.session_id, 1, made.line_offset, True)
         assert entries.find(tx, key, [made.uuid]) == {made.uuid: where}
         assert entries.sessions_of_file(tx, key) == {made.session_id}
-        assert entries.marks_of_session(tx, key, made.session_id) == [
-            Mark(made.timestamp, made.cwd, project, made.branch)
-        ]
+        assert entries.marks_of_session(tx, key, made.session_id) == [(made.timestamp, made.cwd, project, made.branch)]
         said = entries.user_texts(tx, key, made.session_id, made.timestamp, made.timestamp)
         assert said == ([made.content] if made.role is Role.USER else [])
         other = msgspec.structs.replace(made, content=made.content + "'")

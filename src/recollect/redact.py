@@ -64,6 +64,8 @@ class Word(NamedTuple):
     short: int  # the least length of a value
 
 
+# ---- The rules -------------------------------------------------------------------------------------------------------
+
 # fmt: off
 # A rule and the prefix of its keys, which go on with 16 or more of A-Z a-z 0-9 _ -, or of + / = as well.
 _PREFIXED = r"""
@@ -86,7 +88,10 @@ _PREFIXED = r"""
     sonar sq[upa]_[0-9a-f]{16}  sourcegraph sg[pd]_[0-9a-f]{16}  contentful CFPAT-
     dynatrace dt0[a-z][0-9]{2}\.[0-9A-Z]{24}\.  launchdarkly (?:sdk|mob|api)-[0-9a-f]{8}-  alibaba LTAI[A-Za-z0-9]{4}
     tencent AKID[A-Za-z0-9]{4}  facebook EAA[A-Za-z][\w-]{36}  age AGE-SECRET-KEY-(?:PQ-)?1
-    wallet [xyz]prv[0-9A-Za-z]{60}
+    wallet [xyz]prv[0-9A-Za-z]{60}  plaid access-(?:sandbox|development|production)-
+    paypal access_token\$[a-z]+\$[0-9a-z]{16}\$  jfrog AKCp[0-9][A-Za-z0-9]{40}  typeform tfp_[\w-]{16}
+    easypost EZ[AT]K[A-Za-z0-9]{30}  yandex (?:AQVN|y[0-3]_)[\w-]{20}  prefect pn[ub]_[A-Za-z0-9]{12}
+    shippo shippo_(?:live|test)_  frameio fio-u-  readme rdme_  infracost ico-[A-Za-z0-9]{16}
 """
 _BASE64 = r"""
     stripe (?:[sr]k_(?:live|test|prod)|whsec)_  atlassian AT(?:ATT|CTT|BB|TA|SP)[A-Za-z0-9]{4}  sentry sntry[su]_
@@ -104,7 +109,7 @@ KEYS = (
     *(Key(rule, mark, r"[\w+/=%,.-]{16,400}", True) for rule, mark in zip(*[iter(_BASE64.split())] * 2, strict=True)),
     Key("private-key", r"----[- ]?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY", _PEM),
     Key("private-key", r"Private-Lines: [0-9]+", r"(?:\s|\\[nr])+(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)+"),
-    Key("aws", r"A(?:KIA|SIA|BIA|CCA)", r"[A-Z0-9]{16}(?![A-Z0-9])(?:[^\w/+]{1,12}[\w/+]{40}(?![\w/+=]))?"),
+    Key("aws", r"A(?:KIA|SIA|BIA|CCA)", r"[A-Z0-9]{16}(?![A-Z0-9])(?:[\s\"',;:|=/]{1,12}[\w/+]{40}(?![\w/+=]))?"),
     Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.[\w-]{6,}(?:\.[\w-]*){0,3}"),
     Key("crypt", r"\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d))\$", r"[\w./$=,+-]{26,300}", True),
     Key("azure", r"[0-9]Q~", r"[\w.~-]{30,40}", back=r"[\w.~-]{3}"),
@@ -125,7 +130,7 @@ _HOST = r"(?:\[[0-9a-fA-F:]+\]|[\w.${}%-]+)(?::[\w${}]+)?(?:[/?#\s\"'`,;()<>\\\]
 _STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
 _URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
-_AT = r"[^\s/\"'`{(\[<]@[\w\[${%]"
+_AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
     Place("url-token", 4, _AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", lead=_URL),
@@ -140,6 +145,7 @@ PLACES = (
     Place("cookie", 3, r"(?i:set-cookie)", r"[\w-]+" + _PAIR + r"(?P<v>[^;\s\"'`\\]{6,4000})"),
     Place("cookie", 0, r"(?i:cookie)[\"'`\\\]]{0,4}\s*[:=,]", r"(?<!-)\w+" + _PAIR + _JAR),
     Place("cookie", 0, r"-(?:b|-cookie)[ =]", r"[-\w]+[ =]+[\"']?[\w.%-]{1,64}=" + _JAR, "curl"),
+    Place("cookie", 3, r"(?:PHPSESSID|JSESSIONID|connect\.sid)=", r"[\w.]+=(?P<v>[^;\s\"'`\\]{8,400})"),
     Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
@@ -159,6 +165,7 @@ PLACES = (
           r"\w+(?:[ -]\w+)?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|webhook\.office)\.com/",
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhookb2|catch)/(?P<v>[\w/@+-]{12,})"),
+    Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w-]{40,1000})"),
     Place("secret", 3, r"(?i:(?:as|is) (?:the|my|your|our|a) (?:[\w-]+ )?(?:password|passphrase|api key|token|secret))",
           r"(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is) (?:the|my|your|our|a) ", lead=r"(?<!\S)\S"),
 )
@@ -169,7 +176,7 @@ _OF = (  # a key of what; any other key is the weaker word further down
 WORDS = (
     Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|(?:db|ssh|smtp|root|user)pass"
          r"|kennwort|contrase(?:n|ñ)a|senha|wachtwoord|mot de passe|пароль|密码|密碼|パスワード", 1, 1, 2, 2, short=4),
-    Word("secret", r"secret|token|credential|recovery[ _-]code|(?:my|our|this) key|" + _OF + r"[ _.-]?key",
+    Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key",
          3, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp)|(?-i:_PAT)", 3, 3, 4, NEVER, short=12),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|pw|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
@@ -193,11 +200,11 @@ _NEUTRAL = frozenset("""
     prod production raw repeat root s secondary stage staging test v val value verify
 """.split())  # a name may go on like this and say no more
 _PLAIN = frozenset("""
-    any auth basic bearer bool boolean bytes change char click correct default digest disabled email empty enabled encrypted
-    enter expired false field forgot hashed here hidden incorrect input integer invalid jwt login masked missing name
-    never none null number oauth object optional pass passphrase passwd password passwort plain private protected
-    public pwd readonly required reset revoked same secret see static str string text that this token true undefined
-    unknown use user username value void wrong
+    any auth basic bearer bool boolean bytes change char click correct default digest disabled email empty enabled
+    encrypted enter expired false field forgot hashed here hidden incorrect input integer invalid jwt login masked
+    missing name never none null number oauth object optional pass passphrase passwd password passwort plain private
+    protected public pwd readonly required reset revoked same secret see static str string text that this token true
+    undefined unknown use user username value void wrong
 """.split())  # values that are none
 _PROSE = frozenset("a an and are at be by for from if in is it must no not of on or please the this to with".split())
 _BIGRAMS = frozenset("""
@@ -208,15 +215,18 @@ _BIGRAMS = frozenset("""
     nf iz bo ev pp bi sa ub ru rc ay ib fe ff ze rd bu gi au rn wi ga og rg du ov ds ua
 """.split())  # the most common pairs of letters, in English and in the names of programs
 # fmt: on
+
+# ---- What a value looks like -----------------------------------------------------------------------------------------
+
 _FAKE = re.compile(  # stands for a secret: placeholders, expansions, templates, regular expressions
     r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|example|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
     r"|change.?me|CHANGE.?ME|replace.?(?:me|with|this)|REPLACE.?(?:ME|WITH|THIS)|[_-](?:here|HERE)$|x{5}|X{5}|(.)\1{6}"
-    r"|abcdefghijk|ABCDEFGHIJK|\$\{|\{\{|\$\(|#\{|%\(|\.\.\.|…|\*{3}|•|\(\)|^--[a-z]|^&(?:lt|#)|^<[\w\s:-]*>?$"
+    r"|abcdefghijk|ABCDEFGHIJK|\$\{|\{\{|\$\(|#\{|%\(|\.\.\.|…|\*{3}|•|\(\)|^--[a-z]|^![a-z]+$|^:[a-z_]\w*$|^&(?:lt|#)|^<[\w\s:-]*>?$"
     r"|^%(?:[sd]|[a-z_]\w*%)$|^\[[\w\s-]*\]?$|\{[a-z_][\w.\[\]()]*\}|^\{|\(\?|\[\^|\[0-9|\[[aA]-|\[\\x|\\[sSwWdD]"
     r"|^(?:\\x[0-9a-f]{2})+$|^[\w\s./:=-]*%[sd](?![\w%])"
 )
 _ID = re.compile(  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
-    r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
+    r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d[\w.+-]*$|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
     r"|(?:sha\d+|md5)[-:]|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$|0x[0-9a-f]{1,16}(?:u?ll?)?$|[\w.+-]+@[\w.-]+\.[a-z]{2,}$"
     r"|(?=\d+\D)(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call"
     r"|chatcmpl|resp|run|thread|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
@@ -297,6 +307,8 @@ def _is_code(value: str, mean: float) -> bool:
     if match is None or match["head"] is None:
         return match is not None
     head, rest = match["head"], match["rest"]
+    if rest and "(" not in rest and "[" not in rest:
+        return mean >= 2.9
     if rest:
         return mean >= 2.9 or rest == "(" or "_" in head or head.islower() or (head.isalpha() and len(head) > 3)
     return mean >= 2.9 and len(head) < 36 and ("_" in head or _TELLING.search(head) is not None)
@@ -308,7 +320,12 @@ def _is_basic(value: str) -> bool:
     return b":" in raw and raw.isascii() and raw.decode("ascii").isprintable()
 
 
-class Value(NamedTuple):  # without its quotes
+# ---- Where a value begins and ends -----------------------------------------------------------------------------------
+
+
+class Value(NamedTuple):
+    """Where a value stands in the text, without its quotes."""
+
     start: int
     end: int
     quoted: bool
@@ -348,6 +365,8 @@ def _read(text: str, pos: int) -> Value | None:
     return Value(start, end, True) if end > start else None
 
 
+# ---- From a landmark to a finding ------------------------------------------------------------------------------------
+
 _ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|(?:\\x|%)[0-9a-fA-F]{2}|=3D|\x1b\[[0-9;]*m)\Z")
 _TYPE = r"(?:&(?:'\w+ )?\w+|[A-Za-z_][\w.]{0,30}(?:[\[<][\w\[\]<>, .|?]{0,40}[\]>])?(?: ?\| ?\w{1,20}){0,3}\??)"
 _FORM = re.compile(  # how a value is tied to a name; what is not one of these is prose
@@ -363,8 +382,10 @@ _FORM = re.compile(  # how a value is tied to a name; what is not one of these i
 _LINK = r"(?i)(?:\b(?:is|was|to|as|be|are|ist|est|es)(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
 _GAP = r"[\"'`)*]{0,3}[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
+_BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _PLURAL, _OPENLY = re.compile("s(?![a-z])|S(?![A-Z])"), re.compile("(?i)pub(?:lic|[_-]?key)|session[_-]?key")
+_NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}="
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
@@ -400,8 +421,8 @@ def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
     if row.rule == "private-key":
         real = 2 * sum(map(len, re.findall(r"[A-Za-z0-9+/=]{16,}", body))) > len(body)
         return (Finding(row.rule, start, end), end) if real else (None, pos + 1)
-    body = body[:100]
-    if len(set(body)) < 6 or _FAKE.search(body) or (row.mixed and _rank(body, body) < 3):
+    whole, body = match.group()[:100], body[:100]
+    if len(set(body)) < 6 or _FAKE.search(whole) or (row.mixed and max(_rank(body, body), _rank(whole, whole)) < 3):
         return None, end
     rest = _re(r"(?:[\w-]|\.(?=\w\w))*").match(text, end)
     end = rest.end() if rest else end
@@ -461,8 +482,8 @@ def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
     word = WORDS[int(str(match.lastgroup)[1:])]
     begin, end = match.span()
     begin += not text[begin].isalnum()
-    start = begin
-    while start > max(0, begin - 40) and text[start - 1] in _NAME_CHARS:
+    start, low = begin, max(0, begin - 40)
+    while start > low and text[start - 1] in _NAME_CHARS:
         start -= 1
     if start < begin and text[start - 1 : start] == "\\":
         start += 1  # the letter of an escape: \nTOKEN=
@@ -496,9 +517,9 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
         return _judge_prose(text, word, start, end, extra)
     at, tie, op = form.end(), text[end : form.end()], form["op"] or ""
     fold = _re(_NEXT).match(text, at) if op == ":" and word.loose < NEVER else None
-    nested = _re(r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=").match(text, at)
+    nested = text.find("=", at, at + 44) >= 0 and _re(_NESTED).match(text, at)
     value = None if nested else _read(text, fold.end() if fold else at)
-    if value is None or (lead.endswith(":") and tie == ":"):  # arn:aws:secret:name
+    if value is None or (lead.endswith((":", "/", "${")) and tie == ":"):  # arn:aws:secret:name
         return None
     need = word.quoted if value.quoted else word.bare
     if kind == "xml" or (tie == "=" and (text[start].isupper() or lead.endswith((";", "&", "?", "-")))):
@@ -507,9 +528,10 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
         need = max(word.quoted, 2) if lead.rstrip("\"'`\\ ")[-1:] == "(" or text[start] == "-" else NEVER
     elif fold or "==" in op or "!=" in op:
         need = max(need, 3)
-    behind = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}.get(str(kind), _ALONE if fold else "")
-    if not _re(behind).match(text, value.end) or (kind == "table" and lead.rstrip(" *`")[-1:] != "|"):
-        return None
+    if kind in _BEHIND or fold:
+        behind = _re(_BEHIND.get(str(kind), _ALONE)).match(text, value.end)
+        if not behind or (kind == "table" and lead.rstrip(" *`")[-1:] != "|"):
+            return None
     return _accept(text, word.rule, value, need + extra, word.short)
 
 
@@ -526,7 +548,12 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
         return finding
     for link in _re(_LINK).finditer(text, end, end + 80):
         between = text[end : link.start()]
-        if "\n" in between or ". " in between or not _ABOUT.isdisjoint(between.lower().split()[:1]):
+        if (
+            "\n" in between
+            or ". " in between
+            or "[redacted:" in between
+            or not _ABOUT.isdisjoint(between.lower().split()[:1])
+        ):
             return None
         value = _read(text, link.end())
         need = max(1, word.loose - 1) if value and value.quoted else word.loose
@@ -535,11 +562,14 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
     return None
 
 
+# ---- The engine ------------------------------------------------------------------------------------------------------
+
 _KEYS = "|".join(f"(?P<k{i}>{row.mark}({row.body}))" for i, row in enumerate(KEYS) if not row.back)
 _MARKS = "|".join(row.mark for row in KEYS if not row.back)
 _INNER = "|".join(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS) if row.back)
 _STANDS = "|".join(row.mark for row in PLACES)
 _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
+_FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}\s*[:=,>]{1,2}\s*[\\\"'`]{0,4}[\w+/\-]{6}"
 _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
     r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
     r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text)\w*[ \t]+=)|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
@@ -558,9 +588,14 @@ def _landmark() -> Any:
     options.encoding = re2.Options.Encoding.LATIN1  # bytes are bytes, whatever they encode
     options.never_capture, options.log_errors, options.max_mem = True, False, 64 << 20
     plain = "|".join(row.mark for row in KEYS if not row.back and " " not in row.mark)
-    words = "|".join(word.words for word in WORDS)
+    words = "|".join(word.words for word in WORDS if word.rule != "key")
+    keys = "|".join(word.words for word in WORDS if word.rule == "key")
     marks = [row.mark for row in KEYS if row.back or " " in row.mark] + [row.mark for row in PLACES]
-    marks += [rf"(?:{plain})[\w.+/%=~$-]{{10}}", f"(?i:(?:{words}){_FOLLOW})"]
+    marks += [
+        r"KEY[ \t]+[\w+/\-]{6}",
+        rf"(?:{plain})[\w.+/%=~$-]{{10}}",
+        f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",
+    ]
     return re2.compile("|".join(marks).encode(), options)
 
 
@@ -569,6 +604,8 @@ def scan(text: str) -> list[Finding]:
     data = text.encode("utf-8", "surrogatepass")
     search = _landmark().search
     hit = search(data)
+    if hit is None:
+        return []
     narrow = len(data) == len(text)  # ASCII: a byte is a character
     found: list[Finding] = []
     byte = char = 0

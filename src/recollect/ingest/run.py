@@ -38,12 +38,11 @@ from recollect.types import Clock, FileStatus, Owner, timestamp
 log = logging.getLogger(__name__)
 
 KIND = "ingest"
-_GROUP = 64  # files claimed at a time
-_ENTRIES = (
-    4000  # per commit; measured: the uuid index is written once per page and commit, so commits must not be small
-)
-_TEXT = 8 * 1024 * 1024
-_BYTES = 32 * 1024 * 1024
+_GROUP = 256  # files claimed at a time
+# Per commit. Measured: the uuid index is written once per page and commit, so commits must not be small.
+_ENTRIES = 16_000
+_TEXT = 16 * 1024 * 1024
+_BYTES = 128 * 1024 * 1024
 
 Progress = Callable[[int, int], None]  # (bytes read, files finished) since the last call
 
@@ -102,6 +101,30 @@ class _Reading:
     work: Work
     lease: Lease
     state: FileState
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Chunks that wait for the next commit, and what they amount to."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    entries: int = 0
+    text: int = 0
+    bytes: int = 0
+
+    def append(self, chunk: Chunk) -> None:
+        self.chunks.append(chunk)
+        self.entries += len(chunk.rows)
+        self.text += chunk.batch.text
+        self.bytes += chunk.batch.end - chunk.batch.start
+
+    def is_full(self) -> bool:
+        return self.entries >= _ENTRIES or self.text >= _TEXT or self.bytes >= _BYTES
+
+    def take(self) -> list[Chunk]:
+        chunks, self.chunks = self.chunks, []
+        self.entries = self.text = self.bytes = 0
+        return chunks
 
 
 class _Deferred(Exception):
@@ -192,7 +215,7 @@ class Ingest:
         return readings
 
     def _read_group(self, readings: list[_Reading], report: Report, progress: Progress) -> None:
-        pending: list[Chunk] = []
+        pending = _Pending()
         held = {reading.lease.key: reading for reading in readings}
         try:
             for reading in readings:
@@ -200,7 +223,7 @@ class Ingest:
                     for chunk in self._chunks(reading, lambda: self._flush(pending, held, report)):
                         pending.append(chunk)
                         progress(chunk.batch.end - chunk.batch.start, int(chunk.last))
-                        if _is_full(pending):
+                        if pending.is_full():
                             self._flush(pending, held, report)
                         if reading.lease.key not in held:
                             break  # the lease was lost
@@ -245,9 +268,9 @@ class Ingest:
         with self._database.read() as tx:
             return entry_rows.of_session(tx, self._owner, source.name, session_id)
 
-    def _flush(self, pending: list[Chunk], held: dict[str, _Reading], report: Report) -> None:
+    def _flush(self, pending: _Pending, held: dict[str, _Reading], report: Report) -> None:
         """Commits what was read. A chunk whose lease is lost goes, with all that follows it in its file."""
-        chunks, pending[:] = list(pending), []
+        chunks = pending.take()
         if not chunks:
             return
         try:
@@ -350,14 +373,6 @@ def _without_copies(batch: Batch, parent: Sequence[tuple[str, str]], fork: ForkS
     own, fork = drop_copied(list(batch.entries.values()), parent, fork)
     batch.entries = {entry.uuid: entry for entry in own}
     return fork
-
-
-def _is_full(pending: Sequence[Chunk]) -> bool:
-    return (
-        sum(len(chunk.batch.entries) for chunk in pending) >= _ENTRIES
-        or sum(chunk.batch.text for chunk in pending) >= _TEXT
-        or sum(chunk.batch.end - chunk.batch.start for chunk in pending) >= _BYTES
-    )
 
 
 def _account(report: Report, chunk: Chunk, touched: Touched) -> None:

@@ -24,7 +24,7 @@ from recollect.ingest.sources import get_source
 
 SHARE_ABOVE = 48 * 1024 * 1024  # bytes; below this a process costs more than it saves
 
-_HEAD_START = 8 * 1024 * 1024  # what this process reads while a helper starts
+_HEAD_START = 16 * 1024 * 1024  # what this process reads while a helper starts
 
 
 class Order(msgspec.Struct):

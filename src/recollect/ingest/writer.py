@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from operator import itemgetter
 from pathlib import PurePath
 
 from recollect.ingest.conversations import Plan, Span, append, group, rebuild
@@ -83,9 +84,9 @@ class Writer:
         for entry in batch.entries.values():
             project = self._project_of(entry)
             rows.append(entry_rows.row(key, state.generation, entry, project, is_named_after(stem, entry.session_id)))
-            mark = Mark(entry.timestamp, entry.cwd, project, entry.branch)
+            mark = (entry.timestamp, entry.cwd, project, entry.branch)
             marks.setdefault(entry.session_id, []).append(mark)
-        spans = {session: group(sorted(own, key=_time), self._gap) for session, own in marks.items()}
+        spans = {session: group(sorted(own, key=itemgetter(0)), self._gap) for session, own in marks.items()}
         return Chunk(lease, state, batch, last, rows, spans)
 
     def store(self, tx: Transaction, chunk: Chunk) -> Touched:
@@ -202,10 +203,6 @@ class Writer:
             status=ConversationStatus.ACTIVE,
             status_reason="",
         )
-
-
-def _time(mark: Mark) -> Timestamp:
-    return mark.timestamp
 
 
 def is_named_after(stem: str, session_id: str) -> bool:

@@ -47,13 +47,8 @@ class Stored:
     owned: bool
 
 
-class Mark(NamedTuple):
-    """What grouping needs to know of an entry."""
-
-    timestamp: Timestamp
-    cwd: str
-    project_id: str
-    branch: str
+Mark = tuple[Timestamp, str, str, str]
+"""What grouping needs to know of an entry: its time, working directory, project and branch."""
 
 
 class EntryRow(NamedTuple):
@@ -194,7 +189,7 @@ def marks_of_session(tx: Transaction, key: FileKey, session_id: str) -> list[Mar
         " AND session_id = :session_id AND withdrawn = 0 ORDER BY timestamp, generation, line_offset",
         {**key.names(), "session_id": session_id},
     )
-    return [Mark(*row) for row in rows]
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
 
 
 def sessions_of_file(tx: Transaction, key: FileKey) -> set[str]:
