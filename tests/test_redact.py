@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -28,8 +29,9 @@ HARD = (
 )
 HOSTILE = (
     "a", "sk-", "token=", "password=1", "-----BEGIN", "-----BEGIN PRIVATE KEY-----", "eyJ", "eyJhbGciOi.", "tokenAKIA",
-    "://a:b@", "a@b ", ":a@1", "x:y@tcp(", "password is ", "password: \n", "token='", 'token=\\"', "<password>", "api_key_",
-    "Cookie: a=bcdefgh; ", "cookie=a=", "curl -u a:b", "mysql -pa", "?key=", "ghp_", "github_pat_", "EAAA", ".abcdef.abcd",
+    "://a:b@", "a@b ", ":a@1", "x:y@tcp(", "password is ", "password: \n", "token='", 'token=\\"', "<password>",
+    "api_key_", "Cookie: a=bcdefgh; ", "cookie=a=", "curl -u a:b", "mysql -pa", "?key=", "ghp_", "github_pat_", "EAAA",
+    ".abcdef.abcd",
     "[redacted:password]: ", "\\", "\0", "\ud800", "пароль: ", "token value ", "Private-Lines: 3\n", "mnemonic abc ",
 )  # fmt: skip
 
@@ -90,7 +92,7 @@ def test_findings_are_sorted_apart_and_in_characters() -> None:
     text = f"schön 😀 password: {HARD[0]} ünd token = '{HARD[5]}' and https://bob:{HARD[1]}@db.io/"
     found = scan(text)
     assert [text[one.start : one.end] for one in found] == [HARD[0], HARD[5], HARD[1]]
-    assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(found))
     assert found[0] == Finding("password", text.index(HARD[0]), text.index(HARD[0]) + len(HARD[0]))
 
 

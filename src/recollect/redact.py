@@ -67,7 +67,7 @@ class Word(NamedTuple):
 # ---- The rules -------------------------------------------------------------------------------------------------------
 
 # fmt: off
-# A rule and the prefix of its keys, which go on with 16 or more of A-Z a-z 0-9 _ -, or of + / = as well.
+# Rule, prefix, rule, prefix ...: keys that go on with 16 or more of A-Z a-z 0-9 _ -, and in _BASE64 of + / = as well.
 _PREFIXED = r"""
     anthropic sk-ant-  openrouter sk-or-  openai (?:sk|sess)-  google (?:AIza|GOCSPX-|1//0|4/0A|AQ\.Ab|ya29\.)
     github (?:gh[pousr]_|github_pat_)  gitlab (?:gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-|GR1348941)
@@ -126,7 +126,7 @@ KEYS = (
 _TO = r"\\{0,3}[\"'`]?\]?\s{0,4}(?::|=>|=|,(?=\s{0,4}\\?[\"'`]))\s{0,4}"  # between the name of a header and its value
 _PAIR = _TO + r"\\{0,3}[\"'`]?[\w.%-]{1,64}="  # the same, up to the value of the first cookie
 _JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}?(?:\d|[a-z][A-Z]))[^\n\"'`\\]{12,4000})"  # cookies that carry something
-_HOST = r"(?:\[[0-9a-fA-F:]+\]|[\w.${}%-]+)(?::[\w${}]+)?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
+_HOST = r"(?:\[[0-9a-fA-F:]{2,40}\]|[\w.${}%-]{1,253})(?::[\w${}]{1,30})?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
 _STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
 _URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
@@ -446,7 +446,7 @@ def _accept(text: str, rule: str, value: Value | None, need: int, short: int = 3
 
 def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
     """What stands in a place for secrets."""
-    begin = max(floor, pos - 250)
+    begin = max(floor, pos - 300)
     if _re(_AT).match(text, pos):  # of many signs in one stretch of text only the first few can end a password
         space = _re(r"(?s).*[\s\"'<>`]").match(text, begin, pos + 1)
         begin = space.end() if space else begin
@@ -459,7 +459,7 @@ def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
         starts = [lead.start() for lead in leads] if place.lead else [pos]
         matches = (_re(place.find).match(text, start) for start in starts)
         match = next((one for one in matches if one and one.end() > pos), None)
-        line = text[max(text.rfind("\n", 0, pos), pos - 400, 0) : pos] if place.line else ""
+        line = text[max(text.rfind("\n", begin, pos), begin) : pos] if place.line else ""
         if match is None or not re.search(place.line, line):
             continue
         start, end = match.span("v")
@@ -548,12 +548,7 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
         return finding
     for link in _re(_LINK).finditer(text, end, end + 80):
         between = text[end : link.start()]
-        if (
-            "\n" in between
-            or ". " in between
-            or "[redacted:" in between
-            or not _ABOUT.isdisjoint(between.lower().split()[:1])
-        ):
+        if re.search(r"\n|\. |\[redacted:", between) or not _ABOUT.isdisjoint(between.lower().split()[:1]):
             return None
         value = _read(text, link.end())
         need = max(1, word.loose - 1) if value and value.quoted else word.loose

@@ -1,7 +1,7 @@
 """How well and how fast `recollect.redact` works: recall on made-up secrets, false positives on real text, speed.
 
 The secrets are drawn from recipes with a seed, never written out, so that no secret scanner takes this file for a leak.
-The tests use the same generator. Nothing here reads anything but the folder it is given, and nothing leaves the process.
+The tests use the same generator. Nothing here reads anything but the folder it is given; nothing leaves the process.
 
 Invariant: the same seed gives the same secrets, and every secret is unlike every other.
 """
