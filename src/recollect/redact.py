@@ -352,7 +352,7 @@ def _read(text: str, pos: int) -> Value | None:
         end = text.find(close, start, start + 8000)
         while end > start and text[end - 1] == "\\":
             end = text.find(close, end + 1, start + 8000)
-        if opened["q"] in "\"'“‘„«" and text.find("\n", start, end) >= 0:
+        if end >= 0 and opened["q"] in "\"'“‘„«" and text.find("\n", start, end) >= 0:
             end = -1  # not closed on its line
     if scheme := _re(_SCHEME).match(text, start):
         start = scheme.end()

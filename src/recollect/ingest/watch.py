@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event
 
 from watchfiles import Change
-from watchfiles import watch as follow
+from watchfiles._rust_notify import RustNotify  # the public watch() begins only when it waits: too late for the scan
 
 from recollect.errors import StoreBusy
 from recollect.ingest.intake import Intake
@@ -29,31 +29,35 @@ def watch(intake: Intake, stop: Event, poll_seconds: float, on_change: Callable[
     """Until `stop` is set."""
     while not stop.is_set():
         roots = _existing(intake)
-        on_change(intake.ingest())
-        if roots:
-            _follow(intake, roots, stop, poll_seconds, on_change)
-        else:
-            stop.wait(poll_seconds)
+        # The watcher stands before the scan: what is written in between is reported, not lost.
+        with RustNotify([str(root) for root in roots], False, False, 300, True, True) as watcher:
+            on_change(intake.ingest())
+            if roots:
+                _follow(intake, watcher, roots, stop, poll_seconds, on_change)
+            else:
+                stop.wait(poll_seconds)
 
 
 def _follow(
-    intake: Intake, roots: list[Path], stop: Event, poll_seconds: float, on_change: Callable[[Report], None]
+    intake: Intake,
+    watcher: RustNotify,
+    roots: list[Path],
+    stop: Event,
+    poll_seconds: float,
+    on_change: Callable[[Report], None],
 ) -> None:
     """Returns when it is time to begin anew: stopped, or another root appeared."""
     waiting: set[Path] = set()
     polls = 0
-    for changes in follow(
-        *roots,
-        watch_filter=_is_transcript,
-        debounce=_COALESCE_MS,
-        step=50,
-        rust_timeout=int(poll_seconds * 1000),
-        yield_on_timeout=True,
-        stop_event=stop,
-        raise_interrupt=False,
-        recursive=True,
-    ):
-        waiting |= {file for _, path in changes for file in _files(Path(path))}
+    while polls < _LOOK_FOR_ROOTS or _existing(intake) == roots:
+        polls = polls % _LOOK_FOR_ROOTS
+        seen = watcher.watch(_COALESCE_MS, 100, int(poll_seconds * 1000), stop)
+        if seen in ("stop", "signal"):
+            return
+        if isinstance(seen, set):
+            waiting |= {file for kind, path in seen for file in _files(Change(kind), path)}
+        else:
+            polls += 1
         try:
             if waiting:
                 report = intake.take(sorted(waiting))
@@ -62,25 +66,17 @@ def _follow(
             intake.mark_ready()
         except StoreBusy as error:  # the next poll tries again
             log.warning("%s", error)
-        polls += not changes
-        if polls >= _LOOK_FOR_ROOTS:
-            polls = 0
-            if _existing(intake) != roots:
-                return
 
 
 def _existing(intake: Intake) -> list[Path]:
     return [root for roots in intake.roots().values() for root in roots if root.is_dir()]
 
 
-def _is_transcript(change: Change, path: str) -> bool:
-    """Or a folder that is new: what was written into it before it was followed is never reported."""
+def _files(change: Change, path: str) -> list[Path]:
+    """The transcripts that a change is about. A new folder's are looked up: what was written into it before it was
+    followed is never reported."""
     if change is Change.deleted:
-        return False
-    return path.endswith(SUFFIXES) or (change is Change.added and Path(path).is_dir())
-
-
-def _files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return [each for each in path.rglob("*") if each.name.endswith(SUFFIXES) and each.is_file()]
+        return []
+    if change is Change.added and Path(path).is_dir():
+        return [each for each in Path(path).rglob("*") if each.name.endswith(SUFFIXES) and each.is_file()]
+    return [Path(path)] if path.endswith(SUFFIXES) else []
