@@ -102,7 +102,7 @@ _PEM = (  # up to the END line; without one, the lines of base64 that follow
     r"(?: BLOCK)? ?-----?(?:(?:(?!----[- ]?BEGIN)[\s\S]){16,16000}?----[- ]?END [A-Z0-9 ]{0,40}-{0,5}"
     r"|(?:(?:\s|\\+[nr])+[\w-]{1,30}: [^\n\\]{0,200}){0,6}"
     r"(?:(?:[\s\"'+>|#*,;()→0-9]|\\+[nrt]){0,40}[A-Za-z0-9+/=]{16,})+"
-    r"(?:(?:\s|\\+[nr]){1,8}(?=[A-Za-z]*[0-9+/=])[A-Za-z0-9+/]{1,15}={0,2})?)"
+    r"(?:(?:\s|\\+[nr]){1,8}(?=[A-Za-z]*(?:[0-9+/=]|\Z))[A-Za-z0-9+/]{1,15}={0,2})?)"
 )
 KEYS = (
     *(Key(rule, mark, r"[\w-]{16,400}", True) for rule, mark in zip(*[iter(_PREFIXED.split())] * 2, strict=True)),
@@ -133,7 +133,7 @@ _URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
 _AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
-    Place("url-token", 4, _AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", lead=_URL),
+    Place("url-token", 3, _AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", lead=_URL),
     Place("url-password", 1, _AT, r":\\?/\\?/[^\s/?#@:\"'<>`\\]{0,64}:(?!\d{1,5}(?:[/?#]|$))"
           r"(?P<v>[^\s\"'<>`\\]{1,200}?)@(?=" + _HOST + r")(?![\w-]+[/#?][^\s\"'<>@=&]*@[\w-]+[.:])", lead=_URL),
     Place("url-password", 1, _AT, r"[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`]{1,100})@(?:tcp|udp|unix)\(", lead=_USER),
@@ -275,7 +275,7 @@ def _rank(core: str, value: str) -> int:
     symbol, digit = any(c in "!@#$%^&*?~" for c in core), any(c in "0123456789" for c in core)
     if not any(c.isalpha() for c in core):
         return 1 if digit and (symbol or core.isdigit()) else 0
-    if re.fullmatch(r"[0-9a-fA-F-]{32,}", value) and len(set(value)) > 7:
+    if re.fullmatch(r"[0-9a-fA-F-]{24,}", value) and len(set(value)) > 7:
         return 4
     noise = size >= 8 and (mean <= 2 or (mean < 2.8 and size >= 16))
     noise |= (size >= 10 or mean < 3) and re.search("[A-Z]|[a-z]{8}", core) is not None and _gibberish(core)
@@ -339,7 +339,7 @@ _CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»"}
 _SCHEME = r"(?i)(?:bearer|basic|token|digest|api-?key|key|bot|oauth|ssws|aws4-hmac-sha256)(?:[ \t]+|%20|=(?=\w))"
 _BARE = re.compile(  # ends at white space; at a quote, an escape or a separator only where something else begins
     r"(?:[^\s\"'`\\<,;&|\[]|\\(?![nrt\"'`\\]|u00(?:0|2[027]|3[ce]))|<(?!/)|\[(?!redacted:)|(?<=\w)[\"'`](?=\w)"
-    r"|[,;&|](?![\s\"'`\\,;&|]|$|quot;|[A-Za-z_][\w.-]{0,40}[=:])){1,200}"
+    r"|[,;&|](?![\s\"'`\\,;|]|$|quot;|[A-Za-z_][\w.-]{0,40}[=:])){1,200}"
 )
 
 
@@ -385,7 +385,7 @@ _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # o
 _BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _PLURAL, _OPENLY = re.compile("s(?![a-z])|S(?![A-Z])"), re.compile("(?i)pub(?:lic|[_-]?key)|session[_-]?key")
-_NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}="
+_NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'])"
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 

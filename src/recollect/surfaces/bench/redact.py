@@ -146,6 +146,32 @@ KEY_RECIPES = (
     ("sonar", "squ_{x40}"),
     ("posthog", "phx_{A43}"),
     ("wandb", "wandb_v1_{A70}"),
+    ("1password", "ops_ey{A120}"),
+    ("alibaba", "LTAI{A20}"),
+    ("contentful", "CFPAT-{W43}"),
+    ("crypt", "$2b$12${A53}"),
+    ("crypt", "$6${A8}${A86}"),
+    ("e2b", "e2b_{x40}"),
+    ("easypost", "EZAK{A54}"),
+    ("fireworks", "fw_{A24}"),
+    ("frameio", "fio-u-{W64}"),
+    ("infracost", "ico-{A32}"),
+    ("jfrog", "AKCp8{A69}"),
+    ("launchdarkly", "sdk-{uuid}"),
+    ("neon", "napi_{L64}"),
+    ("paypal", "access_token$production${L16}${x32}"),
+    ("plaid", "access-production-{uuid}"),
+    ("prefect", "pnu_{A36}"),
+    ("readme", "rdme_{L70}"),
+    ("render", "rnd_{A28}"),
+    ("shippo", "shippo_live_{x40}"),
+    ("sourcegraph", "sgp_{x40}"),
+    ("tencent", "AKID{A32}"),
+    ("together", "tgp_v1_{W43}"),
+    ("typeform", "tfp_{W44}"),
+    ("voyage", "pa-{W43}"),
+    ("wallet", "xprv{A107}"),
+    ("yandex", "AQVN{W36}"),
 )
 
 # Secrets without a shape of their own: only a name beside them tells.
@@ -414,7 +440,7 @@ def measure_recall(seed: int = 0, draws: int = 2) -> tuple[int, int, list[tuple[
 def texts(directory: Path) -> Iterator[str]:
     """Every string with a blank in it of every JSON line below a folder: what people, agents and tools wrote."""
     for path in sorted(directory.rglob("*.jsonl")):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
             try:
                 yield from _leaves(json.loads(line))
             except ValueError:
@@ -467,5 +493,12 @@ def run(directory: Path | None, seed: int = 0) -> dict[str, object]:
         "mb_per_s": _speed(scan, corpus, size),
         "baseline_mb_per_s": _speed(lambda text: text.count("\x00\x01"), corpus, size),
         "us_per_short_text": round(each, 2),
-        "samples": [f"{one.rule}: {text[max(0, one.start - 40) : one.end + 10]!r}" for text, one in found[:50]],
+        "samples": [_sample(text, finding) for text, finding in found[:50]],
     }
+
+
+def _sample(text: str, finding: Finding) -> str:
+    """What stands before a finding, and how it begins: enough to judge by, too little to steal."""
+    shown = min(4, (finding.end - finding.start) // 3)
+    before = text[max(0, finding.start - 40) : finding.start]
+    return f"{finding.rule}: {before}{text[finding.start : finding.start + shown]}… ({finding.end - finding.start})"
