@@ -485,6 +485,31 @@ def test_a_codex_fork_drops_what_it_copied_whichever_file_comes_first(memory: Me
     assert sorted(texts(memory)) == sorted([*copied, "mine", "yours"])
 
 
+def test_a_copied_message_that_is_amended_later_does_not_become_the_forks_own() -> None:
+    from recollect.ingest.forks import ForkState, drop_copied
+    from recollect.types import Entry, Role, Timestamp
+
+    def entry(uuid: str, text: str) -> Entry:
+        return Entry(uuid, "s", Role.ASSISTANT, text, Timestamp(stamp(0)), 0)
+
+    parent = [("assistant", "a"), ("assistant", "b")]
+    own, state = drop_copied([entry("1", "a")], parent, ForkState())
+    assert (own, state.matched) == ([], 1)
+    own, state = drop_copied([entry("1", "a (failed)"), entry("2", "b"), entry("3", "mine")], parent, state)
+    assert [each.uuid for each in own] == ["3"]
+    assert (state.matched, state.done) == (2, True)
+
+
+def test_a_state_of_another_version_means_reading_from_the_beginning(memory: Memory, root: Path, file: Path) -> None:
+    memory.ingest(folder=root)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_file_states SET parser_state = :state", {"state": '{"fold": {"open": 7}, "fork": {}}'})
+    append(file, talk(7, 8))
+    report = memory.ingest(folder=root)
+    assert (report.entries, report.problems) == (2, [])
+    assert texts(memory) == [f"message {n}" for n in range(1, 9)]
+
+
 def test_ignored_files_and_projects_are_neither_read_nor_stored(
     database_url: tuple[str, str, Path], root: Path, tmp_path: Path
 ) -> None:

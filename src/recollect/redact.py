@@ -522,10 +522,13 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
     if value is None or (lead.endswith((":", "/", "${")) and tie == ":"):  # arn:aws:secret:name
         return None
     need = word.quoted if value.quoted else word.bare
-    if kind == "xml" or (tie == "=" and (text[start].isupper() or lead.endswith((";", "&", "?", "-")))):
+    if kind == "xml" or (
+        tie == "=" and (text[start].isupper() or text[start] == "-" or lead.endswith((";", "&", "?")))
+    ):
         need = word.tight
     elif kind == "args":
-        need = max(word.quoted, 2) if lead.rstrip("\"'`\\ ")[-1:] == "(" or text[start] == "-" else NEVER
+        called = lead.rstrip("\"'`\\ ")[-1:] == "(" or text[start] == "-"
+        need = max(word.quoted, 1 if text[start:end].isupper() else 2) if called else NEVER
     elif fold or "==" in op or "!=" in op:
         need = max(need, 3)
     if kind in _BEHIND or fold:
@@ -542,7 +545,10 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
     if gap is None or (word.loose == NEVER and not flag) or text[start - 1 : start] in ("$", "{"):
         return None
     value, short = _read(text, gap.end()), max(6, word.short)
-    need = max(2, word.tight) if flag else max(2, word.quoted) if value and value.quoted else word.loose + 1
+    if value and value.quoted:
+        need = word.quoted if flag else max(2, word.quoted)
+    else:
+        need = max(2, word.tight) if flag else word.loose + 1
     need = max(need, 4) if not flag and _re("_|[a-z][A-Z]").search(label) else need
     if finding := _accept(text, word.rule, value, need + extra, short):
         return finding

@@ -243,8 +243,7 @@ class Ingest:
         source, found = reading.work.source, reading.work.found
         with Transcript(Path(found.path)) as transcript:
             found = refresh(found, transcript.status())
-            state = identify(reading.state, transcript)
-            fold, fork = _load(source, state)
+            state, fold, fork = _resume(source, identify(reading.state, transcript))
             parent: list[tuple[str, str]] = []
             batch = Batch(state.last_processed_offset, state.last_processed_offset)
             for lines in transcript.lines(state.last_processed_offset, found.size):
@@ -342,11 +341,16 @@ def identify(state: FileState, transcript: Transcript) -> FileState:
     return state.next_generation(reimporting=state.reimporting)
 
 
-def _load(source: Source, state: FileState) -> tuple[State, ForkState]:
-    if not state.parser_state:
-        return source.begin(PurePath(state.file_path)), ForkState()
-    saved = msgspec.json.decode(state.parser_state, type=Saved)
-    return msgspec.json.decode(saved.fold, type=source.state_type), saved.fork
+def _resume(source: Source, state: FileState) -> tuple[FileState, State, ForkState]:
+    """Where reading stopped. A fold's state that this version cannot read any more means: from the beginning."""
+    if state.parser_state:
+        try:
+            saved = msgspec.json.decode(state.parser_state, type=Saved)
+            return state, msgspec.json.decode(saved.fold, type=source.state_type), saved.fork
+        except msgspec.DecodeError:
+            log.info("%s is read from its beginning: its state is of another version", state.file_path)
+            state = state.next_generation(reimporting=state.reimporting)
+    return state, source.begin(PurePath(state.file_path)), ForkState()
 
 
 def _advance(
