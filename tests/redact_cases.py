@@ -160,6 +160,217 @@ NEGATIVES = (
     "| Option | Default |\n| password | none |",
 )
 
+# More of them, as they stand in code, logs, manuals and talk.
+ORDINARY = r"""
+apiKey: !Ref ApiKeyParameter2
+password: !vault |
+token: 'refresh'
+"tokenType": "Bearer", "expiresIn": 3600
+"secretName": "db-secret-v2"
+credentials: ServiceAccountCredentials.from_json_keyfile_name('key2.json')
+passwordResetToken: uuidv4(),
+SELECT password FROM users WHERE id=1
+UPDATE users SET password = ? WHERE id = 2
+password = $1 AND token = $2
+password = :password1
+password=@p1
+invalid password for user bob2
+password authentication failed for user "postgres2"
+Access denied for user 'root'@'localhost' (using password: YES)
+Enter passphrase for key '/home/bob/.ssh/id_ed25519':
+token=***
+token: Token<string>
+secret?: Buffer
+password!: string;
+Password string `json:"password" validate:"min=8"`
+password: String,
+token: Option<String>,
+let token = Token::new(16);
+@Value("${db.password}") String password;
+"password": {"type": "string", "minLength": 8}
+--token-color: #ff00aa
+secretKeyRef: {name: db2, key: password1}
+password = var.db_password
+token = data.aws_eks_cluster_auth.main2.token
+secret_id = aws_secretsmanager_secret.db2.id
+read -s PASSWORD
+if [ -z "$TOKEN" ]; then
+echo "Token: $TOKEN"
+TOKEN=${1:-}
+PASS=$(openssl rand -base64 32)
+docker login -u $USER -p $PASS
+the token `<eos>` is id 2
+token 50256 is the end-of-text token
+special token <|endoftext|>
+key insight: caching2 helps
+The secret ingredient is 2 tbsp sugar.
+password manager 1Password
+API key v2 endpoints
+passcode is 6 digits
+auth: JWT (RS256)
+session token expires in 3600s
+Token IDs: [101, 2023, 2003]
+"bos_token": "<s>", "eos_token": "</s>"
+token_embedding_table 50304x768
+tokens/s: 45.3
+tokens_per_second=123.4
+sorted(d, key=itemgetter(1))
+hmac.new(key, msg, sha256)
+src/auth/token2.ts:10:5 - error TS2345
+tests/test_token_v2.py::test_key1 PASSED
+Authorization: Bearer <token>
+WWW-Authenticate: Bearer realm="api2"
+Set-Cookie: theme=dark; Path=/
+"password": "Passwort"
+"passwordHint": "Mindestens 8 Zeichen"
+password reset sent to bob2@acme.io
+| token | string | The API token |
+| `api_key` | `str` | Your key |
+pass 2 of 3
+nginx:1.25@sha256:6db391d1c0cfb30588ba0bf72ea999404f2764febf0f1f196acd5867ac7efa7e
+/@babel/core@7.1.0(supports-color@8.1.1):
+"@types/node@npm:^20.1.0":
+resolution: {integrity: sha512-3jBUVKt+0c6RkX2m9YzQ1aLwP5vNfHdJ8sTuGqWx7EoCbIyKr4ZlMnAhFgSdVp==}
+ssh -i key.pem ubuntu@ec2-1-2-3-4.compute.amazonaws.com
+scp bob@10.0.0.1:/tmp/x .
+http://user@host:8080/
+12:34:56 bob@host.example.io:22 connected
+mongodb://localhost:27017/app2
+redis://localhost:6379/0
+git+ssh://git@github.com/acme/app.git#v1.2.3
+password: Joi.string().pattern(new RegExp('^[a-zA-Z0-9]{3,30}$'))
+const TOKEN_REGEX = /^[A-Za-z0-9_-]{20,}$/
+token.length > 20 && token.startsWith('sk-')
+assert token.startswith("ghp_")
+if key.startswith('sk-ant-'):
+password = input("Password: ")
+password = getpass.getpass("Password: ")
+PASSWORD_HASHERS = ['django.contrib.auth.hashers.Argon2PasswordHasher']
+AUTH_PASSWORD_VALIDATORS = [...]
+SECRET_KEY = env('SECRET_KEY')
+SECRET_KEY = config("SECRET_KEY", default="")
+ACCESS_TOKEN_EXPIRE_MINUTES = 30
+TOKEN_ALGORITHM = "HS256"
+jwt.decode(token, SECRET_KEY, algorithms=["HS256"])
+oauth2_scheme = OAuth2PasswordBearer(tokenUrl="token")
+token: str = Depends(oauth2_scheme)
+password: SecretStr = Field(..., min_length=8)
+api_key: str | None = None
+client = OpenAI(api_key=os.environ["OPENAI_API_KEY"])
+client = Anthropic(api_key=api_key)
+const apiKey = import.meta.env.VITE_API_KEY;
+apiKey: string | undefined;
+"apiKey": "${env:API_KEY}"
+authToken: ctx.session.token2,
+export default { secret: process.env.SECRET2 }
+secrets: inherit
+token: ${{ github.token }}
+password: ${DB_PASSWORD:?missing}
+env: { name: TOKEN, valueFrom: { secretKeyRef: { name: x, key: y } } }
+keyboard: { key: 'Enter', code: 13 }
+onKeyDown={(e) => e.key === 'Escape2'}
+<Foo key={item.id} token={token} />
+<li key="item-123-abc">
+map.set('key1', 'value1')
+redis.get("user:123:token")
+cache.set("session:abc123", data)
+localStorage.getItem('token')
+localStorage.setItem('token', response.token)
+document.cookie = `theme=${theme}`
+cookies.get('session')
+Foreign key: orders.user_id -> users.id
+PRIMARY KEY (id2, name3)
+KEY `idx_user_id_2` (`user_id`)
+CONSTRAINT fk_token_2 FOREIGN KEY
+the API key you provided is invalid (401)
+Error: Invalid API key provided: sk-proj-********************abcd
+Incorrect API key provided: sk-abc...wxyz
+authentication token manipulation error
+passwd: password updated successfully
+bob:x:1000:1000:Bob:/home/bob:/bin/bash
+Password for 'https://bob@github.com':
+Username for 'https://github.com':
+remote: Invalid username or password.
+fatal: Authentication failed for 'https://github.com/acme/app2.git/'
+gpg: key 3AA5C34371567BD2: public key "Bob <bob@acme.io>" imported
+Key fingerprint = 9554 F04D 7259 F041 24DE  6B47 6D5A 82AC 7E37 093B
+ssh-keygen -t ed25519 -C "bob@acme.io"
+The key's randomart image is:
+Fingerprint: SHA256:uNiVztksCsDhcc0u9e8BgrJXVGDDQvDXCnAjR7kTPqk
+serial: 0A:1B:2C:3D:4E:5F
+MAC 00:1B:44:11:3A:B7
+uuid: 123e4567-e89b-12d3-a456-426614174000
+trace_id=4bf92f3577b34da6a3ce929d0e0e4736 span_id=00f067aa0ba902b7
+"thread_id": "thread_abc123DEF456ghi789", "run_id": "run_abc123DEF456ghi789"
+"call_id":"call_abc123DEF456ghi789jkl","output":"ok"
+"encrypted_content":"gAAAAABnZx9Qm3vK8sTuGqWx7EoCbIyKr4ZlMnAhFgSdVpBi"
+"cacheKey": "a1b2c3d4e5f6a7b8c9d0"
+"prompt_cache_key": "019c8a70-dda7-7f33-98ea-f30553347322"
+"idempotency_key": "123e4567-e89b-12d3-a456-426614174000"
+S3 key: uploads/2024/05/IMG_1234.jpg
+object_key=backups/db-2024-05-01.tar.gz
+"Key": "photos/AbC123/xyz.png"
+partition_key = "user#12345"
+Password must contain 1 uppercase, 1 digit and 1 symbol (e.g. !@#$).
+password: min. 8 chars, 1 number
+Passwords need 8-16 characters
+token budget: 200_000
+tokens: 1,234 in / 567 out
+Token usage: 45k/200k (22%)
+The password is at least 8 characters, e.g. with 2 digits.
+key=value pairs, e.g. foo=bar2
+credential helper: osxkeychain
+AWS_PROFILE=prod2 AWS_REGION=eu-west-1
+GITHUB_REPOSITORY=acme/app2
+secret santa 2024: who got whom?
+the pass is 10 km long
+boarding pass: gate B12
+He scored 3 touchdown passes: 12, 34 and 56 yards
+my key takeaway is 3x faster builds
+The key is in drawer 12b.
+the token ring network from 1985
+auth_provider_x509_cert_url: https://www.googleapis.com/oauth2/v1/certs
+token_uri: https://oauth2.googleapis.com/token
+client_x509_cert_url
+sk-learn-like-api-for-time-series
+task-sk-refactor-module-2-part-b
+css class "sk-circle-fade-dot-12"
+disk-usage-report-2024-05-01-final
+a-very-long-kebab-case-branch-name-for-ticket-12345
+feature/ABC-1234-add-token-refresh-to-auth-client
+pip install git+https://github.com/acme/app.git@v1.2.3
+https://user.github.io/page?tab=readme#token
+https://x.io/callback?code=abc&state=xyz
+https://maps.google.com/?q=1,2&key=
+npm_config_registry=https://registry.npmjs.org/
+npm_package_version=1.2.3
+hf_hub_download(repo_id="meta-llama/Llama-2-7b")
+re_compile_pattern_with_flags_and_groups
+pa-something-quite-long-but-made-of-words-only-here
+xai-explainability-toolkit-for-tabular-data
+AKIA is the prefix of access key ids.
+ghp_ tokens are personal access tokens
+glpat-xxxxxxxxxxxxxxxxxxxx
+xoxb-your-token-here
+sk_test_xxxxxxxxxxxxxxxxxxxxxxxx
+AIzaSyXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX
+-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----
+eyJ is how a JWT starts
+basic recipes for beginners
+Basic dXNl is cut off
+login(username, password)
+auth=(user, password)
+requests.get(url, auth=HTTPBasicAuth(user, pw))
+Bearer tokens are opaque2 strings
+curl -u user:$PASSWORD https://acme.io
+curl -H "Authorization: token ${GITHUB_TOKEN}" https://api.github.com
+mysql -u root -p"$MYSQL_ROOT_PASSWORD" app
+PGPASSWORD="$DB_PASS" psql -h db
+sshpass -p "$PASS" ssh host
+echo $PASSWORD | sudo -S apt update
+machine learning login page password field
+""".strip().splitlines()
+
 # In every template § is a password: it goes, all of it, and everything around it stays.
 PASSWORDS = (
     "password: §",

@@ -218,54 +218,54 @@ _BIGRAMS = frozenset("""
 
 # ---- What a value looks like -----------------------------------------------------------------------------------------
 
-_FAKE = re.compile(  # stands for a secret: placeholders, expansions, templates, regular expressions
+_FAKE = (  # stands for a secret: placeholders, expansions, templates, regular expressions
     r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|example|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
     r"|change.?me|CHANGE.?ME|replace.?(?:me|with|this)|REPLACE.?(?:ME|WITH|THIS)|[_-](?:here|HERE)$|x{5}|X{5}|(.)\1{6}"
     r"|abcdefghijk|ABCDEFGHIJK|\$\{|\{\{|\$\(|#\{|%\(|\.\.\.|…|\*{3}|•|\(\)|^--[a-z]|^![a-z]+$|^:[a-z_]\w*$|^&(?:lt|#)|^<[\w\s:-]*>?$"
     r"|^%(?:[sd]|[a-z_]\w*%)$|^\[[\w\s-]*\]?$|\{[a-z_][\w.\[\]()]*\}|^\{|\(\?|\[\^|\[0-9|\[[aA]-|\[\\x|\\[sSwWdD]"
     r"|^(?:\\x[0-9a-f]{2})+$|^[\w\s./:=-]*%[sd](?![\w%])"
 )
-_ID = re.compile(  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
+_ID = (  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
     r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d[\w.+-]*$|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
     r"|(?:sha\d+|md5)[-:]|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$|0x[0-9a-f]{1,16}(?:u?ll?)?$|[\w.+-]+@[\w.-]+\.[a-z]{2,}$"
     r"|(?=\d+\D)(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call"
     r"|chatcmpl|resp|run|thread|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
 )
-_TECH = re.compile(  # digits that belong to a term
+_TECH = (  # digits that belong to a term
     r"(?i)sha-?\d+|base-?(?:16|32|58|64)|utf-?(?:8|16)|oauth-?2(?:\.0)?|x\.?509|[ial]\d\d?[nty]\b|k8s|s3|ec2|md5|b64|\dfa"
     r"|http[23]|ipv[46]|u?int\d+|float\d+|aes-?\d*|[hrep]s(?:256|384|512)|ed25519|p2p|m2m|e2e|win32|x86|(?:amd|arm)64|p12"
     r"|pbkdf2|argon2(?:id?|d)?|pkcs\d+|gpt-?\d\w?|v\d+(?:alpha|beta)\d*|(?-i:V\d+(?=[A-Z]))|es\d|py3|web3|log4j|n8n|mp[34]"
 )
-_PATH = re.compile(
+_PATH = (
     r"(?:[~.]{0,2}/|[A-Za-z]:[\\/]|\$\w+/|[\w.@-]+[/\\][\w.@+-]+[/\\]|[A-Za-z_.@-]+[/\\](?=[^0-9/\\]*$))"
     r"[\w.@+-]*(?:[/\\][\w.@+-]*)*$|[\w.-]+\.(?:[a-z]{1,4}|ya?ml|json5?|toml)$"
 )
-_CODE = re.compile(
+_CODE = (
     r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]|(?P<head>[&*!.-]?[A-Za-z_$][\w$]*)"
     r"(?P<rest>(?:(?:\?\.|\.|->|::)(?!\d)[\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
 )
-_PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_TELLING = re.compile(r"(?i)passw|pwd|secret|token|credential|key|auth")
+_PIECES = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
+_TELLING = r"(?i)passw|pwd|secret|token|credential|key|auth"
 
 
 def oddness(value: str, bare: bool = False) -> int:
     """How unlike words, code and placeholders it is: 0 no secret, 1 words, 2 words and digits, 3 odd, 4 random."""
     if len(value) < 3 or value.lower() in _PLAIN or (bare and _is_code(value, _mean(value))):
         return 0
-    if _FAKE.search(value) or _ID.match(value):
+    if _re(_FAKE).search(value) or _re(_ID).match(value):
         return 0
     if " " in value:  # a pass phrase is no sentence
         words = value.lower().split()
-        if len(words) > 8 or not _PROSE.isdisjoint(words) or _TELLING.search(value):
+        if len(words) > 8 or not _PROSE.isdisjoint(words) or _re(_TELLING).search(value):
             return 0
         phrase = len(words) >= 4 and value.islower() and all(word.isalpha() for word in words)
         return 1 if phrase else 2 if len(words) <= 4 and oddness("".join(words)) >= 3 else 0
     digits = any(c in "0123456789" for c in value)
-    core = _TECH.sub("", value) if digits else value
+    core = _re(_TECH).sub("", value) if digits else value
     mean = _mean(core)
-    path = mean >= (2.3 if value[0] in "./~" else 2.9) and _PATH.match(value) and not _gibberish(core)
+    path = mean >= (2.3 if value[0] in "./~" else 2.9) and _re(_PATH).match(value) and not _gibberish(core)
     variable = mean >= 2.5 and value[0] == "$" and re.fullmatch(r"\$\w+", value)
-    about = mean >= 2.9 and _TELLING.search(core) and not (digits and any(c.isdigit() for c in core))
+    about = mean >= 2.9 and _re(_TELLING).search(core) and not (digits and any(c.isdigit() for c in core))
     return 0 if path or variable or about else _rank(core, value)
 
 
@@ -289,7 +289,7 @@ def _rank(core: str, value: str) -> int:
 
 def _mean(core: str) -> float:
     """The mean length of its runs of capitals, of letters and of digits: about 2 if random, 4 and more in words."""
-    pieces = _PIECES.findall(core)
+    pieces = _re(_PIECES).findall(core)
     return sum(map(len, pieces)) / len(pieces) if pieces else 0.0
 
 
@@ -303,7 +303,7 @@ def _gibberish(value: str) -> bool:
 
 def _is_code(value: str, mean: float) -> bool:
     """An expression rather than a literal: a call, an attribute, a name made of words."""
-    match = _CODE.match(value)
+    match = _re(_CODE).match(value)
     if match is None or match["head"] is None:
         return match is not None
     head, rest = match["head"], match["rest"]
@@ -311,7 +311,7 @@ def _is_code(value: str, mean: float) -> bool:
         return mean >= 2.9
     if rest:
         return mean >= 2.9 or rest == "(" or "_" in head or head.islower() or (head.isalpha() and len(head) > 3)
-    return mean >= 2.9 and len(head) < 36 and ("_" in head or _TELLING.search(head) is not None)
+    return mean >= 2.9 and len(head) < 36 and ("_" in head or _re(_TELLING).search(head) is not None)
 
 
 def _is_basic(value: str) -> bool:
@@ -337,7 +337,7 @@ _OPEN = (
 )
 _CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»"}
 _SCHEME = r"(?i)(?:bearer|basic|token|digest|api-?key|key|bot|oauth|ssws|aws4-hmac-sha256)(?:[ \t]+|%20|=(?=\w))"
-_BARE = re.compile(  # ends at white space; at a quote, an escape or a separator only where something else begins
+_BARE = (  # ends at white space; at a quote, an escape or a separator only where something else begins
     r"(?:[^\s\"'`\\<,;&|\[]|\\(?![nrt\"'`\\]|u00(?:0|2[027]|3[ce]))|<(?!/)|\[(?!redacted:)|(?<=\w)[\"'`](?=\w)"
     r"|[,;&|](?![\s\"'`\\,;|]|$|quot;|[A-Za-z_][\w.-]{0,40}[=:])){1,200}"
 )
@@ -357,7 +357,7 @@ def _read(text: str, pos: int) -> Value | None:
     if scheme := _re(_SCHEME).match(text, start):
         start = scheme.end()
     if end < 0:
-        bare = _BARE.match(text, start)
+        bare = _re(_BARE, 0).match(text, start)
         end = start + len(bare.group().rstrip(".,;:)]}>")) if bare else start
         return Value(start, end, False) if end > start else None
     marker = text.find("[redacted:", start, end)
@@ -367,9 +367,9 @@ def _read(text: str, pos: int) -> Value | None:
 
 # ---- From a landmark to a finding ------------------------------------------------------------------------------------
 
-_ESCAPED = re.compile(r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|(?:\\x|%)[0-9a-fA-F]{2}|=3D|\x1b\[[0-9;]*m)\Z")
+_ESCAPED = r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|(?:\\x|%)[0-9a-fA-F]{2}|=3D|\x1b\[[0-9;]*m)\Z"
 _TYPE = r"(?:&(?:'\w+ )?\w+|[A-Za-z_][\w.]{0,30}(?:[\[<][\w\[\]<>, .|?]{0,40}[\]>])?(?: ?\| ?\w{1,20}){0,3}\??)"
-_FORM = re.compile(  # how a value is tied to a name; what is not one of these is prose
+_FORM = (  # how a value is tied to a name; what is not one of these is prose
     r"(?P<pair>\\{0,3}[\"']?,?(?:[\s{-]|\\[nrt]){1,40}\\{0,3}[\"']?(?:value|default)\\{0,3}[\"']?\s{0,3}[:=]\s{0,4}"
     r"|\\?[\"'](?:\r?\n|(?:\\r)?\\n){2})"
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
@@ -384,16 +384,16 @@ _GAP = r"[\"'`)*]{0,3}[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
 _BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
-_PLURAL, _OPENLY = re.compile("s(?![a-z])|S(?![A-Z])"), re.compile("(?i)pub(?:lic|[_-]?key)|session[_-]?key")
+_PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)|session[_-]?key"
 _NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'])"
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
 
 @functools.cache
-def _re(pattern: str) -> re.Pattern[str]:
+def _re(pattern: str, flags: int = re.ASCII) -> re.Pattern[str]:
     """A pattern, compiled at its first use: importing this module stays cheap."""
-    return re.compile(pattern, re.ASCII)
+    return re.compile(pattern, flags)
 
 
 def _glued(text: str, pos: int) -> bool:
@@ -401,7 +401,7 @@ def _glued(text: str, pos: int) -> bool:
     before = text[pos - 1 : pos] if pos else ""
     if before in ("+", "/"):  # in the middle of base64
         return _re(r"[A-Za-z0-9+/]{40}").match(text, max(0, pos - 40), pos) is not None
-    return before.isascii() and before.isalnum() and not _ESCAPED.search(text, max(0, pos - 8), pos)
+    return before.isascii() and before.isalnum() and not _re(_ESCAPED).search(text, max(0, pos - 8), pos)
 
 
 def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
@@ -422,7 +422,11 @@ def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
         real = 2 * sum(map(len, re.findall(r"[A-Za-z0-9+/=]{16,}", body))) > len(body)
         return (Finding(row.rule, start, end), end) if real else (None, pos + 1)
     whole, body = match.group()[:100], body[:100]
-    if len(set(body)) < 6 or _FAKE.search(whole) or (row.mixed and max(_rank(body, body), _rank(whole, whole)) < 3):
+    if (
+        len(set(body)) < 6
+        or _re(_FAKE).search(whole)
+        or (row.mixed and max(_rank(body, body), _rank(whole, whole)) < 3)
+    ):
         return None, end
     rest = _re(r"(?:[\w-]|\.(?=\w\w))*").match(text, end)
     end = rest.end() if rest else end
@@ -438,7 +442,7 @@ def _accept(text: str, rule: str, value: Value | None, need: int, short: int = 3
     number = rule == "password" and found.isdigit() and len(found) > 5
     if oddness(found, bare=not value.quoted) < need - number or (rule == "key" and not _re(_MIXED).match(found)):
         return None
-    while not value.quoted and end - start >= 200 and (more := _BARE.match(text, end)):
+    while not value.quoted and end - start >= 200 and (more := _re(_BARE, 0).match(text, end)):
         end = more.end()
     key, key_end = _judge_key(text, start, start)
     return Finding(key.rule, start, max(end, key_end)) if key else Finding(rule, start, end)
@@ -489,12 +493,12 @@ def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
         start += 1  # the letter of an escape: \nTOKEN=
     before, tail = text[start:begin], text[end : end + 40]
     tail = tail[: len(tail) - len(tail.lstrip(_NAME_CHARS))].rstrip("-.")
-    longer = tail[:1].isalpha() and not (tail[0].isupper() and text[end - 1].islower()) and not _PLURAL.match(tail)
-    if longer or tail[:2] == "--" or _TELLING.search(tail) or text[max(0, start - 2) : start] == "::":
+    longer = tail[:1].isalpha() and not (tail[0].isupper() and text[end - 1].islower()) and not _re(_PLURAL).match(tail)
+    if longer or tail[:2] == "--" or _re(_TELLING).search(tail) or text[max(0, start - 2) : start] == "::":
         return None
-    after = [piece.lower() for piece in _PIECES.findall(tail)]
-    previous = _PIECES.findall(before) or text[max(0, start - 16) : start].split()[-1:]
-    if not _ABOUT.isdisjoint(after) or _OPENLY.search(text, start, end):
+    after = [piece.lower() for piece in _re(_PIECES).findall(tail)]
+    previous = _re(_PIECES).findall(before) or text[max(0, start - 16) : start].split()[-1:]
+    if not _ABOUT.isdisjoint(after) or _re(_OPENLY).search(text, start, end):
         return None
     if word.rule != "password" and previous and previous[-1].lower() in _PUBLIC:
         return None
@@ -511,7 +515,7 @@ def _judge_word(text: str, pos: int) -> tuple[Finding | None, int]:
 
 def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
     """name = value and its like; what is tied in no such way is prose."""
-    form = _FORM.match(text, end)
+    form = _re(_FORM).match(text, end)
     kind, lead = form.lastgroup if form else "", text[max(0, start - 6) : start]
     if form is None or (kind == "xml" and not lead.endswith(("<", ":", "/", ">", '"', "'"))):
         return _judge_prose(text, word, start, end, extra)
