@@ -11,12 +11,12 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recollect.app import open_memory
 from tests.transcripts import SESSION, append, claude, talk, write
 
 RECOLLECT = [sys.executable, "-m", "recollect"]
@@ -228,7 +228,11 @@ def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:
     env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
     command = [*RECOLLECT, "ingest", "--dir", str(tmp_path / "big")]
     child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    time.sleep(0.6)
+    with open_memory(tmp_path / "home") as memory:
+        while child.poll() is None:  # until it is at work
+            with memory.database.read() as tx:
+                if tx.row("SELECT 1 FROM memory_file_states WHERE status = 'ingesting'"):
+                    break
     os.killpg(child.pid, signal.SIGINT)
     _, err = child.communicate(timeout=30)
     assert b"Traceback" not in err

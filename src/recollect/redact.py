@@ -561,7 +561,8 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
         if re.search(r"\n|\. |\[redacted:", between) or not _ABOUT.isdisjoint(between.lower().split()[:1]):
             return None
         value = _read(text, link.end())
-        need = max(1, word.loose - 1) if value and value.quoted else word.loose
+        need = min(word.loose, 3) if flag else word.loose
+        need -= bool(value and value.quoted and need > 1)
         if finding := _accept(text, word.rule, value, need + extra, short):
             return finding
     return None
@@ -580,7 +581,8 @@ _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` an
     r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text)\w*[ \t]+=)|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
     r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
-    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|est|es)\s|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
+    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|est|es)\s|[a-z]+-[a-z]+-[a-z]+-[a-z]"
+    r"|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
 )
 
 
