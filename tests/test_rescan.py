@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from recollect.app import open_memory
@@ -43,3 +45,19 @@ def test_another_agents_texts_are_not_touched(database_url: tuple[str, str, Path
         b.ingest(folder=tmp_path / "t")
         rescan(a.database, a.owner, Jobs(a.owner), "redact_v2", newer)
         assert (texts(a), texts(b)) == (["[redacted:fish]"], ["swordfish"])
+
+
+def test_a_rescan_whose_process_was_killed_is_taken_up_at_once(
+    database_url: tuple[str, str, Path], tmp_path: Path
+) -> None:
+    _, url, home = database_url
+    write(tmp_path / "t" / "-p" / f"{SESSION}.jsonl", claude(1, "swordfish"))
+    program = "from recollect.store.workers import this_worker; print(this_worker())"
+    dead = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.strip()
+    with open_memory(home, database=url) as memory:
+        memory.ingest(folder=tmp_path / "t")
+        killed = Jobs(memory.owner, worker=dead)
+        with memory.database.write() as tx:
+            killed.enqueue(tx, "redact", [("stored text", "redact_v2")])
+            assert killed.claim(tx, "redact", limit=1)
+        assert rescan(memory.database, memory.owner, Jobs(memory.owner), "redact_v2", newer) == 1

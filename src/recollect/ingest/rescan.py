@@ -29,6 +29,7 @@ _PLACES = (  # (table, columns of its key, column with text)
 def rescan(database: Database, owner: Owner, jobs: Jobs, version: str, redact: Callable[[str], str]) -> int:
     """How many texts changed; nothing is read when this version was here before, or another process is at it."""
     with database.write() as tx:
+        jobs.reap(tx, KIND)
         jobs.enqueue(tx, KIND, [("stored text", version)])
         leases = jobs.claim(tx, KIND, limit=1, hurry=True)
     changed = 0
