@@ -187,7 +187,9 @@ def test_signatures_tell_the_known_states_of_files_of_any_source(database: Datab
         files.save(tx, owner, [a_state(), a_state(source="pi", signature="other"), a_state(file_path="x")])
         known = files.signatures(tx, owner, [FILE, "x", "unknown", *(f"u{number}" for number in range(others))])
         assert files.signatures(tx, owner, []) == {}
-    assert known == {FILE: {a_state().signature, "other"}, "x": {a_state().signature}}
+    here = a_state()
+    first = {here.signature: here.last_processed_offset}
+    assert known == {FILE: {**first, "other": here.last_processed_offset}, "x": first}
 
 
 def test_malformed_lines_come_back_in_order_and_once(database: Database, owner: Owner) -> None:
@@ -612,7 +614,9 @@ def test_any_text_of_a_file_comes_back_as_it_was(database: Database, name: str, 
     with database.read() as tx:
         assert files.load(tx, owner, *state.key) == state
         assert files.with_status(tx, owner, state.status) == [state]
-        assert files.signatures(tx, owner, [state.file_path]) == {state.file_path: {state.signature}}
+        assert files.signatures(tx, owner, [state.file_path]) == {
+            state.file_path: {state.signature: state.last_processed_offset}
+        }
         assert files.malformed(tx, owner) == [line]
 
 

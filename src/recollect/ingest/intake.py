@@ -76,8 +76,8 @@ class Intake:
         self._recover(gate, report)
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
         found = list(self._find(file, folder, forced, report))
-        changed = found if reimport else self._changed(found, report)
-        with self._helpers(changed, progress) as helpers:
+        changed, unread = self._changed(found, report, everything=reimport)
+        with self._helpers(unread, progress) as helpers:
             works = list(self._choose(changed, gate, forced, report))
             expect(sum(work.found.size for work in works), len(works))
             self._read_shared(works, helpers, gate, report, reimport, progress)
@@ -96,7 +96,7 @@ class Intake:
         """Files that the watcher saw change. Jobs that back off keep their time."""
         report, gate = Report(), self._gate()
         found = [each for path in paths if (each := self._look(path, None, report))]
-        works = list(self._choose(self._changed(found, report), gate, None, report))
+        works = list(self._choose(self._changed(found, report)[0], gate, None, report))
         self._runner(gate).run(works, report, hurry=False)
         return report
 
@@ -141,11 +141,10 @@ class Intake:
         return Ingest(self._database, self._owner, self._jobs, gap=self._gap, gate=gate, clock=self._clock)
 
     @contextmanager
-    def _helpers(self, changed: Sequence[Found], progress: Progress) -> Iterator[list[Helper]]:
+    def _helpers(self, unread: int, progress: Progress) -> Iterator[list[Helper]]:
         """Further processes for a large backlog; none for a small one."""
-        number = self._settings.config.ingest_workers - 1
-        large = sum(each.size for each in changed) > workers.SHARE_ABOVE
-        helpers = [Helper(self._settings, progress) for _ in range(number if large else 0)]
+        number = self._settings.config.ingest_workers - 1 if unread > workers.SHARE_ABOVE else 0
+        helpers = [Helper(self._settings, progress) for _ in range(number)]
         try:
             yield helpers
         finally:
@@ -244,13 +243,16 @@ class Intake:
                     return root
         return None
 
-    def _changed(self, found: Sequence[Found], report: Report) -> list[Found]:
-        """Those whose stat is not what it was when they were read."""
+    def _changed(self, found: Sequence[Found], report: Report, everything: bool = False) -> tuple[list[Found], int]:
+        """Those whose stat is not what it was when they were read, and how many bytes of them were not read yet."""
+        if everything:
+            return list(found), sum(each.size for each in found)
         with self._database.read() as tx:
             known = files.signatures(tx, self._owner, [each.key for each in found])
-        changed = [each for each in found if each.signature not in known.get(each.key, ())]
+        changed = [each for each in found if each.signature not in known.get(each.key, {})]
         report.skipped += len(found) - len(changed)
-        return changed
+        offsets = (max(known.get(each.key, {}).values(), default=0) for each in changed)
+        return changed, sum(max(each.size - offset, 0) for each, offset in zip(changed, offsets, strict=True))
 
     def _choose(self, changed: Sequence[Found], gate: Gate, forced: Source | None, report: Report) -> Iterator[Work]:
         """Drops what is unwanted or no transcript."""

@@ -84,9 +84,12 @@ def with_status(tx: Transaction, owner: Owner, status: FileStatus) -> list[FileS
     return [_state(row) for row in rows]
 
 
-def signatures(tx: Transaction, owner: Owner, keys: Sequence[str]) -> dict[str, set[str]]:
-    """file key → signatures, of any source: what a scan compares with."""
-    sql = "SELECT file_path, signature FROM memory_file_states WHERE tenant = :tenant AND agent_id = :agent_id"
+def signatures(tx: Transaction, owner: Owner, keys: Sequence[str]) -> dict[str, dict[str, int]]:
+    """file key → signature → offset, of any source: what a scan compares with."""
+    sql = (
+        "SELECT file_path, signature, last_processed_offset FROM memory_file_states"
+        " WHERE tenant = :tenant AND agent_id = :agent_id"
+    )
     names: dict[str, object] = {**asdict(owner)}
     if len(keys) <= _FEW:
         sources = [source for (source,) in tx.rows(_SOURCES, names)]  # leads the index
@@ -94,9 +97,9 @@ def signatures(tx: Transaction, owner: Owner, keys: Sequence[str]) -> dict[str, 
         among, known_sources = marks("source", sources)
         sql += f" AND source IN ({among or 'NULL'}) AND file_path IN ({placeholders or 'NULL'})"
         names |= chosen | known_sources
-    known: dict[str, set[str]] = {}
-    for path, signature in tx.rows(sql, names):
-        known.setdefault(path, set()).add(signature)
+    known: dict[str, dict[str, int]] = {}
+    for path, signature, offset in tx.rows(sql, names):
+        known.setdefault(path, {})[signature] = offset
     return known
 
 
