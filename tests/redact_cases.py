@@ -90,7 +90,7 @@ NEGATIVES = (
     "secretKeyRef:\n  name: db\n  key: password",
     "password_file: /run/secrets/db_password",
     "PRIVATE_KEY_PATH=./keys/id_ed25519",
-    "PWD=/home/bob/work/app2",
+    "PWD=/home/bob/code/app2",
     "KEYBOARD_LAYOUT=de-latin1",
     "sort_key = lambda row: (row.date, row.id)",
     "public_key = load_pem_public_key(data)",
@@ -141,7 +141,7 @@ NEGATIVES = (
     "SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8 github.com",
     "https://github.com/acme/app/commit/9fceb02d0ae598e95dc970b74767f19372d61af8",
     "http://localhost:3000/@vite/client",
-    "https://registry.npmjs.org/@types/node/-/node-20.1.0.tgz",
+    "https://registry.example.org/@types/node/-/node-20.1.0.tgz",
     "git@github.com:acme/app.git",
     "ssh://git@github.com:22/acme/app.git",
     "mailto:bob@acme.io?subject=token",
@@ -342,7 +342,7 @@ pip install git+https://github.com/acme/app.git@v1.2.3
 https://user.github.io/page?tab=readme#token
 https://x.io/callback?code=abc&state=xyz
 https://maps.google.com/?q=1,2&key=
-npm_config_registry=https://registry.npmjs.org/
+npm_config_registry=https://registry.example.org/
 npm_package_version=1.2.3
 hf_hub_download(repo_id="meta-llama/Llama-2-7b")
 re_compile_pattern_with_flags_and_groups
@@ -494,7 +494,7 @@ TOKENS = (
     'let token: &str = "§";',
     'token = String::from("§")',
     "Here is the API key:\n\n```\n§\n```",
-    "//registry.npmjs.org/:_authToken=§",
+    "//registry.example.org/:_authToken=§",
     "API_KEY_OPENAI=§",
     "OPENAI_KEY=§",
     "aws configure set aws_secret_access_key §",

@@ -55,8 +55,8 @@ def test_conversations_are_listed_with_the_contracts_keys(tmp_path: Path, tree: 
         "id", "session_id", "session_key", "source", "source_file", "project", "first_message_at",
         "last_message_at", "entry_count", "status",
     }  # fmt: skip
-    assert answer(tmp_path, "conversations", "--project", "/work/tides") == [found]
-    assert answer(tmp_path, "conversations", "--project", "/work/other") == []
+    assert answer(tmp_path, "conversations", "--project", "/code/tides") == [found]
+    assert answer(tmp_path, "conversations", "--project", "/code/other") == []
     assert answer(tmp_path, "conversations", "--agent-id", "other") == []
     assert SESSION[:8] in run(tmp_path, "conversations").stdout
 

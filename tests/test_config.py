@@ -19,7 +19,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "agent_id": ("ada.1_x-2", "ada.1_x-2"),
     "roots": ('{codex = ["/a", "/b"], pi = []}', {"codex": ("/a", "/b"), "pi": ()}),
     "ignore": (os.pathsep.join(["**/secret", "~/x", "a b"]), ("**/secret", "~/x", "a b")),
-    "disabled_projects": ("/work/one", ("/work/one",)),
+    "disabled_projects": ("/code/one", ("/code/one",)),
     "conversation_gap_minutes": ("90", 90),
     "min_conversation_messages": ("1", 1),
     "poll_interval_seconds": ("0.5", 0.5),

@@ -69,7 +69,7 @@ def test_a_file_becomes_entries_and_a_conversation(memory: Memory, root: Path, f
     assert (report.files, report.entries, report.conversations, report.malformed) == (1, 6, 1, 0)
     assert texts(memory) == [f"message {n}" for n in range(1, 7)]
     assert conversations(memory) == [
-        (f"-work-tides/{SESSION}.jsonl", f"{SESSION}@{stamp(60)}", stamp(360), 6, "ready", "/work/tides", "/work/tides")
+        (f"-work-tides/{SESSION}.jsonl", f"{SESSION}@{stamp(60)}", stamp(360), 6, "ready", "/code/tides", "/code/tides")
     ]
 
 
@@ -433,7 +433,7 @@ def test_a_transcript_that_vanished_is_not_forgotten(memory: Memory, root: Path,
 def test_compressed_and_archived_rollouts_are_not_doubled(memory: Memory, tmp_path: Path) -> None:
     session = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0001"
     lines = [
-        {"timestamp": stamp(0), "type": "session_meta", "payload": {"id": session, "cwd": "/work/x", "source": "cli"}}
+        {"timestamp": stamp(0), "type": "session_meta", "payload": {"id": session, "cwd": "/code/x", "source": "cli"}}
     ]
     for number in range(1, 7):
         role, kind = ("user", "input_text") if number % 2 else ("assistant", "output_text")
@@ -514,19 +514,19 @@ def test_ignored_files_and_projects_are_neither_read_nor_stored(
     database_url: tuple[str, str, Path], root: Path, tmp_path: Path
 ) -> None:
     _, url, home = database_url
-    for number, cwd in enumerate(("/work/open", "/work/secret", "/work/secret/deep", "/work/client-x/api"), 1):
+    for number, cwd in enumerate(("/code/open", "/code/secret", "/code/secret/deep", "/code/client-x/api"), 1):
         session = f"{number:08d}-0000-4000-8000-000000000000"
         data = b"".join(claude(n, f"{cwd} {n}", session=session, cwd=cwd) for n in range(1, 7))
         write(root / cwd.replace("/", "-") / f"{session}.jsonl", data)
     write(root / "-private" / f"{SESSION}.jsonl", talk(1, 6))
-    options = {"ignore": ["**/-private", "/work/client-*/**"], "disabled_projects": ["/work/secret"]}
+    options = {"ignore": ["**/-private", "/code/client-*/**"], "disabled_projects": ["/code/secret"]}
     with open_memory(home, database=url, **options) as memory:
         memory.ingest(folder=root)
-        assert {row[7] for row in entries(memory)} == {"/work/open"}
+        assert {row[7] for row in entries(memory)} == {"/code/open"}
         with memory.database.read() as tx:
-            assert tx.rows("SELECT cwd FROM memory_projects") == [("/work/open",)]
+            assert tx.rows("SELECT cwd FROM memory_projects") == [("/code/open",)]
             stored = repr(tx.rows("SELECT file_path, parser_state FROM memory_file_states"))
-        assert "/work/secret 1" not in stored and "-private" not in stored
+        assert "/code/secret 1" not in stored and "-private" not in stored
 
 
 def test_transcripts_of_processes_that_recollect_started_are_not_taken_in(memory: Memory, root: Path) -> None:

@@ -70,7 +70,7 @@ def an_entry(uuid: str = "e1", minute: int = 0, **changes: Any) -> Entry:
         timestamp=at(minute),
         line_offset=minute * 100,
         tool_names="Bash,Edit",
-        cwd="/work/garden",
+        cwd="/code/garden",
         branch="main",
         remote="git@example.com:ada/garden.git",
     )
@@ -84,7 +84,7 @@ def a_conversation(first: int = 0, last: int = 30, **changes: Any) -> Conversati
         session_key=f"{SESSION}@{at(first)}",
         source=SOURCE,
         source_file=FILE,
-        project="/work/garden",
+        project="/code/garden",
         project_id="example.com/ada/garden",
         branch="main",
         first_message_at=at(first),
@@ -476,7 +476,7 @@ def test_conversations_are_found_newest_first_by_status_and_project(database: Da
     made = [
         a_conversation(0, 5),
         a_conversation(10, 40, status=ConversationStatus.READY),
-        a_conversation(20, 30, project="/work/house", project_id="example.com/ada/house"),
+        a_conversation(20, 30, project="/code/house", project_id="example.com/ada/house"),
     ]
     with database.write() as tx:
         conversations.insert(tx, owner, made, NOW)
@@ -488,10 +488,10 @@ def test_conversations_are_found_newest_first_by_status_and_project(database: Da
         assert found(limit=2) == [at(10), at(20)]
         assert found(limit=0) == []
         assert found(status=ConversationStatus.READY) == [at(10)]
-        assert found(project="/work/house") == [at(20)]
+        assert found(project="/code/house") == [at(20)]
         assert found(project="example.com/ada/house") == [at(20)]
         assert found(project="/work") == []
-        assert found(project="/work/garden", status=ConversationStatus.ACTIVE) == [at(0)]
+        assert found(project="/code/garden", status=ConversationStatus.ACTIVE) == [at(0)]
 
 
 def test_two_conversations_of_a_session_cannot_start_at_once(database: Database, owner: Owner) -> None:
@@ -557,11 +557,11 @@ def test_conversations_are_counted_by_status_and_deleted_by_id(database: Databas
 
 
 def test_the_first_resolution_of_a_folder_stays(database: Database, owner: Owner) -> None:
-    first, second = Project("/work/garden", "example.com/ada/garden", "remote"), Project("/tmp/x", "/tmp/x", "path")
+    first, second = Project("/code/garden", "example.com/ada/garden", "remote"), Project("/tmp/x", "/tmp/x", "path")
     with database.write() as tx:
         projects.save(tx, owner, [first, second], NOW)
         projects.save(tx, owner, [replace(first, project_id="other", resolved_by="git")], NOW)
-        assert projects.load_all(tx, owner) == {"/work/garden": first, "/tmp/x": second}
+        assert projects.load_all(tx, owner) == {"/code/garden": first, "/tmp/x": second}
 
 
 # Whatever the text
@@ -796,7 +796,7 @@ def fill(tx: Transaction, owner: Owner) -> None:
     entries.insert(tx, rows_of(key, an_entry("e1"), an_entry("e2", 1)))
     entries.insert_compactions(tx, [compaction(key)])
     conversations.insert(tx, owner, [a_conversation()], NOW)
-    projects.save(tx, owner, [Project("/work/garden", "example.com/ada/garden", "remote")], NOW)
+    projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
     jobs = jobs_of(owner)
     jobs.enqueue(tx, KIND, [("running", "w1"), ("failed", "w1")])
     running, failed = sorted(jobs.claim(tx, KIND, limit=2), key=lambda lease: lease.key == "failed")

@@ -26,7 +26,7 @@ def claude(
         "uuid": f"{session[:8]}-{number:06d}",
         "sessionId": session,
         "timestamp": stamp(number * 60 if at is None else at),
-        "cwd": "/work/tides",
+        "cwd": "/code/tides",
         "message": {"role": role, "content": text},
     }
     return json.dumps(record | more).encode() + b"\n"

@@ -39,7 +39,7 @@ class _Session:
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
         self._session = _identity(chance)
-        self._cwd = f"/home/dev/work/{chance.choice(('api', 'web', 'cli', 'infra'))}"
+        self._cwd = f"/home/dev/code/{chance.choice(('api', 'web', 'cli', 'infra'))}"
         self.at = _START + timedelta(seconds=chance.randrange(200 * 86400))
         self.last: str | None = None
 
