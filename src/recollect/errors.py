@@ -3,8 +3,7 @@
     RecollectError
     ├── UsageError            the call was wrong: exit status 2
     │   ├── ConfigError       a key, value or file of the configuration
-    │   ├── UnknownSource     no such transcript format
-    │   └── ScopeError        a query without the scope it needs
+    │   └── UnknownSource     no such transcript format
     ├── StoreError            the database said no
     │   ├── StoreBusy         another process holds it; try again
     │   ├── StoreDamaged      the file is no database, or a broken one
@@ -51,10 +50,6 @@ class ConfigError(UsageError):
 
 class UnknownSource(UsageError):
     """No such transcript format."""
-
-
-class ScopeError(UsageError):
-    """The call needs a scope."""
 
 
 class StoreError(RecollectError):

@@ -1,7 +1,8 @@
 """Stage 1 as a whole: find the files that changed, read them, close the conversations that fell silent.
 
-`ingest` is what a person calls, `take` what the watcher calls for single files. Both recover first, compare stats,
-tell each new file's format from its content, and hand what is left to the runner.
+`ingest` is what a person calls: it recovers first, and shares a large backlog with helpers. `take` is what the watcher
+calls for single files. Both compare stats, tell each new file's format from its content, and hand what is left to the
+runner.
 """
 
 from __future__ import annotations
