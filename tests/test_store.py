@@ -537,10 +537,10 @@ def test_a_status_is_set_only_if_nothing_changed_in_the_meantime(database: Datab
             replace(seen, entry_count=6),
             replace(seen, id=seen.id + 1),
         ):
-            assert not conversations.set_status(tx, owner, stale, skipped, "short", NOW)
+            assert not conversations.set_status(tx, owner, [(stale, skipped, "short")], NOW)
         assert conversations.search(tx, owner) == [seen]
-        assert conversations.set_status(tx, owner, seen, skipped, "short", NOW)
-        assert not conversations.set_status(tx, owner, seen, ready, "", NOW)
+        assert conversations.set_status(tx, owner, [(seen, skipped, "short")], NOW)
+        assert not conversations.set_status(tx, owner, [(seen, ready, "")], NOW)
         assert conversations.search(tx, owner) == [replace(seen, status=skipped, status_reason="short")]
 
 
@@ -677,7 +677,7 @@ def test_any_text_of_a_conversation_comes_back_as_it_was(database: Database, mad
         (stored,) = conversations.search(tx, owner, status=made.status, project=made.project)
         assert replace(stored, id=0) == made
         assert conversations.of_session(tx, FileKey(owner, made.source, made.source_file), made.session_id) == [stored]
-        assert conversations.set_status(tx, owner, stored, ConversationStatus.ARCHIVED, reason, NOW)
+        assert conversations.set_status(tx, owner, [(stored, ConversationStatus.ARCHIVED, reason)], NOW)
         (stored,) = conversations.search(tx, owner, project=made.project_id)
         assert stored.status_reason == reason
 
@@ -773,7 +773,7 @@ WRITES: dict[str, Read] = {
         tx, owner, [replace(only(tx, owner), branch="other")], NOW
     ),
     "conversations.set_status": lambda tx, owner: conversations.set_status(
-        tx, owner, only(tx, owner), ConversationStatus.READY, "", NOW
+        tx, owner, [(only(tx, owner), ConversationStatus.READY, "")], NOW
     ),
     "conversations.delete": lambda tx, owner: conversations.delete(tx, owner, [only(tx, owner)]),
     "projects.save": lambda tx, owner: projects.save(tx, owner, [Project("/new", "new", "path")], NOW),
@@ -850,7 +850,7 @@ def test_the_id_of_another_owners_conversation_opens_nothing(database: Database)
         before = everything(tx, ADA)
         for stranger in (BOB, EVE):
             assert conversations.update(tx, stranger, [replace(foreign, branch="mine")], NOW) == 0
-            assert not conversations.set_status(tx, stranger, foreign, ConversationStatus.READY, "", NOW)
+            assert not conversations.set_status(tx, stranger, [(foreign, ConversationStatus.READY, "")], NOW)
             conversations.delete(tx, stranger, [foreign])
         assert everything(tx, ADA) == before
 
@@ -1020,7 +1020,7 @@ def test_while_another_holds_the_database_writes_are_busy_and_reads_work(databas
             assert everything(tx, owner) == before
     assert outcomes == dict.fromkeys({*WRITES, *locking}, "busy")
     with database.write() as tx:
-        assert conversations.set_status(tx, owner, conversation, ConversationStatus.READY, "", NOW)
+        assert conversations.set_status(tx, owner, [(conversation, ConversationStatus.READY, "")], NOW)
     database.close()
 
 

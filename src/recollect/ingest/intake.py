@@ -30,11 +30,11 @@ from recollect.ingest.writer import Writer
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store import files, projects
-from recollect.store.database import Database
+from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey
 from recollect.store.files import FileState
 from recollect.store.jobs import Jobs
-from recollect.types import Clock, ConversationStatus, Owner, timestamp
+from recollect.types import Clock, Conversation, ConversationStatus, Owner, timestamp
 
 _PATIENCE = 2.0  # seconds to wait for files that another process holds
 UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, so that they cost one stat next time
@@ -78,19 +78,20 @@ class Intake:
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
         found = list(self._find(file, folder, forced, report))
         changed, unread = self._changed(found, report, everything=reimport)
-        with self._helpers(unread, progress) as helpers:
-            works = list(self._choose(changed, gate, forced, report))
-            expect(sum(work.found.size for work in works), len(works))
-            self._read_shared(works, helpers, gate, report, reimport, progress)
-        self._read_busy(works, gate, report, reimport)
+        expect(sum(each.size for each in changed), len(changed))
+        mine, *others = shares(changed, self._settings.config.ingest_workers if unread > workers.SHARE_ABOVE else 1)
+        with self._helpers(others, source, reimport, progress) as helpers:
+            self._read_shared(mine, forced, helpers, gate, report, reimport, progress)
+        self._read_busy(changed, forced, gate, report, reimport)
         self.mark_ready()
         report.seconds = time.perf_counter() - started
         return report
 
-    def read(self, works: Sequence[Work], *, reimport: bool, progress: Progress) -> Report:
+    def read(self, found: Sequence[Found], source: str | None, *, reimport: bool, progress: Progress) -> Report:
         """A share of another process's files; forks whose parent is not stored yet are handed back."""
-        report = Report()
-        self._runner(self._gate()).run(works, report, reimport=reimport, defer=True, progress=progress)
+        report, gate = Report(), self._gate()
+        works = list(self._choose(found, gate, get_source(source) if source else None, report))
+        self._runner(gate).run(works, report, reimport=reimport, defer=True, progress=progress)
         return report
 
     def take(self, paths: Iterable[Path]) -> Report:
@@ -106,24 +107,24 @@ class Intake:
         silent = timestamp(self._clock() - self._gap)
         with self._database.read() as tx:
             idle = conversation_rows.idle_since(tx, self._owner, silent)
+            decided = [(each, *self._outcome(tx, each)) for each in idle]
         changed = 0
-        for start in range(0, len(idle), 500):
+        for start in range(0, len(decided), 500):
             with self._database.write() as tx:
-                for each in idle[start : start + 500]:
-                    rules.check_transition(each.status, ConversationStatus.READY)
-                    status, reason = ConversationStatus.READY, ""
-                    if each.entry_count < self._settings.config.min_conversation_messages:
-                        key = FileKey(self._owner, each.source, each.source_file)
-                        span = (each.session_id, each.first_message_at, each.last_message_at)
-                        if not rules.states_a_rule(entry_rows.user_texts(tx, key, *span)):
-                            rules.check_transition(status, ConversationStatus.SKIPPED)
-                            status, reason = (
-                                ConversationStatus.SKIPPED,
-                                f"too short: {each.entry_count} messages",
-                            )
-                    now = timestamp(self._clock())
-                    changed += conversation_rows.set_status(tx, self._owner, each, status, reason, now)
+                now = timestamp(self._clock())
+                changed += conversation_rows.set_status(tx, self._owner, decided[start : start + 500], now)
         return changed
+
+    def _outcome(self, tx: Transaction, conversation: Conversation) -> tuple[ConversationStatus, str]:
+        """What a conversation becomes that fell silent, and why."""
+        rules.check_transition(conversation.status, ConversationStatus.READY)
+        if conversation.entry_count < self._settings.config.min_conversation_messages:
+            key = FileKey(self._owner, conversation.source, conversation.source_file)
+            span = (conversation.session_id, conversation.first_message_at, conversation.last_message_at)
+            if not rules.states_a_rule(entry_rows.user_texts(tx, key, *span)):
+                rules.check_transition(ConversationStatus.READY, ConversationStatus.SKIPPED)
+                return ConversationStatus.SKIPPED, f"too short: {conversation.entry_count} messages"
+        return ConversationStatus.READY, ""
 
     def _gate(self) -> Gate:
         with self._database.read() as tx:
@@ -142,10 +143,11 @@ class Intake:
         return Ingest(self._database, self._owner, self._jobs, gap=self._gap, gate=gate, clock=self._clock)
 
     @contextmanager
-    def _helpers(self, unread: int, progress: Progress) -> Iterator[list[Helper]]:
-        """Further processes for a large backlog; none for a small one."""
-        number = self._settings.config.ingest_workers - 1 if unread > workers.SHARE_ABOVE else 0
-        helpers = [Helper(self._settings, progress) for _ in range(number)]
+    def _helpers(
+        self, parts: Sequence[Sequence[Found]], source: str | None, reimport: bool, progress: Progress
+    ) -> Iterator[list[Helper]]:
+        """A further process for each part of a large backlog."""
+        helpers = [Helper(self._settings, part, source or "", reimport, progress) for part in parts]
         try:
             yield helpers
         finally:
@@ -154,7 +156,8 @@ class Intake:
 
     def _read_shared(
         self,
-        works: Sequence[Work],
+        mine: Sequence[Found],
+        forced: Source | None,
         helpers: Sequence[Helper],
         gate: Gate,
         report: Report,
@@ -162,9 +165,6 @@ class Intake:
         progress: Progress,
     ) -> None:
         """This process and its helpers read a share each; then, here, what they left."""
-        mine, *others = shares(works, len(helpers) + 1)
-        for helper, share in zip(helpers, others, strict=True):
-            helper.give(share, reimport)
 
         def step(size: int, files: int) -> None:
             progress(size, files)
@@ -172,24 +172,32 @@ class Intake:
                 helper.poll()
 
         runner = self._runner(gate)
-        runner.run(mine, report, reimport=reimport, defer=True, progress=step)
-        later = [Work(found, get_source(source)) for found, source in report.deferred]
+        runner.run(list(self._choose(mine, gate, forced, report)), report, reimport=reimport, defer=True, progress=step)
+        deferred = report.deferred
+        failed: list[Found] = []
         for helper in helpers:
-            theirs, left = helper.finish()
-            report.add(theirs)
-            later += left
+            if theirs := helper.finish():
+                report.add(theirs)
+                deferred += theirs.deferred
+            else:
+                failed += helper.found
+        later = [Work(found, get_source(source)) for found, source in deferred]
+        later += self._choose(failed, gate, forced, report)
         runner.run(later, report, reimport=reimport, progress=progress)
 
-    def _read_busy(self, works: Sequence[Work], gate: Gate, report: Report, reimport: bool) -> None:
+    def _read_busy(
+        self, found: Sequence[Found], forced: Source | None, gate: Gate, report: Report, reimport: bool
+    ) -> None:
         """Files that others held: a process that is about to finish, or one that was just killed, is waited for."""
         deadline = time.monotonic() + _PATIENCE
         while report.busy and time.monotonic() < deadline:
             time.sleep(_PATIENCE / 20)
             self._recover(gate, report)
-            paths = {found.path for found in report.busy}
+            paths = {each.path for each in report.busy}
             report.skipped -= len(report.busy)
             report.busy = []
-            self._runner(gate).run([work for work in works if work.found.path in paths], report, reimport=reimport)
+            works = list(self._choose([each for each in found if each.path in paths], gate, forced, report))
+            self._runner(gate).run(works, report, reimport=reimport)
 
     def _recover(self, gate: Gate, report: Report) -> None:
         writer = Writer(self._owner, self._gap, gate.project_id, self._clock)

@@ -38,9 +38,9 @@ from recollect.types import Clock, FileStatus, Owner, timestamp
 log = logging.getLogger(__name__)
 
 KIND = "ingest"
-_GROUP = 256  # files claimed at a time
-# Per commit. Measured: the uuid index is written once per page and commit, so commits must not be small.
-_ENTRIES = 16_000
+_GROUP = 1024  # files claimed at a time
+# Per commit. Measured: larger ones let the other process wait for the lock, smaller ones write index pages too often.
+_ENTRIES = 6_000
 _TEXT = 16 * 1024 * 1024
 _BYTES = 128 * 1024 * 1024
 

@@ -1,8 +1,9 @@
 """A large backlog is shared with further processes, each under leases of its own: parsing is bound by one core.
 
 The helper is this module run as a program: it reads one JSON document (settings and its share of the files) from
-standard input, writes a line per progress step and at last its report. It stops when its parent is gone. What a
-helper could not finish is simply not done: the parent takes it up, as any other process would.
+standard input, which is a file, so that its parent need not wait for it; it writes a line per progress step and at
+last its report. It stops when its parent is gone. What a helper could not finish is simply not done: the parent takes
+it up, as any other process would.
 """
 
 from __future__ import annotations
@@ -11,20 +12,19 @@ import os
 import selectors
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from recollect.config import BYPASS_VARIABLE, Config, Settings
-from recollect.ingest.run import Progress, Report, Work
+from recollect.ingest.run import Progress, Report
 from recollect.ingest.scan import Found
-from recollect.ingest.sources import get_source
 
 SHARE_ABOVE = 48 * 1024 * 1024  # bytes; below this a process costs more than it saves
 
-_HEAD_START = 16 * 1024 * 1024  # what this process reads while a helper starts
+_HEAD_START = 12 * 1024 * 1024  # what this process reads while a helper starts
 
 
 class Order(msgspec.Struct):
@@ -32,7 +32,8 @@ class Order(msgspec.Struct):
 
     home: str
     config: Config
-    works: list[tuple[Found, str]]  # with the source's name
+    found: list[Found]
+    source: str  # of all of them; empty: each file tells its own
     reimport: bool
 
 
@@ -44,47 +45,41 @@ class Step(msgspec.Struct):
     report: Report | None = None
 
 
-def shares(works: Sequence[Work], number: int) -> list[list[Work]]:
-    """Parts of about equal size, each in the given order; the first is for this process."""
-    loads, part_of = [0, *[_HEAD_START] * (number - 1)], {}
-    for work in sorted(works, key=lambda work: -work.found.size):
-        lightest = loads.index(min(loads))
-        loads[lightest] += work.found.size
-        part_of[work.job_key] = lightest
-    return [[work for work in works if part_of[work.job_key] == part] for part in range(number)]
+def shares(found: Sequence[Found], number: int) -> list[list[Found]]:
+    """Parts of about equal size, each in the given order; the first is for this process. A key is in one part only."""
+    loads = [0, *[_HEAD_START] * (number - 1)]
+    part_of: dict[str, int] = {}
+    for each in sorted(found, key=lambda each: -each.size):
+        part = part_of.setdefault(each.key, loads.index(min(loads)))
+        loads[part] += each.size
+    return [[each for each in found if part_of[each.key] == part] for part in range(number)]
 
 
 class Helper:
-    """A process that reads a share of the files. Started early: it gets ready while the files are looked at."""
+    """A process that reads a share of the files."""
 
-    def __init__(self, settings: Settings, progress: Progress) -> None:
-        self._settings = settings
+    def __init__(
+        self, settings: Settings, found: Sequence[Found], source: str, reimport: bool, progress: Progress
+    ) -> None:
+        self.found = found
         self._progress = progress
-        self._works: Sequence[Work] = ()
         self._report: Report | None = None
         self._pending = b""
-        self._process = subprocess.Popen(
-            [sys.executable, "-S", "-m", __name__],  # its path is given: no need to look for packages
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is the parent's to handle: it stops its helpers
-            env={**settings.environ, BYPASS_VARIABLE: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
+        order = Order(str(settings.home), settings.config, list(found), source, reimport)
+        with tempfile.TemporaryFile() as file:
+            file.write(msgspec.json.encode(order))
+            file.seek(0)
+            self._process = subprocess.Popen(
+                [sys.executable, "-S", "-m", __name__],  # its path is given: no need to look for packages
+                stdin=file,
+                stdout=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C is the parent's to handle: it stops its helpers
+                env={**settings.environ, BYPASS_VARIABLE: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
         assert self._process.stdout is not None
         self._output = self._process.stdout
         self._ready = selectors.DefaultSelector()
         self._ready.register(self._output, selectors.EVENT_READ)
-
-    def give(self, works: Sequence[Work], reimport: bool) -> None:
-        """Its share, once."""
-        self._works = works
-        found = [(work.found, work.source.name) for work in works]
-        order = Order(str(self._settings.home), self._settings.config, found, reimport)
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it could not start: its files are left to the parent
-            self._process.stdin.write(msgspec.json.encode(order))
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
 
     def poll(self, timeout: float | None = 0) -> bool:
         """Takes what it has said; false when it will say no more."""
@@ -99,24 +94,18 @@ class Helper:
                 self._progress(step.bytes, step.files)
         return True
 
-    def finish(self) -> tuple[Report, list[Work]]:
-        """Its report, and the files it did not get to when it failed."""
+    def finish(self) -> Report | None:
+        """Its report; none when it failed."""
         while self.poll(None):
             pass
         self._process.wait()
         self._close()
-        if self._report is None:
-            return Report(), list(self._works)
-        later = {(found.path, source) for found, source in self._report.deferred}
-        return self._report, [work for work in self._works if (work.found.path, work.source.name) in later]
+        return self._report
 
     def stop(self) -> None:
         if self._process.poll() is None:
             self._process.terminate()
             self._process.wait()
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
         self._close()
 
     def _close(self) -> None:
@@ -156,11 +145,11 @@ def main() -> None:
         say(Step(size, files))
 
     settings = Settings(home=Path(order.home), config=order.config, origins={}, environ=dict(os.environ))
-    works = [Work(found, get_source(source)) for found, source in order.works]
     database = open_database(settings, utc_now)
     try:
         intake = Intake(database, settings, Owner(order.config.tenant, order.config.agent_id), utc_now)
-        say(Step(report=intake.read(works, reimport=order.reimport, progress=progress)))
+        report = intake.read(order.found, order.source or None, reimport=order.reimport, progress=progress)
+        say(Step(report=report))
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(1)
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from recollect.store.database import Transaction
@@ -79,30 +79,31 @@ def update(tx: Transaction, owner: Owner, conversations: Sequence[Conversation],
 
 
 def set_status(
-    tx: Transaction,
-    owner: Owner,
-    conversation: Conversation,
-    status: ConversationStatus,
-    reason: str,
-    now: Timestamp,
-) -> bool:
-    """False when it changed in the meantime: compared in the statement that writes."""
-    changed = tx.run(
+    tx: Transaction, owner: Owner, changes: Iterable[tuple[Conversation, ConversationStatus, str]], now: Timestamp
+) -> int:
+    """Status and reason. How many took it: one that changed in the meantime does not, compared where it is written."""
+    rows = [
+        (
+            str(status),
+            reason,
+            now,
+            owner.tenant,
+            owner.agent_id,
+            was.id,
+            was.status,
+            was.last_message_at,
+            was.entry_count,
+        )
+        for was, status, reason in changes
+    ]
+    if not rows:
+        return 0
+    return tx.run_many(
         "UPDATE memory_conversations SET status = :status, status_reason = :reason, updated_at = :now"
         " WHERE tenant = :tenant AND agent_id = :agent_id AND id = :id AND status = :was"
         " AND last_message_at = :last AND entry_count = :count",
-        {
-            **asdict(owner),
-            "id": conversation.id,
-            "status": status,
-            "reason": reason,
-            "now": now,
-            "was": conversation.status,
-            "last": conversation.last_message_at,
-            "count": conversation.entry_count,
-        },
+        rows,
     )
-    return changed == 1
 
 
 def delete(tx: Transaction, owner: Owner, conversations: Sequence[Conversation]) -> None:

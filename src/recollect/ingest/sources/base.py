@@ -90,7 +90,7 @@ _Record = TypeVar("_Record")
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # what a decoder may raise on any bytes
 
 
-def decode(decoder: msgspec.json.Decoder[_Record], line: bytes) -> _Record:
+def decode(decoder: msgspec.json.Decoder[_Record], line: bytes | msgspec.Raw) -> _Record:
     try:
         return decoder.decode(line)
     except UNDECODABLE as error:
@@ -129,7 +129,9 @@ def from_epoch_ms(value: float) -> Timestamp:
         raise ValueError(str(error)) from error
 
 
-def content_id(state: State, source: str, session_id: str, at: Timestamp, role: str, raw: str | bytes) -> str:
+def content_id(
+    state: State, source: str, session_id: str, at: Timestamp, role: str, raw: str | bytes | msgspec.Raw
+) -> str:
     """Identity of a message without a native id: equal wherever the same record stands, also in a copy of the file.
 
     Two equal messages at one timestamp are told apart by their number in that run, which needs no more state than

@@ -56,7 +56,7 @@ class _Message(msgspec.Struct, rename="camel"):
 
 class _Record(msgspec.Struct, rename="camel"):
     type: Any = None
-    id: Any = None
+    id: Any = None  # text, once `fold` has seen it
     parent_id: Any = UNSET
     timestamp: Any = None
     message: _Message | list[Raw] | str | float | bool | None = None
@@ -110,6 +110,7 @@ def fold(state: PiState, line: bytes, offset: int) -> Sequence[Change]:
         kind = record.type
         if not isinstance(kind, str):
             raise Malformed("a record without a type")
+        record.id = _text(record.id)
         if kind == "message":
             return _message(state, record, offset)
         if kind == "session":
@@ -132,7 +133,7 @@ def _header(state: PiState, record: _Record) -> Sequence[Change]:
     state.identified = True
     state.cwd = _text(record.cwd)
     if not state.nodes:  # else uuids were already given under the id in the file's name
-        state.session_id = _text(record.id) or state.session_id
+        state.session_id = record.id or state.session_id
     if isinstance(record.timestamp, str) and not state.last_timestamp:
         with suppress(Malformed):  # the header is of use without it
             state.last_timestamp = read_time(record.timestamp, state)
@@ -157,7 +158,7 @@ def _time(state: PiState, record: _Record) -> Timestamp:
 
 def _grow(state: PiState, record: _Record, *, speaks: bool = False) -> str:
     """Hangs the record into the tree and gives its node, "" when it has no id: version 1 is a plain list."""
-    node = _text(record.id)
+    node: str = record.id
     if node and node not in state.nodes:
         state.nodes[node] = ("+" if speaks else "-") + _parent(state, record)
     return node
@@ -214,10 +215,10 @@ def _message(state: PiState, record: _Record, offset: int) -> Sequence[Change]:
     message = record.message
     if not isinstance(message, _Message) or not isinstance(message.role, str):
         raise Malformed("a message without a role")
-    if _text(record.id) in state.nodes:
+    if record.id in state.nodes:
         return NOTHING  # written twice
     role = message.role
-    if role == "toolResult" and message.is_error is not True and not state.nodes and record.id is None:
+    if role == "toolResult" and message.is_error is not True and not state.nodes and not record.id:
         return NOTHING  # by far the most lines of a version 1 file
     if role == "assistant":
         return _assistant(state, record, message.content, offset)
@@ -261,8 +262,7 @@ def _assistant(state: PiState, record: _Record, content: Raw, offset: int) -> Se
     texts = [text for text in texts if text]
     at = _time(state, record)
     said = bool(texts or lines)
-    raw = bytes(content) if said and not _text(record.id) else b""
-    uuid = _identity(state, record, at, Role.ASSISTANT, raw) if said else ""
+    uuid = _identity(state, record, at, Role.ASSISTANT, content) if said else ""
     state.last_timestamp = at
     changes = _move(state, _grow(state, record, speaks=said))
     if not said:
@@ -284,9 +284,8 @@ def _assistant(state: PiState, record: _Record, content: Raw, offset: int) -> Se
     return changes
 
 
-def _identity(state: PiState, record: _Record, at: Timestamp, role: str, raw: str | bytes) -> str:
-    node = _text(record.id)
-    return _uuid(state, node) if node else content_id(state, NAME, state.session_id, at, role, raw)
+def _identity(state: PiState, record: _Record, at: Timestamp, role: str, raw: str | Raw) -> str:
+    return _uuid(state, record.id) if record.id else content_id(state, NAME, state.session_id, at, role, raw)
 
 
 def _failed(state: PiState, call_id: object) -> Sequence[Change]:
@@ -299,7 +298,7 @@ def _failed(state: PiState, call_id: object) -> Sequence[Change]:
 
 
 def _compaction(state: PiState, record: _Record, summary: object, offset: int) -> Sequence[Change]:
-    if _text(record.id) in state.nodes:
+    if record.id in state.nodes:
         return NOTHING
     at, text = _time(state, record), _text(summary)
     uuid = _identity(state, record, at, "compaction", text)
@@ -313,7 +312,7 @@ _SKILL = re.compile(r'\A\s*<skill name="([^"<>]*)"[^<>]*>.*?(?:</skill>\s*|\Z)',
 
 def _blocks(content: Raw) -> list[_Block]:
     """Blocks whose text is text. What is no block, or of a kind that we do not know, is passed over."""
-    value = decode(_contents, bytes(content))
+    value = decode(_contents, content)
     if not isinstance(value, list):
         return [_Block(type="text", text=value)] if value else []
     blocks = [block if type(block) is _Block else _Block("text", block) for block in value]
