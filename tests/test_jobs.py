@@ -233,9 +233,21 @@ def test_hurry_takes_nothing_that_another_holds_or_a_cap_pauses_or_that_ended(da
     with database.write() as tx:
         claimed(tx, jobs)
         assert jobs.claim(tx, KIND, limit=1, hurry=True) == []
-        for status in (JobStatus.PAUSED, *ENDED):
+        for status in ENDED:
             put(tx, status)
             assert jobs.claim(tx, KIND, limit=1, hurry=True) == []
+
+
+def test_a_paused_job_waits_for_its_time_even_when_a_person_asks(database: Database, jobs: Jobs, clock: Clock) -> None:
+    with database.write() as tx:
+        lease = claimed(tx, jobs)
+        jobs.pause(tx, lease, "2,000 tokens were used today", clock() + timedelta(hours=1))
+        assert (job(tx)["status"], job(tx)["attempts"]) == ("paused", 0)
+        assert jobs.claim(tx, KIND, limit=1, hurry=True) == []
+        with pytest.raises(LeaseLost):
+            jobs.pause(tx, lease, "", clock())
+        clock.advance(3600)
+        assert [each.key for each in jobs.claim(tx, KIND, limit=1)] == [lease.key]
 
 
 def test_a_job_that_cools_down_is_claimed_when_its_time_has_come(database: Database, jobs: Jobs, clock: Clock) -> None:

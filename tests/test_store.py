@@ -31,7 +31,8 @@ from hypothesis import strategies as st
 
 from recollect.app import open_memory
 from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, StoreFull
-from recollect.store import conversations, entries, files, projects
+from recollect.store import answers, conversations, entries, files, memories, projects, stage1
+from recollect.store.answers import Spent
 from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey, Stored
 from recollect.store.files import FileState, MalformedLine
@@ -45,8 +46,13 @@ from recollect.types import (
     Entry,
     FileStatus,
     JobStatus,
+    MemoryKind,
     Owner,
+    Remembered,
     Role,
+    Scope,
+    Severity,
+    Stage1,
     Timestamp,
 )
 from tests.conftest import Clock, Place
@@ -721,6 +727,38 @@ LEASE = Lease(KIND, "running", 1, 1, "w1", NOW)
 
 Read = Callable[[Transaction, Owner], object]
 
+A_ROW = Stage1(
+    session_key="s@1",
+    source=SOURCE,
+    session_id="s",
+    project="/code/garden",
+    project_id="garden",
+    first_message_at=at(0),
+    source_updated_at=at(1),
+    entry_count=2,
+    snapshot="abc",
+    generated_at=NOW,
+    strategy="offline-v1",
+    parts=1,
+    raw_memory="raw",
+    rollout_summary="summary",
+    rollout_slug="slug",
+    memory_sentence="One sentence.",
+)
+A_MEMORY = Remembered(
+    id="m-one",
+    revision=1,
+    kind=MemoryKind.FACT,
+    text="The pond is deep.",
+    severity=Severity.NONE,
+    scope=Scope.PROJECT,
+    scope_id="garden",
+    created_at=NOW,
+    valid_from=at(1),
+    sources=(("s@1", "e1"),),
+)
+SPENT = Spent(NOW[:10], "a:model", 1, 100, 10, 5)
+
 
 def jobs_of(owner: Owner, **changes: Any) -> Jobs:
     return Jobs(owner, clock=Clock(), worker="somebody", **changes)
@@ -747,6 +785,25 @@ READS: dict[str, Read] = {
     "conversations.idle_since": lambda tx, owner: conversations.idle_since(tx, owner, at(59)),
     "conversations.count_by_status": conversations.count_by_status,
     "projects.load_all": projects.load_all,
+    "conversations.for_extraction": lambda tx, owner: conversations.for_extraction(
+        tx, owner, [ConversationStatus.ACTIVE], since=at(0)
+    ),
+    "conversations.of_key": lambda tx, owner: (
+        conversations.of_key(tx, owner, only(tx, owner).session_key) if conversations.search(tx, owner) else []
+    ),
+    "entries.of_conversation": lambda tx, owner: entries.of_conversation(tx, key_of(owner), SESSION, at(0), at(59)),
+    "stage1.load": lambda tx, owner: stage1.load(tx, owner, "s@1"),
+    "stage1.inputs": stage1.inputs,
+    "stage1.vanished": stage1.vanished,
+    "memories.in_scopes": lambda tx, owner: memories.in_scopes(tx, owner, [(Scope.PROJECT, "garden")]),
+    "memories.all_of": memories.all_of,
+    "memories.find": lambda tx, owner: memories.find(tx, owner, ["m-one"]),
+    "memories.uses": memories.uses,
+    "memories.count_by_kind": memories.count_by_kind,
+    "answers.load": lambda tx, owner: answers.load(tx, owner, KIND, "running", "h1"),
+    "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),
+    "answers.spent": answers.spent,
+    "Jobs.watermarks": lambda tx, owner: jobs_of(owner).watermarks(tx, KIND),
     "Jobs.list": lambda tx, owner: jobs_of(owner).list(tx, list(JobStatus)),
     "Jobs.count": lambda tx, owner: jobs_of(owner).count(tx),
     "Jobs.is_held": lambda tx, owner: jobs_of(owner).is_held(tx, KIND, "running"),
@@ -777,6 +834,16 @@ WRITES: dict[str, Read] = {
     ),
     "conversations.delete": lambda tx, owner: conversations.delete(tx, owner, [only(tx, owner)]),
     "projects.save": lambda tx, owner: projects.save(tx, owner, [Project("/new", "new", "path")], NOW),
+    "stage1.save": lambda tx, owner: stage1.save(tx, owner, replace(A_ROW, raw_memory="other")),
+    "stage1.delete": lambda tx, owner: stage1.delete(tx, owner, "s@1"),
+    "stage1.mark_selected": lambda tx, owner: stage1.mark_selected(tx, owner, [("s@1", at(2))]),
+    "stage1.cite": lambda tx, owner: stage1.cite(tx, owner, ["s@1"], at(3)),
+    "memories.replace_session": lambda tx, owner: memories.replace_session(tx, owner, "s@1", []),
+    "memories.cite": lambda tx, owner: memories.cite(tx, owner, ["m-one"], at(3)),
+    "answers.save": lambda tx, owner: answers.save(tx, owner, KIND, "running", "h2", "{}", NOW),
+    "answers.delete": lambda tx, owner: answers.delete(tx, owner, KIND, "running"),
+    "answers.charge": lambda tx, owner: answers.charge(tx, owner, KIND, "running", SPENT),
+    "Jobs.pause": lambda tx, owner: jobs_of(owner).pause(tx, LEASE, "cap", Clock()()),
     "Jobs.enqueue": lambda tx, owner: jobs_of(owner).enqueue(tx, KIND, [("waiting", "w2")]),
     "Jobs.claim": lambda tx, owner: jobs_of(owner).claim(tx, KIND, limit=9, hurry=True),
     "Jobs.heartbeat": lambda tx, owner: jobs_of(owner, lease_seconds=999).heartbeat(tx, [LEASE]),
@@ -797,6 +864,12 @@ def fill(tx: Transaction, owner: Owner) -> None:
     entries.insert_compactions(tx, [compaction(key)])
     conversations.insert(tx, owner, [a_conversation()], NOW)
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
+    stage1.save(tx, owner, A_ROW)
+    stage1.mark_selected(tx, owner, [("s@1", at(1)), ("gone@1", at(1))])
+    memories.replace_session(tx, owner, "s@1", [A_MEMORY])
+    memories.cite(tx, owner, ["m-one"], NOW)
+    answers.save(tx, owner, KIND, "running", "h1", '{"a": 1}', NOW)
+    answers.charge(tx, owner, KIND, "running", SPENT)
     jobs = jobs_of(owner)
     jobs.enqueue(tx, KIND, [("running", "w1"), ("failed", "w1")])
     running, failed = sorted(jobs.claim(tx, KIND, limit=2), key=lambda lease: lease.key == "failed")
@@ -813,7 +886,7 @@ def test_every_function_of_the_store_has_a_row() -> None:
             if not each.startswith("_") and "tx" in inspect.signature(function).parameters
         }
 
-    modules = (files, entries, conversations, projects)
+    modules = (files, entries, conversations, projects, stage1, memories, answers)
     functions = {each for module in modules for each in of(module, module.__name__.rpartition(".")[2])}
     assert functions | of(Jobs, "Jobs") == set(READS) | set(WRITES)
     assert not set(READS) & set(WRITES)
@@ -874,7 +947,12 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         "memory_projects": 1,
         "memory_malformed_lines": 1,
         "memory_jobs": 3,
+        "memory_stage1": 1,
+        "memory_memories": 1,
+        "memory_sources": 1,
+        "memory_answers": 1,
     }
+    assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 1}, [1])
     assert status.sources == {"codex": {"files": 1, "entries": 2}, "pi": {"files": 0, "entries": 1}}
     assert status.conversations == {"active": 1}
     assert status.jobs == {"running": 1, "failed": 1, "pending": 1}
@@ -893,6 +971,12 @@ EVERY_TABLE = (
     "entries.delete_from",
     "conversations.update",
     "projects.save",
+    "stage1.delete",
+    "stage1.cite",
+    "memories.replace_session",
+    "memories.cite",
+    "answers.delete",
+    "answers.charge",
     "Jobs.complete",
 )
 
@@ -1209,8 +1293,9 @@ def test_a_database_with_torn_pages_is_damaged(tmp_path: Path, owner: Owner) -> 
         )
     database.close()
     with (place.home / "recollect.db").open("r+b") as file:
-        file.seek(8192 * 3)
-        file.write(b"\xa5" * (place.home / "recollect.db").stat().st_size)
+        size = (place.home / "recollect.db").stat().st_size
+        file.seek(size // 2)  # the schema stands in front
+        file.write(b"\xa5" * size)
     database = place.open()
     with pytest.raises(StoreDamaged), database.read() as tx:
         everything(tx, owner)

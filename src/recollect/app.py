@@ -14,9 +14,15 @@ from recollect.config import Settings
 from recollect.errors import Disabled
 from recollect.store.database import Database
 from recollect.store.open import open_database
-from recollect.types import Clock, Conversation, ConversationStatus, Owner, utc_now
+from recollect.types import Clock, Conversation, ConversationStatus, Owner, timestamp, utc_now
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from recollect.consolidate.run import Report as Consolidated
+    from recollect.extract.run import Backlog, Extract
+    from recollect.extract.run import Progress as Done
+    from recollect.extract.run import Report as Processed
     from recollect.ingest.intake import Intake
     from recollect.ingest.run import Progress, Report
     from recollect.overview import Overview
@@ -76,6 +82,82 @@ class Memory:
         return self.intake.ingest(
             file=file, folder=folder, source=source, reimport=reimport, progress=progress, expect=expect
         )
+
+    def process(
+        self, *, limit: int | None = None, now: bool = False, progress: Done = lambda done, of: None
+    ) -> Processed:
+        """Phase 1: extracts memories from the conversations that are ready. `now` takes everything there is."""
+        if now:
+            self.intake.mark_ready()
+        return self._extract().run(limit=limit, now=now, progress=progress)
+
+    def backlog(self, *, limit: int | None = None, now: bool = False) -> Backlog:
+        """What `process` would take up, and about how many tokens that is."""
+        return self._extract().backlog(limit=limit, now=now)
+
+    @property
+    def is_paid(self) -> bool:
+        """Is somebody billed for what `process` does?"""
+        from recollect.models.choose import language_model
+
+        model = language_model(self.settings, self.settings.config.model)
+        return model is not None and model.paid
+
+    def consolidate(self, *, now: bool = False) -> Consolidated:
+        """Phase 2: brings the workspace up to date. `now` does not wait for the pause after the last one."""
+        from recollect.consolidate.run import Consolidation
+        from recollect.models.choose import language_model
+
+        if not self.settings.config.enabled:
+            raise Disabled
+        config = self.settings.config
+        model = language_model(self.settings, config.consolidation_model or config.model)
+        return Consolidation(self.database, self.settings, self.owner, self.clock, model).run(now=now)
+
+    def newest(self, limit: int) -> list[str]:
+        """What was learnt last."""
+        from recollect.store import memories
+
+        with self.database.read() as tx:
+            held = memories.current(memories.all_of(tx, self.owner))
+        return [each.text for each in sorted(held, key=lambda each: each.valid_from, reverse=True)[:limit]]
+
+    def retry(self) -> int:
+        """Dead, failed and backing-off jobs get a fresh start; how many."""
+        from recollect.store.jobs import Jobs
+
+        with self.database.write() as tx:
+            return Jobs(self.owner, clock=self.clock).revive(tx)
+
+    def cite(self, ids: Sequence[str]) -> list[str]:
+        """An agent cited these memories, or a person opened them: counts as use. Returns those that exist."""
+        from recollect.store import memories, stage1
+
+        with self.database.write() as tx:
+            found = memories.current(memories.find(tx, self.owner, list(dict.fromkeys(ids))))
+            now = timestamp(self.clock())
+            memories.cite(tx, self.owner, [each.id for each in found], now)
+            keys = dict.fromkeys(key for each in found for key, _ in each.sources)
+            stage1.cite(tx, self.owner, list(keys), now)
+        return [each.id for each in found]
+
+    def _extract(self) -> Extract:
+        from recollect.extract.run import Extract
+        from recollect.models.choose import language_model
+
+        if not self.settings.config.enabled:
+            raise Disabled
+        config = self.settings.config
+        model = language_model(self.settings, config.model)
+        if model is None:
+            from recollect.extract.offline.strategy import Offline
+
+            return Extract(self.database, self.settings, self.owner, self.clock, Offline())
+        from recollect.extract.model import ByModel
+
+        strategy = ByModel(model, part_tokens=config.model_part_tokens, seconds=config.model_timeout_seconds)
+        workers = config.extraction_concurrency
+        return Extract(self.database, self.settings, self.owner, self.clock, strategy, workers=workers)
 
     def conversations(
         self, status: ConversationStatus | None = None, project: str | None = None, limit: int | None = None

@@ -73,6 +73,74 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     busy_timeout_seconds: Annotated[
         float, Meta(gt=0, le=_YEAR, description="How long to wait for another process that holds the database.")
     ] = 10.0
+    model: Annotated[
+        str,
+        Meta(
+            pattern=r"^(offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$",
+            description="What extracts memories: `offline`, `openai:NAME` (any OpenAI-compatible endpoint), "
+            "`openai-responses:NAME`, `anthropic:NAME`, `cli:claude` or `cli:codex` (your own agent, without tools).",
+        ),
+    ] = "offline"
+    consolidation_model: Annotated[
+        str,
+        Meta(
+            pattern=r"^(|offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$",
+            description="What keeps the workspace; empty: the same as `model`.",
+        ),
+    ] = ""
+    model_url: Annotated[
+        str, Meta(description="Base URL of the endpoint, e.g. `http://127.0.0.1:11434/v1`; empty: the provider's own.")
+    ] = ""
+    model_key_variable: Annotated[
+        str,
+        Meta(
+            description="Environment variable that holds the API key; empty: `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`. "
+            "Keys are never stored."
+        ),
+    ] = ""
+    model_timeout_seconds: Annotated[
+        float, Meta(gt=0, le=86400, description="Deadline of one answer, retries included.")
+    ] = 120.0
+    model_part_tokens: Annotated[
+        int,
+        Meta(ge=500, description="Longer conversations are split between turns, extracted in parts and merged."),
+    ] = 24_000
+    model_output_tokens: Annotated[int, Meta(ge=100, description="The most that one answer may have.")] = 8_000
+    model_input_price: Annotated[
+        float, Meta(ge=0, description="US dollars per million input tokens; 0: the known price of the model, if any.")
+    ] = 0.0
+    model_output_price: Annotated[
+        float, Meta(ge=0, description="US dollars per million output tokens; 0: the known price of the model, if any.")
+    ] = 0.0
+    max_tokens_per_day: Annotated[
+        int, Meta(ge=0, description="Jobs pause until midnight (UTC) once this many were used; 0: no cap.")
+    ] = 2_000_000
+    confirm_above_tokens: Annotated[
+        int, Meta(ge=0, description="`process` asks before it sends more than this to a paid model.")
+    ] = 200_000
+    max_rollouts_per_startup: Annotated[
+        int, Meta(ge=1, description="Conversations that one run of phase 1 takes; `process --limit` overrides it.")
+    ] = 16
+    max_rollout_age_days: Annotated[
+        int, Meta(ge=1, le=36500, description="Older conversations are left alone, unless a person asks with `--now`.")
+    ] = 30
+    extraction_concurrency: Annotated[
+        int, Meta(ge=1, le=64, description="Conversations that are with a model at the same time.")
+    ] = 8
+    max_unused_days: Annotated[
+        int, Meta(ge=1, le=36500, description="Phase 2 lets go of what was neither used nor new for so long.")
+    ] = 30
+    max_raw_memories_for_consolidation: Annotated[
+        int, Meta(ge=1, description="The most conversations that phase 2 looks at.")
+    ] = 256
+    consolidation_cooldown_hours: Annotated[
+        float, Meta(ge=0, le=8760, description="Pause after a consolidation; `consolidate --now` lifts it.")
+    ] = 6.0
+    consolidation_timeout_seconds: Annotated[
+        float, Meta(gt=0, le=86400, description="Deadline of one consolidation.")
+    ] = 900.0
+    consolidation_max_requests: Annotated[int, Meta(ge=1, description="Most model calls of one consolidation.")] = 60
+    consolidation_max_tokens: Annotated[int, Meta(ge=1000, description="Most tokens of one consolidation.")] = 600_000
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
     ] = "warning"
@@ -90,6 +158,12 @@ class Settings:
     @property
     def database_file(self) -> Path:
         return self.home / "recollect.db"
+
+    @property
+    def workspace(self) -> Path:
+        """The folder that phase 2 keeps."""
+        agent = self.config.agent_id
+        return self.home / "workspace" if agent == "default" else self.home / "agents" / agent / "workspace"
 
     @property
     def user_home(self) -> str:

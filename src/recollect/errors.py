@@ -11,6 +11,7 @@
     │   └── SchemaTooNew      written by a newer recollect
     ├── LeaseLost             somebody else owns the job now; nothing was written
     ├── InvalidTransition     a state change that the life cycle does not allow
+    ├── ModelFailed           a model gave no answer (in `models.base`, with the reason)
     └── Disabled              enabled = false in the configuration
 
 A subclass's docstring is its default message; `hint` says what to do about it. `kind` names the error in JSON.

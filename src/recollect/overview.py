@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import stat
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from recollect.store import conversations, files
+from recollect.store import answers, conversations, files, memories
+from recollect.store.answers import Spent
 from recollect.store.database import Transaction
 from recollect.store.jobs import Job, Jobs
-from recollect.types import FileStatus, JobStatus
+from recollect.types import FileStatus, JobStatus, timestamp
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -23,9 +25,14 @@ _TABLES = (
     "memory_projects",
     "memory_malformed_lines",
     "memory_jobs",
+    "memory_stage1",
+    "memory_memories",
+    "memory_sources",
+    "memory_answers",
 )
 _UNWELL = (JobStatus.DEAD, JobStatus.FAILED, JobStatus.BACKING_OFF, JobStatus.PAUSED)
 _LOW_SPACE = 200 * 1024 * 1024
+_RECENT = timedelta(days=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,10 @@ class Overview:
     sources: dict[str, dict[str, int]] = field(default_factory=dict)  # source → files, entries
     conversations: dict[str, int] = field(default_factory=dict)  # status → number
     jobs: dict[str, int] = field(default_factory=dict)  # state → number
+    kinds: dict[str, dict[str, int]] = field(default_factory=dict)  # kind of job → state → number
+    memories: dict[str, int] = field(default_factory=dict)  # kind of memory → current ones
+    model: str = ""
+    tokens: list[Spent] = field(default_factory=list)  # of the last days, per model
     waiting: list[Job] = field(default_factory=list)  # jobs that did not succeed, newest first
     problems: list[Trouble] = field(default_factory=list)
 
@@ -61,15 +72,19 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         database="PostgreSQL" if postgres else str(settings.database_file),
         database_bytes=memory.database.size(),
         enabled=settings.config.enabled,
+        model=settings.config.model,
     )
     jobs = Jobs(owner, clock=memory.clock)
     with memory.database.read() as tx:
         result.tables = {table: _count(tx, table, asdict(owner)) for table in _TABLES}
         result.sources = _sources(tx, asdict(owner))
         result.conversations = conversations.count_by_status(tx, owner)
-        for states in jobs.count(tx).values():
+        result.kinds = jobs.count(tx)
+        for states in result.kinds.values():
             for state, number in states.items():
                 result.jobs[state] = result.jobs.get(state, 0) + number
+        result.memories = memories.count_by_kind(tx, owner)
+        result.tokens = answers.spent(tx, owner, timestamp(memory.clock() - _RECENT)[:10])
         result.waiting = jobs.list(tx, _UNWELL)
         result.problems += _stuck(tx, memory, jobs)
         result.problems += [_job_trouble(job) for job in result.waiting]
@@ -107,7 +122,11 @@ def _stuck(tx: Transaction, memory: Memory, jobs: Jobs) -> list[Trouble]:
 
 def _job_trouble(job: Job) -> Trouble:
     when = f", next try {job.not_before}" if job.not_before else ""
-    hint = "Mend the cause, then run `recollect ingest` again; `--reimport` revives a dead job."
+    hint = "It is tried again by itself at that time; `recollect retry` does not wait."
+    if job.status is JobStatus.PAUSED:
+        hint = "Raise max_tokens_per_day, or wait."
+    elif not job.not_before:
+        hint = "Mend the cause, then run `recollect retry`."
     return Trouble(f"{job.kind} {job.key} is {job.status} after {job.attempts} attempts{when}: {job.last_error}", hint)
 
 

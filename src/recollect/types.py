@@ -116,3 +116,77 @@ class Conversation:
     entry_count: int
     status: ConversationStatus
     status_reason: str  # why it was skipped or reopened; empty otherwise
+
+
+class MemoryKind(StrEnum):
+    PREFERENCE = "preference"
+    DECISION = "decision"
+    FACT = "fact"
+    LESSON = "lesson"
+    PROCEDURE = "procedure"
+    CONSTRAINT = "constraint"
+    OPEN_THREAD = "open_thread"
+
+
+class Severity(StrEnum):
+    MUST = "must"
+    PREFER = "prefer"
+    ALLOW = "allow"
+    AVOID = "avoid"
+    DO_NOT = "do_not"
+    NONE = "none"
+
+
+class Scope(StrEnum):
+    USER = "user"  # only when the user said so
+    PROJECT = "project"
+    CONVERSATION = "conversation"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What extraction found: a memory before it has an identity."""
+
+    kind: MemoryKind
+    text: str
+    severity: Severity = Severity.NONE
+    scope: Scope = Scope.PROJECT
+    entries: tuple[str, ...] = ()  # uuids of the entries that say so
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """One revision of a memory."""
+
+    id: str
+    revision: int
+    kind: MemoryKind
+    text: str
+    severity: Severity
+    scope: Scope
+    scope_id: str  # project_id or session_key; empty for the user
+    created_at: Timestamp  # when the memory was first seen
+    valid_from: Timestamp  # when this revision was said
+    sources: tuple[tuple[str, str], ...] = ()  # (session_key, entry uuid)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage1:
+    """What phase 1 made of a conversation."""
+
+    session_key: str
+    source: str
+    session_id: str
+    project: str
+    project_id: str
+    first_message_at: Timestamp
+    source_updated_at: Timestamp  # the last message that was extracted
+    entry_count: int
+    snapshot: str  # hash of the entries that were extracted
+    generated_at: Timestamp
+    strategy: str
+    parts: int
+    raw_memory: str
+    rollout_summary: str
+    rollout_slug: str
+    memory_sentence: str

@@ -17,10 +17,14 @@ from recollect.store.entries import Mark
 from recollect.types import Conversation, ConversationStatus, Timestamp, moment
 
 _ALLOWED = {
-    ConversationStatus.ACTIVE: {ConversationStatus.READY},
+    ConversationStatus.ACTIVE: {
+        ConversationStatus.READY,
+        ConversationStatus.PROCESSING,  # a person asks before it fell silent
+    },
     ConversationStatus.READY: {
         ConversationStatus.ACTIVE,
         ConversationStatus.PROCESSING,
+        ConversationStatus.ARCHIVED,  # reopened, and yet the same
         ConversationStatus.SKIPPED,
     },
     ConversationStatus.PROCESSING: {

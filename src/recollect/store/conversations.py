@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from recollect.store.database import Transaction
+from recollect.store.database import Transaction, marks
 from recollect.store.entries import FileKey
 from recollect.types import Conversation, ConversationStatus, Owner, Timestamp
 
@@ -59,6 +59,25 @@ def idle_since(tx: Transaction, owner: Owner, moment: Timestamp) -> list[Convers
     """Active conversations whose last message is older."""
     names = {**asdict(owner), "moment": moment}
     return _load(tx, " AND status = 'active' AND last_message_at <= :moment ORDER BY id", names)
+
+
+def for_extraction(
+    tx: Transaction, owner: Owner, statuses: Sequence[ConversationStatus], *, since: Timestamp | None = None
+) -> list[Conversation]:
+    """Conversations in these states, newest first; `since` leaves out those whose last message is older."""
+    if not statuses:
+        return []
+    placeholders, chosen = marks("status", [str(status) for status in statuses])
+    where, names = f" AND status IN ({placeholders})", {**asdict(owner), **chosen}
+    if since is not None:
+        where += " AND last_message_at >= :since"
+        names["since"] = since
+    return _load(tx, where + " ORDER BY last_message_at DESC, id DESC", names)
+
+
+def of_key(tx: Transaction, owner: Owner, session_key: str) -> list[Conversation]:
+    """One, but for a session that stands in several files."""
+    return _load(tx, " AND session_key = :key ORDER BY id", {**asdict(owner), "key": session_key})
 
 
 def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:

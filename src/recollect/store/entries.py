@@ -249,6 +249,18 @@ def user_texts(
     return [content for (content,) in rows]
 
 
+def of_conversation(
+    tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp
+) -> list[tuple[str, str, str, str]]:
+    """(uuid, role, content, timestamp) between two times, in order."""
+    return tx.rows(
+        f"SELECT entry_uuid, role, content, timestamp FROM memory_transcript_entries WHERE {_FILE}"
+        " AND session_id = :session_id AND timestamp >= :first AND timestamp <= :last AND withdrawn = 0"
+        " ORDER BY timestamp, generation, line_offset",
+        {**key.names(), "session_id": session_id, "first": first, "last": last},
+    )
+
+
 def insert_compactions(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     tx.run_many(
         "INSERT INTO memory_compactions (tenant, agent_id, source, compaction_uuid, session_id, source_file,"

@@ -128,8 +128,11 @@ class Jobs:
         changed = tx.run(_COMPLETE, {**names, "status": status, "watermark": lease.watermark, "not_before": later})
         self._must_change(changed, lease)
 
-    def fail(self, tx: Transaction, lease: Lease, error: str, *, permanent: bool = False) -> JobStatus:
-        """Permanent: the input is bad. Otherwise it is tried again later, until it is out of attempts."""
+    def fail(
+        self, tx: Transaction, lease: Lease, error: str, *, permanent: bool = False, at_least: float = 0.0
+    ) -> JobStatus:
+        """Permanent: the input is bad. Otherwise it is tried again later (`at_least` so many seconds), until it is out
+        of attempts."""
         now = self.clock()
         held = tx.row(_ATTEMPTS.format(for_update=tx.dialect.for_update), self._held(lease, now))
         if held is None:
@@ -141,10 +144,16 @@ class Jobs:
             if newest != lease.watermark:  # what arrived in the meantime deserves its own chance
                 status, attempts = JobStatus.PENDING, 0
         else:
-            later = timestamp(now + timedelta(seconds=self.policy.delay(max(attempts, 1), self.chance)))
+            delay = max(at_least, self.policy.delay(max(attempts, 1), self.chance))
+            later = timestamp(now + timedelta(seconds=delay))
         names = {"status": status, "not_before": later, "error": error[:500], "attempts": attempts}
         tx.run(_FAIL, {**self._held(lease, now), **names})
         return status
+
+    def pause(self, tx: Transaction, lease: Lease, reason: str, until: datetime) -> None:
+        """A cap was reached: not before `until`, not even for a person. The attempt does not count."""
+        names = {**self._held(lease, self.clock()), "error": reason[:500], "not_before": timestamp(until)}
+        self._must_change(tx.run(_PAUSE, names), lease)
 
     def release(self, tx: Transaction, lease: Lease) -> bool:
         """Gives an untouched job back; the attempt does not count. False when the lease was gone already."""
@@ -166,15 +175,21 @@ class Jobs:
         holders = tx.rows(_HOLDERS, names)
         return sum(tx.run(_REAP, {**names, "worker": worker}) for (worker,) in holders if is_dead(worker))
 
-    def revive(self, tx: Transaction, kind: str, key: str | None = None) -> int:
-        """Dead, failed and backing-off jobs become pending with a fresh count."""
+    def revive(self, tx: Transaction, kind: str | None = None, key: str | None = None) -> int:
+        """Dead, failed and backing-off jobs, of one kind or all, become pending with a fresh count."""
         names = {
             "tenant": self.owner.tenant,
             "agent_id": self.owner.agent_id,
-            "kind": kind,
+            "kind": kind or "",
             "now": self._now(),
         }
-        return tx.run(_REVIVE, {**names, "key": key or "", "every": int(key is None)})
+        every = {"every_kind": int(kind is None), "every": int(key is None)}
+        return tx.run(_REVIVE, {**names, **every, "key": key or ""})
+
+    def watermarks(self, tx: Transaction, kind: str) -> dict[str, tuple[JobStatus, str, str]]:
+        """key → its state, the newest input it knows, and the input that was done."""
+        names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "kind": kind}
+        return {key: (JobStatus(status), newest, done) for key, status, newest, done in tx.rows(_WATERMARKS, names)}
 
     def list(self, tx: Transaction, statuses: Sequence[JobStatus], limit: int = 100) -> list[Job]:
         if not statuses:
@@ -236,6 +251,7 @@ WITH due AS MATERIALIZED (
   WHERE tenant = :tenant AND agent_id = :agent_id AND kind = :kind {among}
     AND (status = 'pending' OR (status = 'backing_off' {due})
          OR (status = 'cooling_down' AND input_watermark <> success_watermark {due})
+         OR (status = 'paused' AND not_before <= :now)
          OR (status = 'running' AND lease_expires_at <= :now))
   ORDER BY attempts, created_at, job_key
   LIMIT :limit {skip_locked}
@@ -273,6 +289,14 @@ UPDATE memory_jobs SET status = 'pending', lease_expires_at = '',
 WHERE {_HELD}
 """
 
+_PAUSE = f"""
+UPDATE memory_jobs SET status = 'paused', lease_expires_at = '', last_error = :error, not_before = :not_before,
+  attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END, updated_at = :now
+WHERE {_HELD}
+"""
+
+_WATERMARKS = f"SELECT job_key, status, input_watermark, success_watermark FROM memory_jobs WHERE {_OURS}"
+
 _LEASE = f"SELECT status, lease_expires_at FROM memory_jobs WHERE {_OURS} AND job_key = :key {{for_update}}"
 
 _HOLDERS = f"SELECT DISTINCT worker FROM memory_jobs WHERE {_OURS} AND status = 'running'"
@@ -282,9 +306,10 @@ UPDATE memory_jobs SET status = 'pending', lease_expires_at = '', updated_at = :
 WHERE {_OURS} AND status = 'running' AND worker = :worker
 """
 
-_REVIVE = f"""
+_REVIVE = """
 UPDATE memory_jobs SET status = 'pending', attempts = 0, not_before = '', updated_at = :now
-WHERE {_OURS} AND (:every = 1 OR job_key = :key) AND status IN ('dead', 'failed', 'backing_off')
+WHERE tenant = :tenant AND agent_id = :agent_id AND (:every_kind = 1 OR kind = :kind)
+  AND (:every = 1 OR job_key = :key) AND status IN ('dead', 'failed', 'backing_off')
 """
 
 _COUNT = """

@@ -9,7 +9,7 @@ from textwrap import shorten
 
 import click
 
-from recollect.app import open_memory
+from recollect.app import Memory, open_memory
 from recollect.surfaces.cli import guarded
 from recollect.surfaces.cli.common import count, table
 from recollect.surfaces.cli.ingest import describe, progress
@@ -47,9 +47,30 @@ def start() -> int:
             ],
             right=("messages",),
         )
+        _learn(memory)
         click.echo(f"\nEverything lies in {memory.settings.home}, readable by you alone.")
         click.echo(f"Next: {Path(sys.executable).parent / 'recollect'} conversations, status, watch, --help")
     return 1 if report.problems else 0
+
+
+def _learn(memory: Memory) -> None:
+    """Phases 1 and 2, as far as no paid model is asked."""
+    from recollect.surfaces.cli.process import progress as done
+
+    if memory.settings.config.model != "offline":
+        click.echo("\nA model is configured: `recollect process` asks it, and `recollect consolidate` comes after.")
+        return
+    with done(quiet=False) as step:
+        processed = memory.process(now=True, **step)
+    memory.consolidate(now=True)
+    kept = sum(memory.status().memories.values())
+    click.echo(
+        f"\nLearnt without a model: {count(kept, 'memory', 'memories')},"
+        f" {processed.memories:,} of them from {count(processed.claimed, 'conversation')} just now."
+    )
+    for text in memory.newest(5):
+        click.echo(f"  - {shorten(text, 150, placeholder=' …')}")
+    click.echo(f"What a new session is told: {memory.settings.workspace}")
 
 
 if __name__ == "__main__":

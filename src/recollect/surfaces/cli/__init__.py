@@ -18,6 +18,9 @@ from recollect.errors import RecollectError, UsageError
 _COMMANDS = {
     "ingest": "Take in transcripts: a file, a folder, or every agent's on this machine.",
     "watch": "Take in what changes, until stopped.",
+    "process": "Extract memories from conversations that are ready (phase 1).",
+    "consolidate": "Bring the memory workspace up to date (phase 2).",
+    "retry": "Give jobs that failed a fresh start.",
     "conversations": "List conversations.",
     "status": "Show what is in memory and what is going on.",
     "health": "Check everything and say what to do about what is wrong.",

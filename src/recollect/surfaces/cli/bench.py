@@ -49,6 +49,38 @@ def redact(transcripts: Path | None, as_json: bool) -> int:
     return 0
 
 
+@command.command("quality")
+@click.option("--show", type=click.Choice(["fit", "held"]), help="List what was missed and what was wrong.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def quality(show: str | None, as_json: bool) -> int:
+    """Recall and precision of offline extraction on labelled conversations."""
+    from recollect.surfaces.bench import quality as bench
+
+    result = bench.run(show or "")
+    listed = {name: result.pop(name) for name in ("missed", "wrong") if name in result}
+    _show(result | listed if as_json else result, as_json)
+    if not as_json:
+        for name, lines in listed.items():
+            click.echo(f"\n{name}:\n" + "\n".join(f"  {line}" for line in lines))
+    return 0
+
+
+@command.command("pipeline")
+@click.option("--mb", type=click.IntRange(min=1), default=20, show_default=True, help="Size of the tree that is made.")
+@click.option(
+    "--samples",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Copy these transcripts instead.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def pipeline(mb: int, samples: Path | None, as_json: bool) -> int:
+    """Conversations per minute offline, and the share of time spent outside the model."""
+    from recollect.surfaces.bench import pipeline as bench
+
+    _show(bench.run(mb, samples), as_json)
+    return 0
+
+
 def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)

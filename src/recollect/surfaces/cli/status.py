@@ -33,9 +33,16 @@ def show(result: Overview, as_json: bool) -> None:
             [(name, f"{n['files']:,}", f"{n['entries']:,}") for name, n in result.sources.items()],
             right=("files", "entries"),
         )
-    for title, numbers in (("conversations", result.conversations), ("jobs", result.jobs)):
+    shown = [("conversations", result.conversations), ("memories", result.memories)]
+    shown += [(f"{kind} jobs", states) for kind, states in result.kinds.items()]
+    for title, numbers in shown:
         if numbers:
             click.echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
+    click.echo(f"model: {result.model}")
+    for spent in result.tokens:
+        cost = f", {spent.cost_micros / 1_000_000:.2f} US dollars" if spent.cost_micros else ""
+        tokens = f"{spent.input_tokens + spent.output_tokens:,} tokens in {count(spent.requests, 'request')}"
+        click.echo(f"  {spent.day} {spent.model}: {tokens}{cost}")
     if result.problems:
         click.echo(count(len(result.problems), "problem") + ":")
         for trouble in result.problems:

@@ -1,0 +1,500 @@
+"""One consolidation: claim, load, select, make the files, check them, publish them, remember what was consumed.
+
+Nothing is published that was not checked, and nothing after the lease was lost. What a model answered is stored, with
+its price, before any file is written, so that a run that was cut short goes on with the same answer. The baseline, the
+answer and the job change in one transaction at the very end: until then a rerun does the same work again and ends in
+the same state.
+
+The watermark is the newest input ever known and a hash of the selection: `{timestamp}#{hash}`. The first half never
+goes backwards; the second makes the job dirty when the selection changes without new input, as when time passes or
+something is removed, and when the files on disk are not what the last run left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recollect.config import Settings
+from recollect.consolidate import offline, render
+from recollect.consolidate.selection import Selection, select, statements
+from recollect.consolidate.validate import Standard
+from recollect.consolidate.workspace import FILE_LIMIT, READ_LIMIT, Workspace, folder_of, make_private
+from recollect.errors import LeaseLost, RecollectError, StoreBusy
+from recollect.models.base import Answer, Failure, LanguageModel, ModelFailed, ToolRefused, Usage
+from recollect.redact import redact
+from recollect.store import answers, memories, stage1
+from recollect.store.database import Database, Transaction
+from recollect.store.jobs import Job, Jobs, Lease
+from recollect.store.memories import Use
+from recollect.types import Clock, JobStatus, Owner, Remembered, timestamp
+
+if TYPE_CHECKING:
+    from recollect.consolidate.agent import Task
+
+KIND = "consolidate"
+KEY = "workspace"
+
+_GRACE = 60.0  # seconds beyond its deadline after which a model is given up
+_NAMED = 20  # problems that a report lists
+_STAGING = "workspace-staging-"
+
+
+class Outcome(StrEnum):
+    SUCCEEDED = "succeeded"
+    NO_INPUT = "no_input"  # nothing was ever chosen
+    UNCHANGED = "unchanged"
+    BUSY = "busy"  # another process is at it
+    COOLING_DOWN = "cooling_down"  # there is something to do, later
+    PAUSED = "paused"  # the daily cap on tokens was reached
+    FAILED = "failed"
+
+
+class Step(StrEnum):
+    """Boundaries at which a run may be cut short."""
+
+    CLAIMED = "claimed"
+    LOADED = "loaded"
+    SYNCED = "synced"  # raw memories and rollout summaries of the union are on disk
+    MADE = "made"  # there is a result
+    STORED = "stored"  # a model's result is in the database
+    VALIDATED = "validated"
+    PUBLISHING = "publishing"  # after every single file
+    PUBLISHED = "published"
+    PRUNED = "pruned"
+    COMPLETED = "completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    outcome: Outcome
+    added: tuple[str, ...] = ()
+    retained: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    watermark: str = ""  # the newest input that is known
+    reason: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """One consistent view of all that a consolidation reads."""
+
+    selection: Selection
+    memories: list[Remembered]  # current ones that the chosen conversations state
+    evidence: list[Remembered]  # and those of the union
+    uses: dict[str, Use]
+    newest: str  # source_updated_at of the newest row, chosen or not
+
+
+class _Invalid(Exception):
+    """The result breaks the rules; the arguments are the problems."""
+
+
+class _CapReached(Exception):
+    """No more tokens today."""
+
+
+class Consolidation:
+    """Phase 2 of one owner. `model` None: offline. `reached` is told every step; tests cut runs short there."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        model: LanguageModel | None,
+        *,
+        reached: Callable[[Step], None] = lambda step: None,
+    ) -> None:
+        self._database = database
+        self._config = settings.config
+        self._owner = owner
+        self._clock = clock
+        self._model = model
+        self._reached = reached
+        self._jobs = Jobs(owner, lease_seconds=settings.config.lease_seconds, clock=clock)
+        self._workspace = Workspace(folder_of(settings, owner.agent_id))
+        self._tokens = 0
+
+    def run(self, now: bool = False) -> Report:
+        """`now` (a person asks) lifts the cooldown, never the check whether there is anything to do."""
+        self._tokens = 0
+        seen = self._load()
+        lease, waiting = self._claim(seen, now)
+        if lease is None:
+            return self._report(seen.selection, *waiting)
+        self._reached(Step.CLAIMED)
+        material = self._load()
+        self._reached(Step.LOADED)
+        try:
+            return self._consolidate(lease, material)
+        except LeaseLost as error:
+            return self._report(material.selection, Outcome.FAILED, lease.watermark, error.message)
+        except _CapReached:
+            return self._pause(lease, material.selection)
+        except ModelFailed as error:
+            self._charge(error.usage)
+            reason = f"{error.failure}: {error.message}"
+            later = error.retry_after or 0.0
+            return self._fail(lease, material.selection, reason, permanent=error.permanent, at_least=later)
+        except _Invalid as error:
+            return self._fail(lease, material.selection, "; ".join(error.args[:_NAMED]), forget=True)
+        except (OSError, ToolRefused) as error:
+            return self._fail(lease, material.selection, f"the workspace: {error}")
+
+    # Before: what is there, and may we?
+
+    def _load(self) -> Material:
+        config = self._config
+        with self._database.read() as tx:
+            inputs = stage1.inputs(tx, self._owner)
+            vanished = stage1.vanished(tx, self._owner)
+            revisions = memories.all_of(tx, self._owner)
+            uses = memories.uses(tx, self._owner)
+        selection = select(
+            inputs,
+            vanished,
+            self._clock(),
+            max_unused_days=config.max_unused_days,
+            most=config.max_raw_memories_for_consolidation,
+        )
+        return Material(
+            selection,
+            statements(revisions, selection.keys),
+            statements(revisions, {each.row.session_key for each in selection.union}),
+            uses,
+            max((each.row.source_updated_at for each in inputs), default=""),
+        )
+
+    def _claim(self, seen: Material, now: bool) -> tuple[Lease | None, tuple[Outcome, str, str]]:
+        """The lease, or why there is none: outcome, watermark, reason."""
+        damaged = not seen.selection.is_news and bool(seen.selection.chosen) and not self._is_intact(seen)
+        with self._database.write() as tx:
+            self._jobs.reap(tx, KIND)
+            _, known, _ = self._jobs.watermarks(tx, KIND).get(KEY, (None, "", ""))
+            watermark = _watermark(max(seen.newest, _time(known)), seen.selection, damaged)
+            self._jobs.enqueue(tx, KIND, [(KEY, watermark)])
+            leases = self._jobs.claim(tx, KIND, limit=1, keys=[KEY], hurry=now)
+            if leases:
+                return leases[0], (Outcome.SUCCEEDED, "", "")
+            status, newest, done = self._jobs.watermarks(tx, KIND)[KEY]
+            is_due = newest != done and (damaged or seen.selection.is_news)
+            outcome = _waiting(status, is_due, seen.selection)
+            told = outcome in (Outcome.FAILED, Outcome.PAUSED, Outcome.COOLING_DOWN)
+            jobs = self._jobs.list(tx, [status], limit=100_000) if told else []
+        reasons = [_reason(job) for job in jobs if (job.kind, job.key) == (KIND, KEY)]
+        return None, (outcome, watermark, "".join(reasons))
+
+    def _is_intact(self, material: Material) -> bool:
+        """Do the files on disk hold what they should?"""
+        standard = Standard(material.selection, material.memories)
+        wanted = self._raw(material, union=False)
+        try:
+            present = self._workspace.files()
+            if {path for path in present if _is_raw(path)} != set(wanted):
+                return False
+            if any(self._workspace.read(path) != text for path, text in wanted.items()):
+                return False
+            kept = {path: self._workspace.read(path) for path in present if _is_kept(path)}
+        except (ToolRefused, OSError):
+            return False
+        return not standard.problems(kept)
+
+    # The run itself
+
+    def _consolidate(self, lease: Lease, material: Material) -> Report:
+        selection = material.selection
+        if not selection.chosen and not selection.removed:
+            return self._nothing_to_do(lease, selection, Outcome.NO_INPUT)
+        if not selection.is_news and self._is_intact(material):
+            return self._nothing_to_do(lease, selection, Outcome.UNCHANGED)
+        self._workspace.sweep()
+        self._clear_staging()
+        raw = self._raw(material, union=True)
+        self._sync(raw)
+        self._reached(Step.SYNCED)
+        standard = Standard(selection, material.memories)
+        files = self._result(lease, material, standard, raw)
+        if problems := standard.problems(files):
+            raise _Invalid(*problems)
+        self._reached(Step.VALIDATED)
+        self._renew(lease, material)
+        self._publish(files)
+        self._reached(Step.PUBLISHED)
+        self._sync(self._raw(material, union=False))
+        self._reached(Step.PRUNED)
+        watermark = _watermark(max(_time(lease.watermark), selection.newest), selection, damaged=False)
+        self._finish(lease, selection, watermark)
+        self._reached(Step.COMPLETED)
+        return self._report(selection, Outcome.SUCCEEDED, watermark)
+
+    def _raw(self, material: Material, *, union: bool) -> dict[str, str]:
+        selection = material.selection
+        if union:
+            files = render.raw_files(selection.union, material.evidence)
+        else:
+            files = render.raw_files(selection.chosen, material.memories)
+        return {path: redact(text) for path, text in files.items()}
+
+    def _sync(self, raw: Mapping[str, str]) -> None:
+        """raw_memories.md and rollout_summaries/ hold just this."""
+        for path, text in raw.items():
+            self._workspace.write(path, text, limit=READ_LIMIT)
+        for path in self._workspace.files():
+            if _is_raw(path) and path not in raw:
+                self._workspace.delete(path)
+
+    def _result(self, lease: Lease, material: Material, standard: Standard, raw: Mapping[str, str]) -> dict[str, str]:
+        """path → text of the files to keep."""
+        selection = material.selection
+        if self._model is None or not selection.chosen:
+            made = offline.keep(selection, material.memories, material.uses)
+            self._reached(Step.MADE)
+            return {path: redact(text) for path, text in made.items()}
+        from recollect.consolidate.agent import Task, prompt_name
+
+        question = _question(self._model.name, prompt_name(self._model), selection, raw)
+        with self._database.read() as tx:
+            stored = answers.load(tx, self._owner, KIND, KEY, question)
+            spent = answers.tokens_on(tx, self._owner, self._today())
+        if stored is not None:
+            return msgspec.json.decode(stored.answer, type=dict[str, str])
+        if 0 < self._config.max_tokens_per_day <= spent:
+            raise _CapReached
+        present = set(self._workspace.files())
+        kept = {path: self._workspace.read(path) for path in standard.required if path in present}
+        answer = self._ask(lease, self._model, Task(selection, material.memories, standard, kept, raw))
+        self._reached(Step.MADE)
+        self._store(lease, question, answer)
+        self._reached(Step.STORED)
+        return answer.value
+
+    def _publish(self, files: Mapping[str, str]) -> None:
+        """Every file replaced as a whole; summaries of projects without input go."""
+        for path, text in files.items():
+            self._workspace.write(path, text, limit=FILE_LIMIT)
+            self._reached(Step.PUBLISHING)
+        for path in self._workspace.files():
+            if _is_kept(path) and path not in files:
+                self._workspace.delete(path)
+
+    # The model
+
+    def _ask(self, lease: Lease, model: LanguageModel, task: Task) -> Answer[dict[str, str]]:
+        """The model works in a thread of its own; this one renews the lease meanwhile."""
+        from recollect.consolidate import agent
+
+        staging = self._workspace.root.with_name(f"{_STAGING}{lease.token}")
+        make_private(staging)
+        try:
+            return self._attend(
+                lease, lambda: agent.consolidate(model, task, Workspace(staging, durable=False), self._config)
+            )
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    def _attend(self, lease: Lease, call: Callable[[], Answer[dict[str, str]]]) -> Answer[dict[str, str]]:
+        """A lost lease is noticed, and the call waited for: what it costs is known only then."""
+        answered: list[Answer[dict[str, str]]] = []
+        failed: list[Exception] = []
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                answered.append(call())
+            except (RecollectError, ToolRefused, OSError) as error:
+                failed.append(error)
+            finally:
+                done.set()
+
+        threading.Thread(target=work, name="consolidation", daemon=True).start()
+        started = time.monotonic()
+        lost = False
+        while not done.wait(self._config.lease_seconds / 4):
+            lost = lost or not self._is_held(lease)
+            if time.monotonic() - started > self._config.consolidation_timeout_seconds + _GRACE:
+                raise ModelFailed(Failure.TIMEOUT, "the model did not end at its deadline")
+        if failed:
+            raise failed[0]
+        if not answered:
+            raise RuntimeError("the model's thread ended without an answer")
+        if lost:
+            self._charge(answered[0].usage)
+            raise LeaseLost("the lease was lost while the model worked; nothing was published")
+        return answered[0]
+
+    def _is_held(self, lease: Lease) -> bool:
+        try:
+            with self._database.write() as tx:
+                return not self._jobs.heartbeat(tx, [lease])
+        except StoreBusy:  # the next beat is in time, too
+            return True
+
+    def _store(self, lease: Lease, question: str, answer: Answer[dict[str, str]]) -> None:
+        """What was paid for is charged in any case, and kept only as long as the job is ours."""
+        text = msgspec.json.encode(answer.value, order="sorted").decode()
+        with self._database.write() as tx:
+            lost = self._jobs.heartbeat(tx, [lease])
+            if not lost:
+                answers.save(tx, self._owner, KIND, KEY, question, text, timestamp(self._clock()))
+            self._charge_in(tx, answer.usage)
+        if lost:
+            raise LeaseLost("the lease was lost while the model worked; nothing was published")
+
+    def _charge(self, usage: Usage) -> None:
+        with self._database.write() as tx:
+            self._charge_in(tx, usage)
+
+    def _charge_in(self, tx: Transaction, usage: Usage) -> None:
+        if self._model is None or usage == Usage():
+            return
+        self._tokens += usage.tokens
+        spent = answers.Spent(
+            self._today(),
+            self._model.name,
+            usage.requests,
+            usage.input_tokens,
+            usage.output_tokens,
+            round(usage.cost * 1_000_000),
+        )
+        answers.charge(tx, self._owner, KIND, KEY, spent)
+
+    def _clear_staging(self) -> None:
+        """Whoever left one behind has lost the lease that we hold."""
+        for folder in self._workspace.root.parent.glob(f"{_STAGING}*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # The end
+
+    def _renew(self, lease: Lease, material: Material) -> None:
+        """The last look before publishing: the job is ours, and nothing was erased while the result was made."""
+        with self._database.write() as tx:
+            lost = self._jobs.heartbeat(tx, [lease])
+            left = {each.row.session_key for each in stage1.inputs(tx, self._owner)}
+        if lost:
+            raise LeaseLost("the lease was lost; nothing was published")
+        if gone := {each.row.session_key for each in material.selection.union} - left:
+            raise _Invalid(*(f"[{key}] was removed while the result was made" for key in sorted(gone)))
+
+    def _finish(self, lease: Lease, selection: Selection, watermark: str) -> None:
+        later = self._clock() + timedelta(hours=self._config.consolidation_cooldown_hours)
+        snapshots = [(each.row.session_key, each.row.source_updated_at) for each in selection.chosen]
+        with self._database.write() as tx:
+            stage1.mark_selected(tx, self._owner, snapshots)
+            answers.delete(tx, self._owner, KIND, KEY)
+            self._jobs.complete(tx, replace(lease, watermark=watermark), JobStatus.COOLING_DOWN, not_before=later)
+
+    def _nothing_to_do(self, lease: Lease, selection: Selection, outcome: Outcome) -> Report:
+        with self._database.write() as tx:
+            self._jobs.complete(tx, lease)
+        return self._report(selection, outcome, lease.watermark)
+
+    def _pause(self, lease: Lease, selection: Selection) -> Report:
+        reason = f"{self._config.max_tokens_per_day} tokens were used today (max_tokens_per_day)"
+        try:
+            with self._database.write() as tx:
+                self._jobs.pause(tx, lease, reason, _midnight(self._clock()))
+        except LeaseLost as error:
+            return self._report(selection, Outcome.FAILED, lease.watermark, error.message)
+        return self._report(selection, Outcome.PAUSED, lease.watermark, reason)
+
+    def _fail(
+        self,
+        lease: Lease,
+        selection: Selection,
+        reason: str,
+        *,
+        permanent: bool = False,
+        at_least: float = 0.0,
+        forget: bool = False,
+    ) -> Report:
+        """To be tried again, `at_least` so many seconds later. `forget` deletes the answer: it is of no use."""
+        reason = redact(reason)
+        try:
+            with self._database.write() as tx:
+                if forget:
+                    answers.delete(tx, self._owner, KIND, KEY)
+                self._jobs.fail(tx, lease, reason, permanent=permanent, at_least=at_least)
+        except LeaseLost as error:
+            reason = f"{reason}; {error.message}"
+        return self._report(selection, Outcome.FAILED, lease.watermark, reason)
+
+    def _report(self, selection: Selection, outcome: Outcome, watermark: str, reason: str = "") -> Report:
+        return Report(
+            outcome,
+            selection.added,
+            selection.retained,
+            selection.removed,
+            _time(watermark),
+            reason,
+            self._tokens,
+        )
+
+    def _today(self) -> str:
+        return timestamp(self._clock())[:10]
+
+
+def _waiting(status: JobStatus, is_due: bool, selection: Selection) -> Outcome:
+    """Why a job could not be claimed."""
+    if status is JobStatus.PAUSED:
+        return Outcome.PAUSED
+    if status in (JobStatus.BACKING_OFF, JobStatus.FAILED, JobStatus.DEAD):
+        return Outcome.FAILED
+    if status is JobStatus.COOLING_DOWN and is_due:
+        return Outcome.COOLING_DOWN
+    if status in (JobStatus.RUNNING, JobStatus.PENDING):
+        return Outcome.BUSY
+    return Outcome.UNCHANGED if selection.chosen or selection.removed else Outcome.NO_INPUT
+
+
+def _reason(job: Job) -> str:
+    """Why it waits, and until when."""
+    later = f"not before {job.not_before}" if job.not_before else ""
+    return "; ".join(part for part in (job.last_error, later) if part)
+
+
+def _watermark(newest: str, selection: Selection, damaged: bool) -> str:
+    snapshots = sorted((each.row.session_key, each.row.source_updated_at) for each in selection.chosen)
+    return f"{newest}#{_hash([snapshots, damaged])[:16]}"
+
+
+def _time(watermark: str) -> str:
+    return watermark.partition("#")[0]
+
+
+def _question(model: str, prompt: str, selection: Selection, raw: Mapping[str, str]) -> str:
+    """Everything that was asked, but for the files as they are: those change while the answer is published."""
+    return _hash(
+        [model, prompt, sorted(selection.added), sorted(selection.retained), selection.removed, sorted(raw.items())]
+    )
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(value)).hexdigest()
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+
+
+def _is_raw(path: str) -> bool:
+    """Is it one of the files that every run makes from the rows? Names that we do not give are somebody else's."""
+    return path == render.RAW or re.fullmatch(rf"{render.ROLLOUTS}/[a-z0-9-]+\.md", path) is not None
+
+
+def _is_kept(path: str) -> bool:
+    """Is it one of the files that are consolidated?"""
+    summary = rf"{render.PROJECTS}/[a-z0-9-]+/{render.SUMMARY}"
+    return path in (render.HANDBOOK, render.SUMMARY) or re.fullmatch(summary, path) is not None

@@ -1,0 +1,82 @@
+"""Which outputs of phase 1 a consolidation works with, and how that differs from the last one. Pure.
+
+The baseline is what the last successful consolidation consumed: exact snapshots, told apart by `source_updated_at`.
+A row that was refreshed since then is `added` until its newer snapshot has been consumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from recollect.store.memories import current
+from recollect.store.stage1 import Input
+from recollect.types import Remembered, timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Session keys in `added` and `retained` are in the order of rank; `removed` is sorted."""
+
+    chosen: tuple[Input, ...]  # by rank
+    added: tuple[str, ...]
+    retained: tuple[str, ...]
+    removed: tuple[str, ...]  # consumed last time and not chosen now, whether or not a row is left
+    union: tuple[Input, ...]  # chosen now or last time, as far as there are rows; latest first
+
+    @property
+    def keys(self) -> frozenset[str]:
+        return frozenset(each.row.session_key for each in self.chosen)
+
+    @property
+    def newest(self) -> str:
+        """The newest `source_updated_at` among the chosen; empty when there are none."""
+        return max((each.row.source_updated_at for each in self.chosen), default="")
+
+    @property
+    def is_news(self) -> bool:
+        return bool(self.added or self.removed)
+
+
+def select(
+    inputs: Sequence[Input], vanished: Iterable[str], now: datetime, *, max_unused_days: int, most: int
+) -> Selection:
+    """The `most` best of those used, or else generated, within the window: use counts first, then its recency."""
+    oldest = timestamp(now - timedelta(days=max_unused_days))
+    eligible = [each for each in inputs if _touched(each) >= oldest]
+    eligible.sort(key=lambda each: each.row.session_key)
+    eligible.sort(key=lambda each: (each.usage_count, _touched(each), each.row.source_updated_at), reverse=True)
+    chosen = tuple(eligible[:most])
+    keys = {each.row.session_key for each in chosen}
+    before = [each for each in inputs if each.selected and each.row.session_key not in keys]
+    removed = {each.row.session_key for each in before} | set(vanished)
+    return Selection(
+        chosen=chosen,
+        added=tuple(each.row.session_key for each in chosen if each.selected != each.row.source_updated_at),
+        retained=tuple(each.row.session_key for each in chosen if each.selected == each.row.source_updated_at),
+        removed=tuple(sorted(removed)),
+        union=latest_first([*chosen, *before]),
+    )
+
+
+def latest_first(inputs: Iterable[Input]) -> tuple[Input, ...]:
+    by_key = sorted(inputs, key=lambda each: each.row.session_key)
+    return tuple(sorted(by_key, key=lambda each: each.row.source_updated_at, reverse=True))
+
+
+def statements(revisions: Iterable[Remembered], keys: Collection[str]) -> list[Remembered]:
+    """Current memories that these conversations state, with only their sources among them. Sorted by id.
+
+    A revision that a conversation outside of the selection superseded is superseded all the same.
+    """
+    found = []
+    for memory in current(revisions):
+        sources = tuple(source for source in memory.sources if source[0] in keys)
+        if sources:
+            found.append(replace(memory, sources=sources))
+    return found
+
+
+def _touched(each: Input) -> str:
+    return each.last_usage or each.row.generated_at

@@ -1,0 +1,263 @@
+"""A folder that files can be listed in, read from, searched and written to, and nothing outside of it.
+
+Every path is opened one name at a time, relative to the folder opened before it and never through a symbolic link, so
+that no link and no race leads out. A file is replaced as a whole or not at all. What is not allowed is refused with
+`ToolRefused`: the consolidation agent calls these operations, and what it asks for is not trusted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+from recollect.config import Settings
+from recollect.models.base import ToolRefused
+
+FILE_LIMIT = 256 * 1024  # bytes that a file may have
+READ_LIMIT = 16 * 1024 * 1024  # raw_memories.md, which we write ourselves, may be longer than what an agent may write
+FILES_LIMIT = 2000
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # non-blocking: a pipe must not stop us
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FORBIDDEN = frozenset('<>:"|?*\\')  # not on every file system
+_DEEPEST = 6
+_TEMPORARY = ".recollect-"
+_LONGEST_LINE = 240
+
+
+def folder_of(settings: Settings, agent_id: str) -> Path:
+    """Where an agent's workspace lies."""
+    home = settings.home if agent_id == "default" else settings.home / "agents" / agent_id
+    return home / "workspace"
+
+
+class Workspace:
+    """Paths are relative, with forward slashes. Hidden files are somebody else's: neither listed nor touched."""
+
+    def __init__(self, root: Path, *, durable: bool = True) -> None:
+        self.root = root
+        self._durable = durable  # a staging folder is worth nothing after a crash
+        self._count: int | None = None
+
+    def files(self) -> list[str]:
+        """Every regular file, sorted."""
+        found = []
+        for folder, names, descriptor in self._walk():
+            for name in names:
+                details = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                if not name.startswith(".") and stat.S_ISREG(details.st_mode):
+                    found.append((folder / name).as_posix())
+        return sorted(found)
+
+    def read(self, path: str) -> str:
+        parts = _parts(path)
+        with self._folder(parts[:-1]) as folder:
+            return _read(parts[-1], folder, path).decode("utf-8", "replace")
+
+    def write(self, path: str, text: str, *, limit: int = FILE_LIMIT) -> bool:
+        """Replaces the file atomically; False, and nothing is touched, when it holds just that already."""
+        parts = _parts(path)
+        data = _encoded(path, text, limit)
+        with self._folder(parts[:-1], create=True) as folder:
+            before = self._before(parts[-1], folder, path)
+            if before == data:
+                return False
+            if before is None:
+                self._make_room(path)
+            temporary = f"{_TEMPORARY}{secrets.token_hex(8)}.tmp"
+            try:
+                self._fill(temporary, folder, data)
+                os.rename(temporary, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise
+            self._sync(folder)
+        return True
+
+    def delete(self, path: str) -> None:
+        """Removes the file, and the folders that it leaves empty."""
+        parts = _parts(path)
+        with self._folder(parts[:-1]) as folder:
+            try:
+                os.unlink(parts[-1], dir_fd=folder)
+            except FileNotFoundError:
+                return
+            self._sync(folder)
+        self._count = None
+        for depth in range(len(parts) - 1, 0, -1):
+            with self._folder(parts[: depth - 1]) as parent:
+                try:
+                    os.rmdir(parts[depth - 1], dir_fd=parent)
+                except OSError:  # somebody keeps other files there
+                    return
+
+    def search(self, query: str, *, most: int = 50) -> list[str]:
+        """`path:line: text` of lines that hold the query, or all of its words; upper and lower case are the same."""
+        wanted = query.casefold().strip()
+        if not wanted:
+            raise ToolRefused("the query is empty")
+        words = wanted.split()
+        found = []
+        for path in self.files():
+            for number, line in enumerate(self.read(path).splitlines(), 1):
+                text = line.casefold()
+                if wanted in text or all(word in text for word in words):
+                    found.append(f"{path}:{number}: {line.strip()[:_LONGEST_LINE]}")
+                    if len(found) == most:
+                        return found
+        return found
+
+    def sweep(self) -> None:
+        """Removes what a killed process left half-written."""
+        for _, names, descriptor in self._walk():
+            for name in names:
+                if name.startswith(_TEMPORARY):
+                    os.unlink(name, dir_fd=descriptor)
+
+    def _walk(self) -> Iterator[tuple[Path, list[str], int]]:
+        """Every folder that is not hidden: its relative path, the names of its files, and itself opened."""
+        if not self.root.is_dir():
+            return
+        for folder, folders, names, descriptor in os.fwalk(self.root, follow_symlinks=False):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            yield Path(folder).relative_to(self.root), names, descriptor
+
+    @contextmanager
+    def _folder(self, parts: tuple[str, ...], *, create: bool = False) -> Iterator[int]:
+        descriptor = self._open_folder(parts, create)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _open_folder(self, parts: tuple[str, ...], create: bool) -> int:
+        if create:
+            make_private(self.root)
+        try:
+            descriptor = os.open(self.root, _FOLDER)
+        except OSError as error:
+            _refuse(str(self.root), error)
+        for part in parts:
+            try:
+                if create:
+                    _check_case(part, descriptor)
+                    with suppress(FileExistsError):
+                        os.mkdir(part, 0o700, dir_fd=descriptor)
+                deeper = os.open(part, _FOLDER, dir_fd=descriptor)
+            except OSError as error:
+                _refuse(part, error)
+            finally:
+                os.close(descriptor)
+            descriptor = deeper
+        return descriptor
+
+    def _before(self, name: str, folder: int, path: str) -> bytes | None:
+        """What the file holds now; None when there is none."""
+        _check_case(name, folder)
+        try:
+            details = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(details.st_mode):
+            raise ToolRefused(f"{path}: a symbolic link, a folder or a device, not a file")
+        return _read(name, folder, path) if details.st_size <= READ_LIMIT else b""
+
+    def _fill(self, name: str, folder: int, data: bytes) -> None:
+        descriptor = os.open(name, _CREATE, 0o600, dir_fd=folder)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            self._sync(descriptor)
+
+    def _make_room(self, path: str) -> None:
+        if self._count is None:
+            self._count = len(self.files())
+        if self._count >= FILES_LIMIT:
+            raise ToolRefused(f"{path}: there are {FILES_LIMIT} files already, which is the most")
+        self._count += 1
+
+    def _sync(self, descriptor: int) -> None:
+        if self._durable:
+            os.fsync(descriptor)
+
+
+def make_private(folder: Path) -> None:
+    """The folder and its missing parents, for their owner only."""
+    for each in (*reversed(folder.parents), folder):
+        if not each.exists() and not each.is_symlink():
+            each.mkdir(mode=0o700, exist_ok=True)
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    if not path or path.startswith(("/", "~")):
+        raise ToolRefused(f"{path!r}: a relative path is needed")
+    parts = tuple(path.split("/"))
+    for part in parts:
+        if part in ("", ".", ".."):
+            raise ToolRefused(f"{path!r}: no `.`, no `..` and no empty name in a path")
+        if part.startswith("."):
+            raise ToolRefused(f"{path!r}: hidden files are not part of the workspace")
+        if _FORBIDDEN & set(part) or not part.isprintable() or part.endswith((" ", ".")) or part.startswith(" "):
+            raise ToolRefused(f"{path!r}: characters that a file name cannot have everywhere")
+        if len(part.encode("utf-8", "replace")) > 200 or unicodedata.normalize("NFKC", part) != part:
+            raise ToolRefused(f"{path!r}: too long, or not in normal form")
+    if len(parts) > _DEEPEST:
+        raise ToolRefused(f"{path!r}: too deep")
+    return parts
+
+
+def _encoded(path: str, text: str, limit: int) -> bytes:
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ToolRefused(f"{path}: not valid text") from None
+    if b"\0" in data:
+        raise ToolRefused(f"{path}: text with NUL characters")
+    if len(data) > limit:
+        raise ToolRefused(f"{path}: {len(data)} bytes, and {limit} are the most")
+    return data
+
+
+def _check_case(name: str, folder: int) -> None:
+    """One file must not pass for another where upper and lower case are the same."""
+    for other in os.listdir(folder):
+        if other != name and _folded(other) == _folded(name):
+            raise ToolRefused(f"{name}: there is {other} already")
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _read(name: str, folder: int, path: str) -> bytes:
+    try:
+        descriptor = os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        _refuse(path, error)
+    try:
+        details = os.fstat(descriptor)
+        if not stat.S_ISREG(details.st_mode):
+            raise ToolRefused(f"{path}: not a file")
+        if details.st_size > READ_LIMIT:
+            raise ToolRefused(f"{path}: {details.st_size} bytes, which is too much to read")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(READ_LIMIT)
+    finally:
+        os.close(descriptor)
+
+
+def _refuse(path: str, error: OSError) -> NoReturn:
+    if error.errno == errno.ENOENT:
+        raise ToolRefused(f"{path}: no such file") from None
+    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO):
+        raise ToolRefused(f"{path}: a symbolic link, or not what its place asks for") from None
+    raise error

@@ -1,0 +1,279 @@
+"""What in a user's sentence speaks for keeping it, and what against. A table: name, pattern, weight.
+
+The weights were fitted on one half of the labelled set (`recollect bench quality`) and rounded; a sentence is kept
+when they add up to more than nothing. Patterns look at one lower-case sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from recollect.extract.offline.units import Unit
+
+_DO = (  # verbs that ask for something to be done once
+    r"(?:fix|rename|show|run|rerun|add|make|look|check|open|revert|apply|continue|go|try|move|put|delete|remove|write|"
+    r"explain|tell|give|list|read|find|update|change|create|draft|summari[sz]e|translate|shorten|set|replace|implement|"
+    r"commit|push|start|stop|print|explore|describe|review|sort|build|deploy|install|generate|help|refactor|undo|send|"
+    r"merge|rebase|format|restart|turn|bump|clean|search|compare|convert|test|investigate|correct|submit|plot|leave|"
+    r"suggest|rewrite|fetch|load|save|copy|paste|edit|extract|drop|throw|take|pick|wait|do|see|kindly|proceed|begin)"
+)
+
+PATTERNS: tuple[tuple[str, str], ...] = (
+    # said in so many words
+    ("explicit", r"^(?:and |also |so |but |please |kindly |no,? |ok,? )*(?:always|never|avoid|prefer|don'?t ever|"
+     r"stick (?:to|with))\b|"
+     r"\b(?:always|never|please don'?t) (?:use|run|do|write|put|commit|push|add|make|ask|start|call|edit|touch|"
+     r"change|deploy|merge|"
+     r"suggest|send|give|show|keep|include|mention|create|delete|remove|assume|skip|forget|work|go|eat|book|buy|"
+     r"drive|fly|wear|take)\b|"
+     r"\b(?:from now on|going forward|in (?:the )?future|by default|as a rule|every time|in all (?:of )?(?:my|our)|"
+     r"everywhere)\b|"
+     r"\b(?:remember (?:that|this|to)|keep in mind|don'?t forget|for next time|make a note|note for)\b|"
+     r"\b(?:i|we) (?:strongly |really |always |generally |usually |much |would )?(?:prefer|hate|love it when|"
+     r"want you to|don'?t want|"
+     r"don'?t do|don'?t use|never|only use|only do|insist)\b|\bi'?d rather\b|\bcan'?t stand\b|\bdrives? me\b|"
+     r"\buse [\w`'./@ -]{2,40}(?:,? not |,? never |,? instead of |,? rather than )|, not [\w`'./@-]+\s*[.!]?$|"
+     r"\b(?:is|are|be) (?:strictly )?(?:not allowed|not permitted|forbidden|mandatory|required|off limits|"
+     r"out of bounds|non-?negotiable)\b|"
+     r"\b(?:must|may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?:more |"
+     r"new )?[\w-]+(?: [\w-]+){0,4}"
+     r"(?: please)?[.,!]|\b(?:rule|convention|policy) (?:is|here|of)\b"),
+    ("habit", r"\bwe (?:all |always |usually |only |still )?(?:use|deploy|run|write|follow|ship|release|work|sign|"
+     r"store|host|keep|pin|target|"
+     r"support|review|tag|squash|merge|test|log|track|report|do|go|eat|pay|meet|speak|train|sell|teach|grow)\b"),
+    # rules and preferences
+    ("always", r"\b(?:always|never|ever|every time|at all times|under no circumstances|no exceptions?)\b"),
+    ("from-now-on", r"\b(?:from now on|going forward|in (?:the )?future|whenever|each time|by default|as (?:usual|"
+     r"a rule)|"
+     r"the (?:one )?rule|convention|policy|house style|standard|principle)\b"),
+    ("remember", r"\b(?:remember|keep in mind|note that|make a note|note for|don'?t forget|for (?:the|your) (?:record|"
+     r"reference|information)|fyi|before i forget|remind)\b"),
+    ("must", r"\b(?:must|shall|has to|have to|required?|mandatory|allowed|permitted|forbidden|"
+     r"not exceed|at (?:the )?most|at least|no more than|max(?:imum)?|min(?:imum)?|limit|ceiling|budget|deadline|"
+     r"due)\b"),
+    ("need", r"\b(?:we|i|you|it) (?:also |still |just )?needs? (?:to|a|an|the|some)\b"),
+    ("should", r"\b(?:should|supposed to|ought to|better to|best to)\b"),
+    ("prefer", r"\b(?:prefer|i like|i(?:'d| would) (?:like|rather)|i want|we want|i hate|can'?t stand|"
+     r"i don'?t (?:like|want)|"
+     r"drives? me|annoy\w*|favou?rite|rather than)\b"),
+    ("dont", r"\b(?:don'?t|do not|dont|doesn'?t|we never|not ever|avoid|stop (?:using|doing|adding)|no longer|"
+     r"instead of|"
+     r"without (?:asking|my)|nobody|no one|nothing|nowhere|neither|anymore)\b"),
+    ("no-thing", r"(?:^|[,;:] *|\band |\bplease )no (?!worries|problem|idea|thanks|need|rush)[a-z]"),
+    ("only", r"\bonly\b"),
+    ("x-not-y", r"\bnot (?:the |a |an |in |on |with |by |via )?[\w`'./@-]+\s*(?:$|[.;,])|, not \b"),
+    ("use", r"\b(?:we|i|they|team|project|everything|everyone) (?:all )?(?:use|uses|run|runs|do|write|keep|sign|store|"
+     r"deploy|work|pin|target|support|ship|publish|report|track|log|name|call)\b"),
+    ("keep-x", r"^(?:and |also |please |kindly |so |but )*(?:keep|stick (?:to|with)|use|prefer|avoid|write|put|ask|"
+     r"treat|name|call|"
+     r"prefix) "),
+    ("goes", r"\b(?:goes?|live[sd]?|lies|belongs?|stays?|comes?|sits?|resides?|is (?:called|named|stored|kept|located|"
+     r"owned|pinned|reserved|written|used|for|at|in|on|under)) (?:in|into|under|through|to|at|on|with|after|before|"
+     r"by)?\b"),
+    # facts
+    ("we", r"\bwe\b"),
+    ("person", r"\b(?:owns?|owned|responsible|in charge|maintains?|handles?|takes care|husband|wife|partner|son|"
+     r"daughter|"
+     r"boss|supervisor|colleague|client|customers?|team|editor|publisher|landlord|doctor|ask (?:her|him|"
+     r"them))\b"),
+    ("named", r"(?<![.!?\n] )(?<!^)\b(?-i:[A-Z][a-z]+)\b"),
+    ("here", r"\b(?:here|in this (?:repo|repository|project|codebase|book|house|team|company|shop))\b"),
+    ("number", r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|forty|fifty|sixty|seventy|"
+     r"eighty|ninety|hundred|thousand|half|dozen)\b"),
+    ("unit", r"\d\s?(?:kb|mb|gb|tb|ms|s|sec(?:onds?)?|min(?:utes?)?|hours?|days?|weeks?|months?|years?|mg|ml|percent|%|"
+     r"euros?|€|\$|"
+     r"usd|eur|km|m|cm|mm|kg|g|grams?|degrees?|fps|hz|khz|mhz|words?|pages?|people|users?|am|pm)\b|[€$£]\s?\d"),
+    ("date", r"\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|june|july|aug(?:ust)?|sept(?:ember)?|oct(?:ober)?|"
+     r"nov(?:ember)?|"
+     r"dec(?:ember)?|mon(?:day)?|tues?(?:day)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?|"
+     r"spring|summer|autumn|winter|20\d\d)\b"),
+    ("code", r"`[^`]+`|\b[\w-]+(?:/[\w.-]+)+|\b\w+\.(?:py|ts|tsx|js|json|ya?ml|toml|md|go|rs|java|kt|c|h|cpp|css|sql|"
+     r"sh|txt|"
+     r"tf|gd|ipynb)\b|--[a-z][\w-]+|\b\w+_\w+\b|\b(?-i:[a-z]+[A-Z]\w+)"),
+    ("is-x", r"\b(?:is|are|was|were|has|have|had|it's|that's|there's|takes?|needs?|costs?|means?|works?|"
+     r"gets?)\b"),
+    ("because", r"\b(?:because|since|so that|otherwise|that'?s why|as (?:we|the|it|they)|due to|reason|hence|thus|"
+     r"therefore)\b"),
+    ("pinned", r"\b(?:pinned|locked|stuck|frozen|freeze|legacy|deprecated|until|unless|except|contract|legal|"
+     r"licen[cs]e|"
+     r"compliance|audit|allergic|vegetarian|vegan|medication|warranty|certif\w+)\b"),
+    # lessons
+    ("lesson", r"\b(?:did the trick|what (?:helped|worked|fixed)|turns? out|turned out|the (?:problem|issue|cause|"
+     r"culprit|trick|fix|reason) (?:was|is)|root cause|"
+     r"didn'?t (?:work|help)|no use|fixed (?:it|that|by)|solved|learn(?:ed|t)|went wrong|broke|breaks|wrecks?|"
+     r"fails? (?:when|if|"
+     r"because)|chokes?|leak\w*|desyncs?|corrupts?|crash(?:es|ed)? (?:when|if|because)|incident)\b"),
+    # procedures
+    ("procedure", r"\b(?:first\b.*\bthen|then run|then\b.*\bthen|in that order|before (?:you|each|every|any)|"
+     r"after (?:each|"
+     r"every|you)|steps?|sequence|to (?:run|build|deploy|test|release|rebuild|start|publish)\b[^.]*\b(?:run|use|it's|"
+     r"you|do|:))"),
+    # open ends
+    ("open", r"\b(?:still (?:has|have|need|open|missing|to do|not|outstanding|owe|waiting)|to-?do|later|next (?:week|"
+     r"sprint|time|"
+     r"month|session|year)|another day|not today|tomorrow|remain\w*|outstanding|pending|waiting (?:for|on)|left to|"
+     r"aren'?t "
+     r"done|isn'?t done|not done|unfinished|follow[- ]?up|come back to|for another|some ?day|eventually|"
+     r"unresolved)\b"),
+    # decisions
+    ("decision", r"\b(?:let'?s (?:go|use|do|keep|take|stick|make|say|call)|go(?:ing)? with|we(?:'ll| will) (?:go|use|"
+     r"do|keep|take|"
+     r"stick|make)|decided|decision|settled|agreed|final|definitely|i(?:'ll| will) (?:go|take|use|keep)|"
+     r"it'?s (?:going to be|"
+     r"settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to)\b"),
+    # against
+    ("question", r"\?\s*[\"')”]*$|^(?:what|why|how|when|where|who|which|can you|could you|would you|will you|do you|"
+     r"does|did you|"
+     r"is (?:it|there|that|this)|are (?:you|there)|should i|should we|any (?:idea|thoughts|chance))\b"),
+    ("imperative", rf"^(?:(?:ok(?:ay)?|so|now|and|then|also|please|pls|just|next|great|good|perfect|well|right|yes|"
+     rf"no|hey|hi|cool|"
+     rf"thanks|alright|first|finally|can you|could you|go ahead and|i want you to|i need you to|let'?s|"
+     rf"i'd like you to)[,.!:]? )*{_DO}\b"),
+    ("please", r"\b(?:please|pls|kindly|can you|could you|would you)\b"),
+    ("thanks", r"\b(?:thanks?|thank you|thx|cheers|great|perfect|nice|awesome|lovely|brilliant|excellent|amazing|"
+     r"good (?:job|"
+     r"morning|night|call|day|evening)|well done|hello|hi|hey|bye|welcome|wow|cool|sweet|yay|congrats|wizard|love it|"
+     r"morning|evening|good one|fair enough|makes sense)\b"),
+    ("joke", r"\b(?:lol|haha+|lmao|rofl|jk|kidding|joke|imagine|snows|dream(?:t|ed)?|funny|ha)\b|[:;]-?[)DP]|😂|🤣|"
+     r"!!"),
+    ("now", r"\b(?:now|right now|today|just|at the moment|currently|this time|for now|quick(?:ly)?|while you(?:'re|"
+     r" are)|"
+     r"again|yet|already|meanwhile|this morning|tonight|yesterday|a moment|a minute|a second|temporar\w+)\b"),
+    ("hypothetical", r"\b(?:maybe|perhaps|might|what if|would be|would have|wonder(?:ing)?|i think|i guess|could be|"
+     r"suppose|"
+     r"probably|thinking (?:aloud|of|about)|if i were|hypothetically|not sure|i believe|seems?|looks? like|"
+     r"smells?)\b"),
+    ("deictic", r"\b(?:this|that|these|those|it) (?:line|file|one|function|test|error|bug|page|paragraph|sentence|"
+     r"message|"
+     r"thing|screen|button|part)\b|\bline \d+|\b(?:above|below)\b"),
+    ("past", r"\b(?:was|were|did|had|went|got|saw|wrote|said|tried|found|watched|slept|noticed|came|ran|made)\b"),
+    ("symptom", r"\b(?:error|exception|fail(?:s|ed|ing)?|crash(?:es|ed)?|broken|bug|doesn'?t work|not working|wrong|"
+     r"weird|"
+     r"strange|50\d|40[034]|returns?|stutter|hangs?|timeout|timed out)\b"),
+    ("others", r"\b(?!i |we |you |it |that |this )[a-z]+ (?:says?|said|thinks?|told|wrote|suggest(?:s|ed)|"
+     r"recommend(?:s|ed)|"
+     r"claim(?:s|ed)|reckons?|believes?|blames?|insists?|swears?|mentioned|asked (?:if|whether|me))\b|\baccording to\b|"
+     r"\b(?:friend|mother|father|brother|sister|uncle|aunt|neighbou?r|guy|reviewer|forum|blog|article)\b.*\b(?:would|"
+     r"should)\b|\bsays? (?:that )?we should\b|\baccording to\b|\btold me\b|“…”"),
+    ("ack", r"^(?:ok(?:ay)?|yes|yep|yeah|yup|no|nope|nah|sure|right|good|great|fine|perfect|exactly|agreed|true|hm+|"
+     r"mm+|ah+|oh+|ooh+|ugh|ha)(?:[.,!;:]|\s*$)"),
+)  # fmt: skip
+
+WEIGHTS: dict[str, float] = {
+    "explicit": 1.7,
+    "habit": 0.6,
+    "always": 0.4,
+    "from-now-on": 0.2,
+    "remember": 0.4,
+    "must": 0.3,
+    "need": -0.4,
+    "should": -0.6,
+    "prefer": 0.5,
+    "dont": 0.3,
+    "no-thing": 0.1,
+    "only": 0.4,
+    "x-not-y": 0.1,
+    "use": 0.6,
+    "keep-x": 0.5,
+    "goes": 0.6,
+    "we": 0.4,
+    "person": 0.9,
+    "named": 0.6,
+    "here": 0.2,
+    "number": 0.6,
+    "unit": 0.6,
+    "date": 0.4,
+    "code": 1.1,
+    "is-x": 0.3,
+    "because": 0.8,
+    "pinned": 0.6,
+    "lesson": 0.5,
+    "procedure": 0.9,
+    "open": 0.9,
+    "decision": 0.5,
+    "question": -0.9,
+    "imperative": -0.4,
+    "please": -0.3,
+    "thanks": -0.9,
+    "joke": -0.9,
+    "now": -1.0,
+    "hypothetical": -1.2,
+    "deictic": -0.4,
+    "past": -0.2,
+    "symptom": -0.2,
+    "others": -1.4,
+    "ack": -0.5,
+    "short": -1.4,
+    "brief": -0.5,
+    "long": 1.6,
+    "long-plain": -0.5,
+    "rule": 0.7,
+    "brief-explicit": 0.6,
+    "short-rule": 0.4,
+    "task": -1.3,
+    "first": -0.4,
+    "item": 0.4,
+    "listed": 1.6,
+    "heads": -1.5,
+    "correcting": 0.5,
+    "answers": 0.5,
+}
+BIAS = -1.8
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What surrounds a sentence."""
+
+    opening: str  # how its message begins
+    asked: bool  # the message before it ends with a question
+    working: bool  # the agent uses tools: the first message is a task
+
+
+@cache
+def compiled() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in PATTERNS)
+
+
+def score(unit: Unit, setting: Setting) -> float:
+    """Above zero: worth keeping."""
+    return BIAS + sum(WEIGHTS[name] for name in features(unit, setting))
+
+
+def features(unit: Unit, setting: Setting) -> list[str]:
+    plain = unit.text.replace("’", "'")
+    found = [name for name, pattern in compiled() if pattern.search(plain)]
+    rule = not _RULES.isdisjoint(found)
+    short, question = len(plain.split()), "question" in found
+    shape = {
+        "short": short <= 3,
+        "brief": 4 <= short <= 6,
+        "long": short >= 14,
+        "long-plain": short >= 14 and _TELLING.isdisjoint(found),
+        "rule": rule,
+        "brief-explicit": "explicit" in found and short <= 6,
+        "short-rule": rule and short <= 6,
+        "task": unit.message == 0 and setting.working,
+        "first": unit.message == 0 and not setting.working,
+        "item": unit.form == "item",
+        "listed": unit.form == "item" and bool(_LISTS.search(unit.under)),
+        "heads": plain.endswith(":"),
+        "correcting": bool(_CORRECTS.match(setting.opening)),
+        "answers": setting.asked and not question,
+    }
+    return found + [name for name, true in shape.items() if true]
+
+
+_RULES = frozenset(
+    ("always", "from-now-on", "prefer", "dont", "no-thing", "only", "x-not-y", "keep-x", "must", "pinned")
+)
+_TELLING = _RULES | {"person", "named", "number", "unit", "date", "code", "because", "lesson", "procedure", "open"}
+_LISTS = re.compile(
+    r"\b(?:rules?|basics|context|background|leftovers?|facts|notes?|remember|constraints?|preferences?|conventions?|"
+    r"open|remains?|"
+    r"remaining|still|know|about (?:me|us)|set-?up|guidelines|principles|things (?:that|to know))\b",
+    re.IGNORECASE,
+)
+_CORRECTS = re.compile(r"(?:no[,.;:! ]|nope|nah|not |don'?t|hm+,? no|wait|actually)", re.IGNORECASE)

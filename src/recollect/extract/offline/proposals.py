@@ -1,0 +1,349 @@
+"""Which of the assistant's proposals the user took up, and what the assistant found out.
+
+A proposal that the user did not take up is no decision; an offer to do a single thing is none either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from recollect.extract.offline.units import Message, own_words
+from recollect.text import content_words
+from recollect.types import MemoryKind, Role
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    message: int
+    text: str
+    kind: MemoryKind
+    score: float
+
+
+_LONGEST_REPLY = 30  # words in which somebody says yes; more is a message of its own
+_MOST_OPTIONS = 5
+
+_ACCEPTS = re.compile(
+    r"^\W*(?:oo+h\W+|ah\W+|hm+\W+|nice\W+|great\W+|good\W+|lovely\W+)*(?:yes|yep|yeah|yup|ya|ok(?:ay)?|sure|"
+    r"sounds? (?:good|great|"
+    r"perfect|right|fine)|agreed|perfect|exactly|do (?:it|that|this)|go (?:with|for|ahead)|let'?s (?:do|go|use|take)|"
+    r"please do|fine|definitely|absolutely|deal|makes sense|good idea|good plan|love it|works for me|that works|"
+    r"(?:oh )?i like (?:that|it|the)|done|convinced|take (?:the|that|it)|the (?:first|second|third|last|former|"
+    r"latter))\b"
+    r"|\b(?:go with (?:that|it|the|this|option)|sounds perfect|keep it|put it in|do it like (?:that|this)|"
+    r"exactly like that|"
+    r"(?:first|second|third|last|that) one\b|let'?s do that|go for it|that'?s (?:the one|safer|better))",
+    re.IGNORECASE,
+)
+_REFUSES = re.compile(
+    r"^\W*(?:no|nope|nah|not|don'?t|never|hm+\W+no|rather not|definitely not|certainly not|too |skip|leave|"
+    r"i'?d rather not|please don'?t)\b|"
+    r"\b(?:no thanks|rather not|not (?:now|yet|today|needed|necessary)|never ?mind|i'?ll sleep on it|just the|"
+    r"only the)\b",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"^\W*(?:ok(?:ay)?\W*)?(?:go on|continue|next|try|try it|proceed|go ahead)\W*$", re.IGNORECASE)
+_PROPOSES = re.compile(
+    r"\b(?:i'?d|i would|we could|we should|we can|let'?s) (?:also )?(?:suggest|propose|recommend|build|use|go|make|"
+    r"keep|put|"
+    r"start|lean|"
+    r"split|store|switch|move|add|cap|set|run|take|plan|separate|treat|write|have|model|pick|choose|drop|base|stick|"
+    r"limit|"
+    r"group|cache|wrap|let|schedule|serve|do|replace|swap)|\bi (?:suggest|propose|recommend)\b|\bi could (?!also)|"
+    r"\bhow about\b|"
+    r"\bmy (?:suggestion|recommendation|proposal)\b|\binstead\b|\bproposal:|\brecommendation:|\bplan:",
+    re.IGNORECASE,
+)
+_OFFERS = re.compile(
+    r"^(?:shall|should|want|would you like|do you want|may|can) (?:i|me|us)\b|\b(?:shall i|want me to|should i|"
+    r"do you want me)\b",
+    re.IGNORECASE,
+)
+_CONFIRM = re.compile(  # a question that adds nothing to what was proposed just before
+    r"^(?:(?:shall|should) (?:i|we) (?:do|plan|take|go|proceed|use|make|build|set|put|keep|start)\b.{0,30}\b(?:that|"
+    r"this|it|so|ahead)\b|"
+    r"(?:does|do|would|how does|how would|is) (?:that|this|it|you)\b.{0,25}\b(?:suit|sound|work|agree|fit|ok|okay|"
+    r"alright|fine|right|"
+    r"for you)\b|shall i\?|ok(?:ay)?\?|sounds? (?:good|ok)|agreed\?|right\?|what do you think|all right|"
+    r"fine with you|deal\?).{0,30}\?\s*$",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(
+    r"^(?:(?:then|so|ok(?:ay)?|great|fair enough|in that case|understood|got it|makes sense)[,.:]?\s+)*"
+    r"(?:(?:i'?d|i would|we could|we should|i) (?:also )?(?:suggest|propose|recommend|lean towards?|go with|"
+    r"say)(?: that)?(?: we| you)?(?: to)?"
+    r"|(?:my )?(?:suggestion|recommendation|proposal|plan)(?: is| would be)?:?|how about|(?:i'?d|i would|we could|"
+    r"we should)(?= ))\s*",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(
+    r"^\s*(?:#{1,4}\s+|[-*•]\s+)?(?:\*\*)?(?:option\s+)?(?:([A-F])|(\d))(?:\*\*)?\s*(?:[.):]|"
+    r"[–—-](?=\s))\s*(?:\*\*)?\s*(.+)$",
+    re.IGNORECASE,
+)
+_OPTION_HEAD = re.compile(r"^\s*(?:#{1,4}\s*|\*\*)(?:option\s+)?(?:[A-F]|\d)(?:\*\*)?:?\s*$", re.IGNORECASE)
+_OFFERS_CHOICE = re.compile(
+    r"\b(?:options?|possibilit\w+|ways|alternatives?|one of these|either|ideas?|could|which (?:one|of)|"
+    r"approach(?:es)?|choices?|"
+    r"variants?|candidates|lean towards|i'd (?:go|take|try|pick))\b",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"^\s*[-*•]\s+(.+)$")
+_ORDINALS = {
+    "first": 0,
+    "one": 0,
+    "former": 0,
+    "second": 1,
+    "two": 1,
+    "latter": 1,
+    "third": 2,
+    "three": 2,
+    "four": 3,
+    "fourth": 3,
+}
+_LETTER = re.compile(r"(?:\b(?:option|with|take|do|pick|choose|go for|want)\s+|[.!,]\s*|^\w+\s+)([A-F])(?=[.,!]|\s*$)")
+_ORDINAL = re.compile(
+    r"^\W*(?:let'?s |yes,? |ok,? |do |go |with |for |take |the |option |number )*"
+    r"(first|second|third|fourth|one|two|three|four|former|latter)\b",
+    re.IGNORECASE,
+)
+_CAUSE = re.compile(
+    r"\b(?:came from|comes? from|caused?|because|turn(?:s|ed) out|the (?:problem|issue|culprit|bug|reason|"
+    r"trick) (?:was|is)|due to|"
+    r"root cause|finding|confirmed|had no effect|was (?:configured|missing|wrong|stale)|drops?|strips?|where the|"
+    r"wasn'?t|didn'?t|"
+    r"doesn'?t|so the)\b|;",
+    re.IGNORECASE,
+)
+_FIX = re.compile(
+    r"\b(?:fix(?:ed|es)|solv(?:ed|es)|cur(?:ed|es)|resolv(?:ed|es)|eliminat\w+|disappear\w*|(?:is|are|were|was) gone|"
+    r"went away|did the "
+    r"trick|makes? (?:it|all|them|the)\b.*\b(?:work|pass|finish|green)|no longer|works? (?:now|again)|brought it back|"
+    r"stopped the|got rid of|cleared (?:it|the)|the fix (?:is|was)|(?:spikes|errors?|crash\w*|failures?) (?:are|"
+    r"is) gone)\b",
+    re.IGNORECASE,
+)
+_CAUSE_FOUND = re.compile(
+    r"\broot cause\b|\bthe (?:real |actual |underlying )?(?:cause|culprit|problem|bug|reason) (?:is|was)\b|"
+    r"^(?:so )?(?:there were|it turns? out|turns out)\b|^\W*(?:confirmed|finding|(?:root )?cause|diagnosis)\W*:",
+    re.IGNORECASE,
+)
+_RECOMMENDS = re.compile(
+    r"\b(?:recommend|suggest|propose|lean towards?|i'?d (?:go|take|pick|choose|start)|my (?:pick|choice|suggestion|"
+    r"recommendation|"
+    r"proposal)|instead|then let'?s|let'?s)\b",
+    re.IGNORECASE,
+)
+_PROGRESS = re.compile(
+    r"^\W*(?:i(?:'ve| have)? (?:\w+ed|ran|wrote|made|put|set|built)|done|all (?:\d+ )?(?:tests|green|set)|added|"
+    r"fixed|updated|implemented|"
+    r"created|removed|renamed|moved|changed|replaced|wrote|ran|here(?:'s| is| are)|understood|got it|noted|sure|"
+    r"of course|thanks)\b",
+    re.IGNORECASE,
+)
+_FOUND = re.compile(
+    r"^\W*(?:found (?:it|the (?:cause|bug|problem|culprit|reason))|got it: |"
+    r"that was it)\W*$",
+    re.IGNORECASE,
+)
+_FIX_LABEL = re.compile(r"^\W*(?:fix|solution|remedy|resolution)\W*:", re.IGNORECASE)
+_SHORTEST_FINDING = 7  # words
+_UNSURE = re.compile(r"\b(?:would|could|might|may|should|i'?ll|let me|trying|let's|if you)\b|\?\s*$", re.IGNORECASE)
+
+
+def found(messages: Sequence[Message]) -> list[Found]:
+    """Decisions and lessons in the assistant's words."""
+    kept: list[Found] = []
+    for index, message in enumerate(messages):
+        if message.role is Role.ASSISTANT:
+            reply = messages[index + 1].text if index + 1 < len(messages) else ""
+            kept += _judged(index, message.text, reply)
+    return kept
+
+
+def _judged(index: int, text: str, reply: str) -> Iterator[Found]:
+    views = views_of(text, reply)
+    scored = [(score(view), view) for view in views]
+    decision = [pair for pair in scored if "accepted" in pair[1].features and not pair[1].tells]
+    best = max(decision, key=lambda pair: pair[0], default=None)
+    for each in scored:
+        worth, view = each
+        if worth > 0 and (view.tells or each is best):
+            kind = MemoryKind.LESSON if view.tells else MemoryKind.DECISION
+            yield Found(index, _phrase(view.whole), kind, worth)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A sentence of the assistant in its surroundings."""
+
+    text: str
+    whole: str  # with the sentence before it where that names the cause
+    features: frozenset[str]
+
+    @property
+    def tells(self) -> bool:
+        """A finding rather than a proposal."""
+        return not self.features.isdisjoint(("fix", "found", "cause-fix")) and "proposes" not in self.features
+
+
+def views_of(text: str, reply: str) -> list[View]:
+    said = [(form, each) for form, each in own_words(text, Role.ASSISTANT) if form != "heading"]
+    answer = own_words(reply, Role.USER)
+    first = " ".join(each for _, each in answer[:2]) or reply.strip()[:200]
+    accepted = bool(_ACCEPTS.search(first)) and not _REFUSES.search(first) and not _GOES_ON.match(first)
+    options = _options(text)
+    pick = _pick(options, reply.strip()[:200]) if 1 < len(options) <= _MOST_OPTIONS and reply else None
+    lines = [each for _, each in said]
+    if pick is not None:  # an option may be several lines long
+        said, lines = [*said, ("choice", options[pick])], [*lines, options[pick]]
+    general = _seen(first, accepted, pick is not None, len(first.split()))
+    views = []
+    for place, (form, line) in enumerate(said):
+        before = lines[place - 1] if place else ""
+        after = lines[place + 1] if place + 1 < len(lines) else ""
+        marks = _marks(form, line, before, after) | general
+        if pick is not None and form != "choice":
+            marks.add("passed-over")
+        if len(content_words(line) & content_words(first)) > 1:
+            marks.add("shared")
+        joined = "fix" in marks and "cause" not in marks and before and "cause" in _marks("", before, "", "")
+        if joined or ("fix" in marks and "cause" in marks):
+            marks.add("cause-fix")
+        views.append(View(line, f"{before} {line}" if joined else line, frozenset(marks)))
+    return views
+
+
+def _seen(first: str, accepted: bool, picked: bool, length: int) -> set[str]:
+    """What the reply tells about everything that was said before it."""
+    marks = {"accepted"} if accepted or picked else set()
+    if _REFUSES.search(first):
+        marks.add("refused")
+    if length > _LONGEST_REPLY:
+        marks.add("long-reply")
+    return marks
+
+
+_WORDS = re.compile(r"\w+")
+
+
+def _marks(form: str, line: str, before: str, after: str) -> set[str]:
+    count = len(_WORDS.findall(line))
+    tests = {
+        "choice": form == "choice",
+        "item": form == "item",
+        "proposes": bool(_PROPOSES.search(line)),
+        "recommends": bool(_RECOMMENDS.search(line)),
+        "offers": bool(_OFFERS.search(line)),
+        "asks": line.rstrip().endswith("?"),
+        "before-question": after.rstrip().endswith("?") and not line.rstrip().endswith("?"),
+        "last": not after,
+        "cause": bool(_CAUSE.search(line)),
+        "found": bool(_CAUSE_FOUND.search(line)) or bool(_FOUND.match(before)),
+        "fix": bool(_FIX.search(line)) or bool(_FIX_LABEL.match(line)),
+        "unsure": bool(_UNSURE.search(line)),
+        "progress": bool(_PROGRESS.match(line)),
+        "code": "`" in line,
+        "short": count < _SHORTEST_FINDING,
+        "long": count > 18,
+    }
+    return {name for name, true in tests.items() if true}
+
+
+def score(view: View) -> float:
+    """Above zero: worth keeping."""
+    marks = view.features
+    pairs = {f"{one}+{other}" for one, other in PAIRS if one in marks and other in marks}
+    return BIAS + sum(WEIGHTS.get(name, 0.0) for name in marks | pairs)
+
+
+PAIRS = (
+    ("accepted", "proposes"),
+    ("accepted", "recommends"),
+    ("accepted", "choice"),
+    ("accepted", "before-question"),
+    ("accepted", "shared"),
+    ("accepted", "last"),
+    ("accepted", "offers"),
+    ("accepted", "progress"),
+    ("fix", "unsure"),
+    ("found", "unsure"),
+)
+WEIGHTS: dict[str, float] = {
+    "accepted": 1.3,
+    "accepted+before-question": 0.8,
+    "accepted+choice": 1.6,
+    "accepted+last": 0.6,
+    "accepted+offers": -0.4,
+    "accepted+progress": -0.6,
+    "accepted+proposes": 1.0,
+    "accepted+recommends": 0.5,
+    "accepted+shared": 0.4,
+    "asks": -0.6,
+    "before-question": 0.3,
+    "cause": 0.9,
+    "cause-fix": 1.4,
+    "choice": 1.0,
+    "code": 1.0,
+    "fix": 0.8,
+    "found": 1.5,
+    "item": 0.2,
+    "long": 1.2,
+    "offers": -0.4,
+    "passed-over": -2.0,
+    "progress": -0.5,
+    "proposes": 0.5,
+    "recommends": 0.3,
+    "refused": -1.2,
+    "shared": 0.3,
+    "short": -0.9,
+    "unsure": -0.4,
+    "fix+unsure": -0.6,
+    "found+unsure": -0.8,
+    "long-reply": -0.2,
+}
+BIAS = -2.9
+
+
+def _options(text: str) -> list[str]:
+    """Alternatives that were laid out for a choice, in order; the label is given by their place."""
+    if not _OFFERS_CHOICE.search(text):
+        return []
+    lines = text.splitlines()
+    headed: list[list[str]] = []
+    for line in lines:
+        if _OPTION_HEAD.match(line):
+            headed.append([])
+        elif headed and (found := _BULLET.match(line)):
+            headed[-1].append(found[1])
+    if len(headed) > 1 and all(headed):
+        return ["; ".join(items) for items in headed]
+    labelled = [found[3] for line in lines if (found := _OPTION.match(line))]
+    return labelled if len(labelled) > 1 else [found[1] for line in lines if (found := _BULLET.match(line))]
+
+
+def _pick(options: Sequence[str], said: str) -> int | None:
+    if letter := re.match(r"^\W*([A-Fa-f])(?:[.,!)]|\s*$)", said) or _LETTER.search(said):
+        place = ord(letter[1].upper()) - 65
+        if place < len(options) and (letter[1].isupper() or len(said.split()) < 4):
+            return place
+    if number := re.match(r"^\W*(?:option |number |#|no\. )?(\d)\b", said, re.IGNORECASE):
+        return int(number[1]) - 1 if 0 < int(number[1]) <= len(options) else None
+    if ordinal := _ORDINAL.search(said.split("\n")[0][:80]):
+        place = _ORDINALS[ordinal[1].lower()]
+        if place < len(options):
+            return place
+    if _REFUSES.search(said):
+        return None
+    meant = content_words(said)
+    shared = [len(content_words(option) & meant) for option in options]
+    best = max(shared)
+    return shared.index(best) if best and shared.count(best) == 1 and (_ACCEPTS.search(said) or best > 1) else None
+
+
+def _phrase(text: str) -> str:
+    text = re.sub(r"\*\*|__", "", text).strip()
+    rest = _LEAD.sub("", text)
+    return rest[:1].upper() + rest[1:] if rest else text

@@ -1,0 +1,180 @@
+"""The typed statements of a conversation: the user's own words first, then what the user agreed to, then findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from recollect.extract.offline import cues, proposals
+from recollect.extract.offline.units import Message, Unit, units
+from recollect.text import content_words, overlap
+from recollect.types import MemoryKind, Role, Scope, Severity, Statement
+
+LONGEST = 400  # characters of a statement
+MOST = 24  # statements of a conversation
+_THRESHOLD = 0.0
+_NEIGHBOUR = -0.7  # a weaker sentence that explains a kept one
+_STRONG = 0.4  # a statement that speaks for its neighbours too
+_COMPANY = 0.9
+_CLOSE = 240  # characters of statements that belong to one thought
+_SAME = 0.6  # shared words that make two statements one
+
+
+@dataclass(slots=True)
+class Candidate:
+    message: int
+    text: str
+    score: float
+    kind: MemoryKind | None = None
+
+
+def statements(messages: Sequence[Message]) -> list[Statement]:
+    """Every statement once, in the order of the conversation; the best ones when there are too many."""
+    found = [*_said(messages)]
+    found += [Candidate(each.message, each.text, each.score, each.kind) for each in proposals.found(messages)]
+    best = sorted(_distinct(found), key=lambda each: -each.score)[:MOST]
+    return [_statement(each, messages) for each in sorted(best, key=lambda each: (each.message, -each.score))]
+
+
+def _said(messages: Sequence[Message]) -> Iterable[Candidate]:
+    """The user's own statements; a sentence that explains its neighbour joins it."""
+    mine = [unit for unit in units(messages) if unit.role is Role.USER]
+    scores = _in_context(
+        mine, [cues.score(unit, each) for unit, each in zip(mine, settings_of(messages, mine), strict=True)]
+    )
+    group: list[tuple[Unit, float]] = []
+    for unit, score in zip(mine, scores, strict=True):
+        if group and _continues(group, unit, score):
+            group.append((unit, score))
+            continue
+        yield from _candidate(group)
+        group = [(unit, score)] if score > _NEIGHBOUR else []
+    yield from _candidate(group)
+
+
+def settings_of(messages: Sequence[Message], mine: Sequence[Unit]) -> list[cues.Setting]:
+    """What surrounds each of the user's sentences."""
+    working = any(_TOOL.search(message.text) for message in messages if message.role is Role.ASSISTANT)
+    asked = [False] + [m.role is Role.ASSISTANT and _ASKS.search(m.text) is not None for m in messages]
+    return [cues.Setting(messages[unit.message].text.lstrip()[:40], asked[unit.message], working) for unit in mine]
+
+
+def _in_context(mine: Sequence[Unit], scores: Sequence[float]) -> list[float]:
+    """Who says one thing that lasts is likely to say another in the same breath."""
+    best: dict[int, float] = {}
+    for unit, score in zip(mine, scores, strict=True):
+        best[unit.message] = max(score, best.get(unit.message, score))
+    return [
+        score + _COMPANY if score < best[unit.message] and best[unit.message] > _STRONG else score
+        for unit, score in zip(mine, scores, strict=True)
+    ]
+
+
+_TOOL = re.compile(r"^\[[A-Za-z_][\w .:-]{0,40}\] \S", re.MULTILINE)
+_ASKS = re.compile(r"\?[\s\"')*_]*(?:\n\s*\[[^\n]*)*\s*$")
+
+
+def _continues(group: Sequence[tuple[Unit, float]], unit: Unit, score: float) -> bool:
+    last = group[-1][0]
+    if unit.message != last.message or unit.position != last.position + 1 or unit.form != "prose" or len(group) == 3:
+        return False
+    if score <= _NEIGHBOUR or sum(len(each.text) for each, _ in group) + len(unit.text) > LONGEST:
+        return False
+    close = len(last.text) + len(unit.text) <= _CLOSE and min(score, group[-1][1]) > _THRESHOLD
+    return close or bool(_EXPLAINS.match(unit.text)) or bool(content_words(unit.text) & content_words(last.text))
+
+
+def _candidate(group: Sequence[tuple[Unit, float]]) -> Iterable[Candidate]:
+    """The sentences of a group from the first kept one to the last kept one or its explanation."""
+    kept = [index for index, (_, score) in enumerate(group) if score > _THRESHOLD]
+    if kept:
+        text = " ".join(unit.text if unit.text[-1:] in ".!?…" else unit.text + "." for unit, _ in group[kept[0] :])
+        yield Candidate(group[0][0].message, text, max(score for _, score in group))
+
+
+_EXPLAINS = re.compile(
+    r"(?:because|since|so|otherwise|that|this|it|they|he|she|those|these|which|then|and|but|else|reason|as|if not)\b",
+    re.IGNORECASE,
+)
+
+
+def _distinct(found: Sequence[Candidate]) -> list[Candidate]:
+    """Near-duplicates fold into the first, the user's own; what is said again later replaces what was said before."""
+    kept: list[tuple[Candidate, frozenset[str]]] = []
+    for each in found:
+        mine = content_words(each.text)
+        if mine and all(overlap(mine, theirs) < _SAME and not mine <= theirs for _, theirs in kept):
+            kept.append((each, mine))
+    return [each for each, _ in kept]
+
+
+_OPENING = re.compile(
+    r"^(?:(?:ok(?:ay)?|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|hey|btw|by the way|anyway|fine|"
+    r"good|great|"
+    r"perfect|nice|cool|sweet|agreed|exactly|one (?:more )?thing|two things|last thing|before i forget|fyi|"
+    r"note for next time|"
+    r"(?:one )?note|remember(?: that)?|please remember(?: that)?|keep in mind(?: that)?|note that|just so you know|"
+    r"finally|hello|hi|"
+    r"thanks|thank you|may i remind you that|kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|no(?:[,.;:!]+\s+|"
+    r"\s+but\s+))+",
+    re.IGNORECASE,
+)
+_EVERYWHERE = re.compile(
+    r"\b(?:in|for|across|on) (?:all|every|each|any)(?: of)?(?: my| our| the)? (?:projects?|repos?|repositor(?:y|ies)|"
+    r"codebases?|"
+    r"conversations?|sessions?)\b|\beverywhere\b|\bglobally\b|\bno matter (?:which|what) project\b",
+    re.IGNORECASE,
+)
+
+
+def _statement(candidate: Candidate, messages: Sequence[Message]) -> Statement:
+    text = re.sub(r"\s+", " ", candidate.text).strip()
+    text = (_OPENING.sub("", text) or text)[: LONGEST * 2].strip()
+    text = text[:1].upper() + text[1:]
+    if text[-1:] not in ".!?…":
+        text += "."
+    severity = _severity(text)
+    return Statement(
+        kind=candidate.kind or _kind(text, severity),
+        text=text,
+        severity=severity,
+        scope=Scope.USER if _EVERYWHERE.search(text) else Scope.PROJECT,
+        entries=(messages[candidate.message].uuid,),
+    )
+
+
+def _has(text: str, *names: str) -> bool:
+    return any(name in names and pattern.search(text) for name, pattern in cues.compiled())
+
+
+_SEVERITIES = (
+    (Severity.DO_NOT, r"\b(?:never|must not|mustn'?t|shall not|don'?t|do not|dont|not allowed|not permitted|"
+     r"forbidden|under no|nowhere|"
+     r"nobody may|no new|can'?t)\b|^no\b"),
+    (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away)\b"),
+    (Severity.MUST, r"\b(?:must|always|shall|has to|have to|required|mandatory|needs? to|only|every time|"
+     r"at (?:the )?most|at least)\b"),
+    (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b"),
+    (Severity.ALLOW, r"\b(?:may|allowed|is fine|are fine|it'?s ok(?:ay)?|feel free)\b"),
+)  # fmt: skip
+
+
+def _severity(text: str) -> Severity:
+    return next((each for each, words in _SEVERITIES if re.search(words, text, re.IGNORECASE)), Severity.NONE)
+
+
+def _kind(text: str, severity: Severity) -> MemoryKind:
+    if _has(text, "open"):
+        return MemoryKind.OPEN_THREAD
+    if _has(text, "procedure"):
+        return MemoryKind.PROCEDURE
+    if _has(text, "lesson"):
+        return MemoryKind.LESSON
+    if _has(text, "decision"):
+        return MemoryKind.DECISION
+    if _has(text, "prefer", "from-now-on", "x-not-y", "keep-x"):
+        return MemoryKind.PREFERENCE
+    if _has(text, "must", "pinned", "no-thing") or severity in (Severity.MUST, Severity.DO_NOT):
+        return MemoryKind.CONSTRAINT
+    return MemoryKind.PREFERENCE if severity is not Severity.NONE else MemoryKind.FACT

@@ -1,0 +1,187 @@
+"""Prose about a conversation: what was asked, what came of it, what it touched, what is open. Pure and bounded."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from recollect.extract.offline.units import Message, Unit, units
+from recollect.text import content_words, unique, words
+from recollect.types import MemoryKind, Role, Statement
+
+_TOOL = re.compile(r"^\[([A-Za-z_][\w .:-]{0,40})\] (.+?)( \(failed\))?$", re.MULTILINE)
+_PATH = re.compile(r"^[\w@.~/\\ -]*[\w-]+\.\w{1,8}$|^/[\w./-]+$")
+_CHATTER = re.compile(
+    r"^(?:let me|i'?ll|i will|i am going|i'?m going|now (?:i|let)|first,? (?:i|let)|next,? (?:i|let)|looking|"
+    r"checking|running|reading|"
+    r"sure|of course|great|perfect|good|you'?re (?:right|welcome)|thanks|thank you|understood|got it|okay|ok\b|"
+    r"done\b|sorry|hello|hi\b|"
+    r"here(?:'s| is| are)|would you|do you|shall i|should i|want me|is there|what would|how (?:can|may) i|feel free|"
+    r"if you)",
+    re.IGNORECASE,
+)
+_TITLES = (
+    (MemoryKind.CONSTRAINT, "Rules and limits"),
+    (MemoryKind.PREFERENCE, "Preferences"),
+    (MemoryKind.DECISION, "Decisions"),
+    (MemoryKind.FACT, "Facts"),
+    (MemoryKind.PROCEDURE, "How it is done"),
+    (MemoryKind.LESSON, "Lessons"),
+    (MemoryKind.OPEN_THREAD, "Open ends"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the tool lines tell."""
+
+    changed: tuple[str, ...] = ()  # files, most often touched first
+    commands: tuple[str, ...] = ()  # that worked, most often used first
+    failed: tuple[str, ...] = ()  # that never worked in the end
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    asks: tuple[str, ...] = ()  # in order
+    outcome: tuple[str, ...] = ()  # the assistant's most telling sentences
+    activity: Activity = field(default_factory=Activity)
+
+
+def story(messages: Sequence[Message]) -> Story:
+    found = units(messages)
+    return Story(tuple(_asks(found)), tuple(_outcome(found)), activity(messages))
+
+
+def activity(messages: Sequence[Message]) -> Activity:
+    changed: Counter[str] = Counter()
+    worked: Counter[str] = Counter()
+    failed: dict[str, bool] = {}
+    calls = 0
+    for message in messages:
+        if message.role is not Role.ASSISTANT:
+            continue
+        for tool, target, failure in _TOOL.findall(message.text):
+            calls += 1
+            target = target.removesuffix(" (ok)").strip()
+            if _is_path(target) and re.search(r"edit|write|create|patch|update|notebook", tool, re.IGNORECASE):
+                changed[target] += 1
+            elif re.search(r"bash|exec|shell|command|terminal|run", tool, re.IGNORECASE) and len(target) <= 120:
+                failed[target] = bool(failure)
+                worked[target] += not failure
+    commands = [command for command, count in worked.most_common() if count and _is_telling(command)]
+    broken = [command for command, still in failed.items() if still and not worked[command] and _is_telling(command)]
+    return Activity(tuple(path for path, _ in changed.most_common(8)), tuple(commands[:6]), tuple(broken[:3]), calls)
+
+
+def _is_path(text: str) -> bool:
+    return bool(_PATH.match(text))
+
+
+def _is_telling(command: str) -> bool:
+    """Looking around tells nothing; building, testing and running does."""
+    first = re.sub(r"^(?:cd \S+ && |sudo |env |time )+", "", command).split(" ", 1)[0].rsplit("/", 1)[-1]
+    return first not in {
+        *("ls", "cat", "cd", "pwd", "echo", "head", "tail", "find", "grep", "rg", "sed", "awk", "wc", "which", "mkdir"),
+        *("rm", "cp", "mv", "touch", "sleep", "true", "tree", "stat", "file", "ps", "kill", "export", "source", "less"),
+    } and not command.startswith(("git status", "git diff", "git log", "git show"))
+
+
+def _asks(found: Sequence[Unit]) -> list[str]:
+    """What the user wanted: the first real sentence of the user, and later requests."""
+    asks: list[str] = []
+    for unit in found:
+        if unit.role is Role.USER and len(words(unit.text)) >= 4 and len(content_words(unit.text)) >= 2:
+            wanted = re.search(
+                r"\?|\b(?:please|can you|could you|i want|i need|i'd like|let'?s|add|fix|make|write|create|implement|"
+                r"build|help|"
+                r"find|check|look|explain|review|refactor|update|change|plan|draft|design|investigate|debug|test|"
+                r"set up)\b",
+                unit.text,
+                re.IGNORECASE,
+            )
+            if not asks or wanted:
+                asks.append(_clip(unit.text, 200))
+    return unique(asks, 0.6)[:5]
+
+
+def _outcome(found: Sequence[Unit]) -> list[str]:
+    """The assistant's sentences nearest to what the whole conversation is about, later ones first among equals."""
+    said = [
+        unit for unit in found if unit.role is Role.ASSISTANT and unit.form != "heading" and _is_substance(unit.text)
+    ]
+    if not said:
+        return []
+    bags = [content_words(unit.text) for unit in said]
+    spread = Counter(word for unit in found for word in content_words(unit.text))
+    last = said[-1].message
+    scored = []
+    for unit, bag in zip(said, bags, strict=True):
+        weight = sum(math.log1p(spread[word]) for word in bag) / (len(bag) + 6)
+        scored.append((weight + (0.6 if unit.message == last else 0.3 * unit.message / max(last, 1)), unit))
+    best = sorted(scored, key=lambda pair: (-pair[0], pair[1].message, pair[1].position))[:12]
+    chosen = unique([_clip(unit.text, 240) for _, unit in best], 0.5)[:4]
+    order = {_clip(unit.text, 240): (unit.message, unit.position) for unit in said}
+    return sorted(chosen, key=lambda text: order[text])
+
+
+def _is_substance(text: str) -> bool:
+    return 5 <= len(words(text)) <= 60 and not _CHATTER.match(text) and not text.rstrip().endswith(("?", ":"))
+
+
+def _clip(text: str, most: int) -> str:
+    text = re.sub(r"\s+", " ", re.sub(r"\*\*|__", "", text)).strip()
+    return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _sentence(text: str) -> str:
+    text = text[:1].upper() + text[1:]
+    return text if text[-1:] in ".!?…" else text + "."
+
+
+def raw_memory(told: Story, statements: Sequence[Statement]) -> str:
+    """Everything in detail, in sections; what is empty is left out."""
+    sections = [("What was asked", [_sentence(ask) for ask in told.asks])]
+    sections += [(title, [each.text for each in statements if each.kind is kind]) for kind, title in _TITLES]
+    sections.append(("What came of it", [_sentence(text) for text in told.outcome]))
+    touched = [f"`{path}`" for path in told.activity.changed]
+    sections.append(("Files changed", [", ".join(touched)] if touched else []))
+    sections.append(("Commands that worked", [f"`{command}`" for command in told.activity.commands]))
+    sections.append(("Commands that kept failing", [f"`{command}`" for command in told.activity.failed]))
+    return "\n\n".join(
+        f"### {title}\n\n" + "\n".join(f"- {line}" for line in lines) for title, lines in sections if lines
+    )
+
+
+def rollout_summary(told: Story, statements: Sequence[Statement]) -> str:
+    """A paragraph."""
+    pieces = [f"Asked: {_sentence(told.asks[0])}"] if told.asks else []
+    kinds = (MemoryKind.DECISION, MemoryKind.LESSON, MemoryKind.CONSTRAINT, MemoryKind.PREFERENCE)
+    telling = [each.text for kind in kinds for each in statements if each.kind is kind][:3]
+    pieces += [_clip(text, 200) for text in telling]
+    pieces += [_sentence(text) for text in told.outcome[-2:] if text not in telling]
+    if told.activity.changed:
+        pieces.append(f"Changed {', '.join(f'`{path}`' for path in told.activity.changed[:4])}.")
+    pieces += [f"Open: {_clip(each.text, 160)}" for each in statements if each.kind is MemoryKind.OPEN_THREAD][:2]
+    return " ".join(unique(pieces, 0.75))
+
+
+def memory_sentence(told: Story, statements: Sequence[Statement], project: str) -> str:
+    """One sentence that tells this conversation from the others."""
+    place = f" in {project}" if project else ""
+    subject = told.asks[0] if told.asks else (statements[0].text if statements else "")
+    subject = _clip(subject.rstrip(".!?… "), 140)
+    result = next((each.text for each in statements if each.kind in (MemoryKind.DECISION, MemoryKind.LESSON)), "")
+    result = result or next(iter(told.outcome[-1:]), "")
+    tail = f"; {_clip(result.rstrip('.!?… '), 140)}" if result else ""
+    return f"The user asked{place}: {subject}{tail}." if subject else ""
+
+
+def slug(told: Story, statements: Sequence[Statement]) -> str:
+    """A few words for a file name."""
+    text = told.asks[0] if told.asks else " ".join(each.text for each in statements[:1])
+    telling = [word for word in words(text) if content_words(word) and re.fullmatch(r"[a-z0-9][a-z0-9-]{1,20}", word)]
+    return "-".join(dict.fromkeys(telling[:6]))[:60].strip("-")

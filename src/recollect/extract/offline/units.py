@@ -1,0 +1,158 @@
+"""From messages to the sentences that their author really said.
+
+What a person pasted (quotes, mails, logs, pages, code) is somebody else's voice, and what is addressed to an AI inside
+such text is not the user's wish: both are left out here, so that nothing later can mistake them for the user's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from recollect.text import blocks, sentences
+from recollect.types import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An entry, as extraction sees it."""
+
+    uuid: str
+    role: Role
+    text: str
+    timestamp: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence, a list item, or a whole message of somebody who does not use full stops."""
+
+    message: int  # index in the conversation
+    role: Role
+    text: str
+    position: int  # among the units of its message
+    form: str  # prose | item | heading
+    under: str = ""  # the line that introduces the list it is an item of
+
+
+_TOOL = re.compile(r"^\[[A-Za-z_][\w .:-]{0,40}\](?: .*)?$")
+_TAG = re.compile(r"<([A-Za-z][\w-]*)(?: [^<>]*)?>.*?(?:</\1>|\Z)", re.DOTALL)
+_FRAME = re.compile(
+    r"^\s*(?:[-=~*_#]{3,}\s*\w[^\n]*[-=~*_#]{3,}|[-=~*_#]{3,}\s*(?:begin|"
+    r"start)\b[^\n]*)\s*$.*?(?:^\s*[-=~*_#]{3,}.*?$|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_SPEECH = re.compile(
+    r"[\"“„«](?=[^\"“”„«»]*\s[^\"“”„«»]*\s[^\"“”„«»]*\s[^\"“”„«»]*\s[^\"“”„«»]*\s)[^\"“”„«»]{25,}[\"”“»]"
+)
+_QUOTED = re.compile(r"(?<![\w'’])['‘](?=(?:[^'\n]*?\s){5})(?:[^'\n]|(?<=\w)'(?=\w)){25,}?['’](?!\w)")
+_PASTES = re.compile(
+    r"\b(?:wrote|writes|says|said|sent|told me|posted|replied|answered|e-?mail(?:ed)?|mail|message|slack|chat|thread|"
+    r"readme|docs|documentation|page|article|post|review(?:er)?|comment|ticket|log|logs|output|error|trace|traceback|"
+    r"stack trace|response|got this|got back|paste[ds]?|pasting|quote|letter|transcript)\b[^.!?]{0,60}:\s*$",
+    re.IGNORECASE,
+)
+_FENCED = re.compile(r"^\s*(```|~~~).*?(?:^\s*\1\s*$|\Z)", re.DOTALL | re.MULTILINE)
+_OWN_VOICE = re.compile(
+    r"^\s*(?:i|i'm|im|i'd|we|we're|my|our|can|could|would|please|pls|so|anyway|what|why|how|do|does|is|are|should|"
+    r"that|that's|"
+    r"thats|ok|okay|but|and|no|yes|also|now|not|let's|lets|any|thoughts|maybe|honestly|fix|draft|reply|translate|"
+    r"summari[sz]e|explain|don't|dont|ignore|use|make|write|the)\b",
+    re.IGNORECASE,
+)
+_LOG = re.compile(
+    r"^\s*(?:\d{4}-\d\d-\d\d[T ]|"
+    r"\[?\d\d:\d\d:\d\d|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|TRACE)\b|Traceback |File \"|"
+    r"at \S+ ?\(|\$ |>>> |\.\.\. |%\s|npm (?:ERR|error|warn)|[\d.]+ npm |(?:\w*(?:Error|Exception|Warning)|"
+    r"error(?:\[\w+\])?|"
+    r"warning|fatal|panic|note|help): |E  |[+-]{3} [ab/]|@@ |diff --git|=>|\|.*\|\s*$|\d+ ?[-+│|:] |[#*=_~-]{4,}|"
+    r"[\w.-]+@[\w.-]+[:~$]|(?:GET|POST|PUT|DELETE|PATCH|HEAD) /\S* (?:HTTP|\d{3}))"
+)
+_GLYPHS = re.compile(
+    r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*;?\s*$|</\w+>|"
+    r"\w\(\)|:\d+:\d+"
+)
+_CODE = re.compile(r"`[^`]*`|https?://\S+")
+_CHATLOG = re.compile(r"^\s*(?:\*\*)?[A-Za-z][\w .-]{0,24}(?:\*\*)?\s*(?:\(\d[\d:apm ]*\)|\[\d[\d:apm ]*\])?:\s+\S")
+_TO_AI = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instruction|prompt|guidance|rule|guardrail|"
+    r"polic)|"
+    r"\b(?:AI|language model|LLM|assistant|chatbot|agent|bot)s?\b[^.\n]{0,30}\b(?:reading this|must (?:store|"
+    r"remember|save|"
+    r"record|always)|should (?:store|remember|save|record))|\b(?:note|message|attention|dear|hey|"
+    r"hello)[^.\n]{0,12}\b(?:AI|"
+    r"language model|LLM|assistant|chatbot)|^\s*(?:system|assistant|user)\s*:\s|<\|?(?:system|im_start)|"
+    r"\b(?:save|store|record|write|commit|add) (?:this |it )?(?:in)?to (?:your |the |"
+    r"long-term )?memory\b.{0,60}\bthat\b|"
+    r"\bnew (?:system )?instructions?\s*:|\byou are now\b|\bas an ai\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def units(messages: Sequence[Message]) -> list[Unit]:
+    found: list[Unit] = []
+    for index, message in enumerate(messages):
+        head = ""
+        for place, (form, text) in enumerate(own_words(message.text, message.role)):
+            found.append(Unit(index, message.role, text, place, form, head if form == "item" else ""))
+            if form != "item":
+                head = text if text.endswith(":") or form == "heading" else ""
+    return found
+
+
+def own_words(text: str, role: Role) -> list[tuple[str, str]]:
+    """(form, sentence) of what the author says in their own voice."""
+    text = _FENCED.sub("\n\n", text)
+    if role is Role.USER:
+        text = _FRAME.sub("\n\n", text)
+        text = _TAG.sub("\n\n", text)
+        text = _QUOTED.sub("“…”", _SPEECH.sub("“…”", text))
+    pieces = list(_without_pastes(text) if role is Role.USER else _prose(text))
+    return [
+        (form, sentence)
+        for form, piece in pieces
+        if not _TO_AI.search(piece)
+        for sentence in sentences(piece)
+        if any(letter.isalpha() for letter in sentence) and sentence.strip(". ") != "“…”"
+    ]
+
+
+def _prose(text: str) -> Iterator[tuple[str, str]]:
+    lines = "\n".join(line for line in text.splitlines() if not _TOOL.match(line.strip()))
+    for form, piece in blocks(lines):
+        if form in ("prose", "item", "heading") and not is_machine(piece):
+            yield form, piece
+
+
+def is_machine(line: str) -> bool:
+    """Output, code or a trace rather than somebody's sentence."""
+    if _LOG.match(line):
+        return True
+    line = _CODE.sub("code", line)
+    glyphs = len(_GLYPHS.findall(line))
+    plain = sum(letter.isalpha() or letter in " ,.'’\"?!-" for letter in line)
+    return glyphs > 1 or (glyphs == 1 and len(line.split()) < 8) or (len(line) > 24 and plain < 0.72 * len(line))
+
+
+def _without_pastes(text: str) -> Iterator[tuple[str, str]]:
+    """A paragraph that announces a paste, and what follows it until the author speaks again."""
+    pasting = False
+    for paragraph in re.split(r"\n\s*\n", text):
+        lines = paragraph.splitlines()
+        if pasting and _OWN_VOICE.match(paragraph):
+            pasting = False
+        if pasting:
+            continue
+        said = [line for line in lines if not is_machine(line)]
+        if len(lines) > 2 and len(said) * 2 < len(lines):
+            continue  # a log
+        talk = [line for line in said if _CHATLOG.match(line) and not line.lstrip().startswith(("-", "*", "•"))]
+        if len(talk) >= 2 and len(talk) * 2 >= len(said):
+            continue  # a chat of others
+        announced = next((number for number, line in enumerate(said) if _PASTES.search(line)), None)
+        if announced is not None:
+            pasting = True
+            rest = said[announced + 1 :]
+            said = said[: announced + 1] + [line for line in rest if _OWN_VOICE.match(line) and len(rest) == 1]
+        yield from _prose("\n".join(said))

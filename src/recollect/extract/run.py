@@ -1,0 +1,449 @@
+"""The runner of phase 1: claims conversations under leases, has a strategy process them, stores what comes of it.
+
+For every conversation: claim its job and mark it `processing`; load its entries up to the claimed watermark; ask the
+strategy; store the answer with its time; write artifacts; then, in one transaction, the stage-1 row, its memories, the
+conversation's state and the job's end. A rerun after a crash finds the stored answer and goes on from there.
+
+Strategies work in threads, so that models are asked in parallel; everything else happens in the calling thread, which
+renews the leases meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import StrEnum
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from recollect.config import Settings
+from recollect.errors import LeaseLost
+from recollect.extract.offline.units import Message
+from recollect.extract.resolve import Place, resolve
+from recollect.extract.values import Extraction, Strategy, Transcript
+from recollect.ingest.conversations import check_transition
+from recollect.models.base import ModelFailed
+from recollect.models.paid import CapReached, Paid, digest
+from recollect.redact import redact
+from recollect.store import answers, memories, stage1
+from recollect.store import conversations as conversation_rows
+from recollect.store import entries as entry_rows
+from recollect.store.database import Database, Transaction
+from recollect.store.entries import FileKey
+from recollect.store.jobs import Jobs, Lease
+from recollect.text import estimate_tokens
+from recollect.types import (
+    Clock,
+    Conversation,
+    ConversationStatus,
+    JobStatus,
+    Owner,
+    Role,
+    Scope,
+    Stage1,
+    Statement,
+    Timestamp,
+    timestamp,
+)
+
+log = logging.getLogger(__name__)
+
+KIND = "extract"
+_BATCH = 64  # conversations claimed at a time
+_UNCHANGED = "unchanged since it was extracted"
+_NOTHING = "nothing worth keeping"
+_ANSWER_TOKENS = 1_500  # what an answer about one conversation is taken to cost, for the estimate
+
+
+class Step(StrEnum):
+    """Where a run may be interrupted; a test crashes at each."""
+
+    CLAIMED = "claimed"
+    LOADED = "loaded"
+    ANSWERED = "answered"  # and stored
+    WRITTEN = "written"  # artifacts
+    RESOLVED = "resolved"
+    STORED = "stored"
+
+
+class Artifacts(Protocol):
+    """Where canonical files are written, between the stored answer and the rows made from it."""
+
+    def write(self, transcript: Transcript, extraction: Extraction, captured_at: Timestamp) -> None: ...
+
+
+@dataclass(slots=True)
+class Report:
+    """The JSON of `recollect process`."""
+
+    claimed: int = 0
+    succeeded: int = 0
+    succeeded_no_output: int = 0
+    failed: int = 0
+    paused: int = 0
+    skipped: int = 0  # busy, backing off or unchanged
+    memories: int = 0  # statements found
+    tokens: int = 0
+    cost: float = 0.0
+    problems: list[tuple[str, str]] = field(default_factory=list)  # (session key, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a run would take up."""
+
+    conversations: int
+    tokens: int  # estimated, input and output
+
+
+@dataclass(slots=True)
+class _Claimed:
+    lease: Lease
+    conversations: Sequence[Conversation]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    transcript: Transcript
+    extraction: Extraction
+    captured_at: Timestamp
+
+
+class _Changed(Exception):
+    """The conversation is not what it was when it was claimed."""
+
+
+Progress = Callable[[int, int], None]  # (done, of)
+
+
+class Extract:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        strategy: Strategy,
+        *,
+        workers: int = 1,
+        artifacts: Artifacts | None = None,
+        reached: Callable[[Step], None] = lambda step: None,
+    ) -> None:
+        self._database = database
+        self._config = settings.config
+        self._owner = owner
+        self._clock = clock
+        self._strategy = strategy
+        self._workers = workers
+        self._artifacts = artifacts
+        self._reached = reached
+        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+
+    def run(self, *, limit: int | None = None, now: bool = False, progress: Progress = lambda done, of: None) -> Report:
+        """Processes what is eligible. `now` (a person asks) lifts idleness, age, minimum length and batch size."""
+        report = Report()
+        self._recover()
+        waiting = self._eligible(now)
+        most = limit if limit is not None else len(waiting) if now else self._config.max_rollouts_per_startup
+        total = min(most, len(waiting))
+        while waiting and report.claimed < most:
+            batch = [waiting.pop(0) for _ in range(min(_BATCH, most - report.claimed, len(waiting)))]
+            claimed = self._claim(batch, now, report)
+            self._process(claimed, report, lambda: progress(_done(report), total))
+        return report
+
+    def backlog(self, *, limit: int | None = None, now: bool = False) -> Backlog:
+        """What `run` would send to a model."""
+        waiting = self._eligible(now)
+        most = limit if limit is not None else len(waiting) if now else self._config.max_rollouts_per_startup
+        known, number, tokens = self._known(), 0, 0
+        for group in waiting:
+            if number == most:
+                break
+            transcript = self._load(group)
+            if _is_due(known.get(group[0].session_key), _watermark(transcript)):
+                number += 1
+                tokens += sum(estimate_tokens(message.text) for message in transcript.messages) + _ANSWER_TOKENS
+        return Backlog(number, tokens)
+
+    # Eligibility and claim
+
+    def _recover(self) -> None:
+        """Conversations whose worker died are ready again."""
+        with self._database.write() as tx:
+            self._jobs.reap(tx, KIND)
+            stuck = conversation_rows.for_extraction(tx, self._owner, [ConversationStatus.PROCESSING])
+            free = [each for each in stuck if not self._jobs.is_held(tx, KIND, each.session_key)]
+            self._set(tx, free, ConversationStatus.READY, "its worker died")
+
+    def _eligible(self, now: bool) -> list[list[Conversation]]:
+        """Conversations by key, newest first."""
+        statuses, since = [ConversationStatus.READY], None
+        if now:
+            statuses += [ConversationStatus.ACTIVE, ConversationStatus.SKIPPED]
+        else:
+            since = timestamp(self._clock() - timedelta(days=self._config.max_rollout_age_days))
+        with self._database.read() as tx:
+            found = conversation_rows.for_extraction(tx, self._owner, statuses, since=since)
+        groups: dict[str, list[Conversation]] = {}
+        for each in found:
+            groups.setdefault(each.session_key, []).append(each)
+        return list(groups.values())
+
+    def _known(self) -> dict[str, tuple[JobStatus, str, str]]:
+        with self._database.read() as tx:
+            return self._jobs.watermarks(tx, KIND)
+
+    def _claim(self, batch: Sequence[Sequence[Conversation]], now: bool, report: Report) -> list[_Claimed]:
+        known = self._known()
+        marks = {group[0].session_key: _watermark(self._load(group)) for group in batch}
+        groups = {group[0].session_key: group for group in batch}
+        claimed = []
+        with self._database.write() as tx:
+            due = {key: mark for key, mark in marks.items() if _is_due(known.get(key), mark)}
+            self._jobs.enqueue(tx, KIND, due.items())
+            leases = self._jobs.claim(tx, KIND, limit=max(len(due), 1), keys=list(due), hurry=now)
+            for lease in leases:
+                group = groups[lease.key]
+                if self._set(tx, group, ConversationStatus.PROCESSING, "") == len(group):
+                    claimed.append(_Claimed(lease, [self._as(each, ConversationStatus.PROCESSING) for each in group]))
+                else:  # it grew in the meantime
+                    self._jobs.release(tx, lease)
+            for key, group in groups.items():
+                if known.get(key, ("", "", ""))[2] == marks[key]:
+                    self._settle(tx, group, known[key][0])
+        report.claimed += len(claimed)
+        report.skipped += len(batch) - len(claimed)
+        self._reached(Step.CLAIMED)
+        return claimed
+
+    def _settle(self, tx: Transaction, group: Sequence[Conversation], status: JobStatus) -> None:
+        """Reopened, and yet the same: what was made of it still holds."""
+        ended = ConversationStatus.ARCHIVED
+        if status is JobStatus.SUCCEEDED_NO_OUTPUT:
+            ended = ConversationStatus.SKIPPED
+        reason = _NOTHING if ended is ConversationStatus.SKIPPED else _UNCHANGED
+        self._set(tx, [each for each in group if each.status is ConversationStatus.READY], ended, reason)
+
+    # Processing
+
+    def _process(self, claimed: Sequence[_Claimed], report: Report, step: Callable[[], None]) -> None:
+        held = {each.lease.key: each for each in claimed}
+        with self._abandoning(held), ThreadPoolExecutor(self._workers, thread_name_prefix="extract") as pool:
+            running: dict[Future[_Answered], tuple[_Claimed, Paid]] = {}
+            try:
+                for each in claimed:
+                    paid = self._paid(each.lease)
+                    running[pool.submit(self._answer, each, paid)] = (each, paid)
+                while running:
+                    done, _ = wait(running, timeout=self._jobs.lease_seconds / 4, return_when=FIRST_COMPLETED)
+                    self._renew(held)
+                    for future in sorted(done, key=lambda each: running[each][0].lease.key):
+                        each, paid = running.pop(future)
+                        report.tokens += paid.usage.tokens
+                        report.cost += paid.usage.cost
+                        if held.get(each.lease.key) is each:
+                            self._finish(each, future, report)
+                            del held[each.lease.key]
+                        step()
+            finally:
+                for future in running:
+                    future.cancel()
+
+    @contextmanager
+    def _abandoning(self, held: dict[str, _Claimed]) -> Iterator[None]:
+        """Ctrl-C, or a bug: gives back what is not done."""
+        try:
+            yield
+        except BaseException:
+            with self._database.write() as tx:
+                for each in held.values():
+                    if self._jobs.release(tx, each.lease):
+                        self._set(tx, each.conversations, ConversationStatus.READY, "interrupted")
+            raise
+
+    def _paid(self, lease: Lease) -> Paid:
+        most = self._config.max_tokens_per_day
+        return Paid(self._database, self._owner, self._clock, KIND, lease.key, most)
+
+    def _renew(self, held: dict[str, _Claimed]) -> None:
+        with self._database.write() as tx:
+            lost = self._jobs.heartbeat(tx, [each.lease for each in held.values()])
+        for lease in lost:
+            log.warning("%s was taken over by another process", lease.key)
+            del held[lease.key]
+
+    def _answer(self, claimed: _Claimed, paid: Paid) -> _Answered:
+        """In a thread: the answer, stored before it is used."""
+        transcript = self._load(claimed.conversations)
+        if _watermark(transcript) != claimed.lease.watermark:
+            raise _Changed
+        self._reached(Step.LOADED)
+        question = digest(self._strategy.id, transcript.snapshot)
+        key = claimed.lease.key
+        with self._database.read() as tx:
+            stored = answers.load(tx, self._owner, KIND, key, question)
+        if stored is None:
+            extraction = Extraction()
+            if self._strategy.should_process(transcript):
+                extraction = cleaned(self._strategy.process(transcript, paid))
+            text, now = msgspec.json.encode(extraction).decode(), timestamp(self._clock())
+            with self._database.write() as tx:
+                answers.save(tx, self._owner, KIND, key, question, text, now)
+            stored = answers.Stored(text, now)
+        self._reached(Step.ANSWERED)
+        extraction = msgspec.json.decode(stored.answer, type=Extraction)
+        return _Answered(transcript, extraction, stored.answered_at)
+
+    def _finish(self, claimed: _Claimed, future: Future[_Answered], report: Report) -> None:
+        try:
+            answered = future.result()
+            if self._artifacts is not None:
+                self._artifacts.write(answered.transcript, answered.extraction, answered.captured_at)
+            self._reached(Step.WRITTEN)
+            self._store(claimed, answered, report)
+        except LeaseLost as error:
+            log.warning("%s", error)
+            report.skipped += 1
+        except _Changed:
+            report.skipped += 1
+            with self._database.write() as tx:
+                self._jobs.release(tx, claimed.lease)
+        except CapReached as cap:
+            report.paused += 1
+            report.problems.append((claimed.lease.key, cap.message))
+            pause = partial(self._jobs.pause, lease=claimed.lease, reason=cap.message, until=cap.until)
+            self._give_back(claimed, cap.message, pause)
+        except ModelFailed as failed:
+            reason = f"{failed.failure}: {failed.message}"
+            self._fail(claimed, reason, report, permanent=failed.permanent, at_least=failed.retry_after or 0.0)
+        except OSError as error:  # an artifact could not be written
+            self._fail(claimed, f"{error.filename}: {error.strerror}", report)
+
+    def _fail(
+        self, claimed: _Claimed, reason: str, report: Report, *, permanent: bool = False, at_least: float = 0.0
+    ) -> None:
+        report.failed += 1
+        report.problems.append((claimed.lease.key, reason))
+        fail = partial(self._jobs.fail, lease=claimed.lease, error=reason, permanent=permanent, at_least=at_least)
+        self._give_back(claimed, reason, fail)
+
+    def _give_back(self, claimed: _Claimed, reason: str, end: Callable[[Transaction], object]) -> None:
+        try:
+            with self._database.write() as tx:
+                end(tx)
+                self._set(tx, claimed.conversations, ConversationStatus.READY, reason[:200])
+        except LeaseLost as error:
+            log.warning("%s", error)
+
+    def _store(self, claimed: _Claimed, answered: _Answered, report: Report) -> None:
+        """Everything that follows from the answer, at once or not at all."""
+        transcript, extraction = answered.transcript, answered.extraction
+        key, conversation = claimed.lease.key, transcript.conversation
+        times = {message.uuid: Timestamp(message.timestamp) for message in transcript.messages}
+        last = conversation.last_message_at
+        place = Place(key, conversation.project_id, lambda uuid: times.get(uuid, last), answered.captured_at)
+        scopes = [(Scope.USER, ""), (Scope.PROJECT, conversation.project_id), (Scope.CONVERSATION, key)]
+        with self._database.read() as tx:
+            existing = memories.in_scopes(tx, self._owner, scopes)
+        stated = resolve(extraction.statements, existing, place)
+        self._reached(Step.RESOLVED)
+        with self._database.write() as tx:
+            memories.replace_session(tx, self._owner, key, stated)
+            if extraction.is_empty:
+                stage1.delete(tx, self._owner, key)
+                ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, _NOTHING
+            else:
+                stage1.save(tx, self._owner, self._row(transcript, extraction, answered.captured_at))
+                ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
+            answers.delete(tx, self._owner, KIND, key)
+            self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
+            self._jobs.complete(tx, claimed.lease, status)
+        self._reached(Step.STORED)
+        report.memories += len(stated)
+        report.succeeded += not extraction.is_empty
+        report.succeeded_no_output += extraction.is_empty
+
+    def _row(self, transcript: Transcript, extraction: Extraction, captured_at: Timestamp) -> Stage1:
+        conversation = transcript.conversation
+        return Stage1(
+            session_key=conversation.session_key,
+            source=conversation.source,
+            session_id=conversation.session_id,
+            project=conversation.project,
+            project_id=conversation.project_id,
+            first_message_at=conversation.first_message_at,
+            source_updated_at=conversation.last_message_at,
+            entry_count=len(transcript.messages),
+            snapshot=transcript.snapshot,
+            generated_at=captured_at,
+            strategy=self._strategy.id,
+            parts=extraction.parts,
+            raw_memory=extraction.raw_memory,
+            rollout_summary=extraction.rollout_summary,
+            rollout_slug=extraction.rollout_slug,
+            memory_sentence=extraction.memory_sentence,
+        )
+
+    # Rows
+
+    def _load(self, group: Sequence[Conversation]) -> Transcript:
+        """The entries of a conversation, up to the last message it had when it was listed."""
+        messages: dict[str, Message] = {}
+        with self._database.read() as tx:
+            for each in group:
+                key = FileKey(self._owner, each.source, each.source_file)
+                rows = entry_rows.of_conversation(tx, key, each.session_id, each.first_message_at, each.last_message_at)
+                messages |= {uuid: Message(uuid, Role(role), text, at) for uuid, role, text, at in rows}
+        newest = max(group, key=lambda each: each.last_message_at)
+        return Transcript(newest, sorted(messages.values(), key=lambda message: message.timestamp))
+
+    def _set(self, tx: Transaction, group: Sequence[Conversation], status: ConversationStatus, reason: str) -> int:
+        for each in group:
+            check_transition(each.status, status)
+        changes = [(each, status, reason) for each in group]
+        return conversation_rows.set_status(tx, self._owner, changes, timestamp(self._clock()))
+
+    @staticmethod
+    def _as(conversation: Conversation, status: ConversationStatus) -> Conversation:
+        return replace(conversation, status=status)
+
+
+def _watermark(transcript: Transcript) -> str:
+    """Newest message first, so that watermarks grow with time; then what exactly was said."""
+    return f"{transcript.conversation.last_message_at}#{transcript.snapshot}"
+
+
+def _is_due(known: tuple[JobStatus, str, str] | None, watermark: str) -> bool:
+    """Not what was done already, and not what failed for good on the same input."""
+    if known is None:
+        return True
+    status, newest, done = known
+    return done != watermark and not (status in (JobStatus.FAILED, JobStatus.DEAD) and newest == watermark)
+
+
+def _done(report: Report) -> int:
+    return report.succeeded + report.succeeded_no_output + report.failed + report.paused + report.skipped
+
+
+def cleaned(extraction: Extraction) -> Extraction:
+    """No secret and no NUL in anything that is stored."""
+
+    def clean(text: str) -> str:
+        return redact(text.replace("\0", ""))
+
+    statements: list[Statement] = [replace(each, text=clean(each.text)) for each in extraction.statements]
+    return replace(
+        extraction,
+        raw_memory=clean(extraction.raw_memory),
+        rollout_summary=clean(extraction.rollout_summary),
+        rollout_slug=clean(extraction.rollout_slug),
+        memory_sentence=clean(extraction.memory_sentence),
+        statements=tuple(statements),
+    )

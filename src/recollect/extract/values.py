@@ -1,0 +1,59 @@
+"""What flows through phase 1: a transcript in, an extraction out; and what a strategy is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from recollect.extract.offline.units import Message
+from recollect.models.paid import Paid
+from recollect.types import Conversation, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A conversation up to the claimed watermark."""
+
+    conversation: Conversation
+    messages: Sequence[Message]
+
+    @property
+    def snapshot(self) -> str:
+        """Changes when any message does, and with nothing else."""
+        hashed = hashlib.sha256()
+        for message in self.messages:
+            for field in (message.uuid, message.role, message.timestamp, message.text):
+                hashed.update(field.encode("utf-8", "surrogatepass") + b"\x1f")
+        return hashed.hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What one conversation is worth remembering. Empty texts and no statements: nothing."""
+
+    raw_memory: str = ""
+    rollout_summary: str = ""
+    rollout_slug: str = ""
+    memory_sentence: str = ""
+    statements: tuple[Statement, ...] = ()
+    parts: int = 1
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.raw_memory or self.rollout_summary or self.statements)
+
+
+class Strategy(Protocol):
+    """A way to process a conversation."""
+
+    id: str  # with everything that changes its answers: prompt version, model
+
+    def should_process(self, transcript: Transcript) -> bool:
+        """False: there is nothing in it for this strategy."""
+        ...
+
+    def process(self, transcript: Transcript, paid: Paid) -> Extraction:
+        """ModelFailed or CapReached when there is no answer; an empty extraction when nothing is worth keeping."""
+        ...

@@ -1,0 +1,201 @@
+"""The user's own agent as a model: Claude Code or Codex, asked one question and given no tools.
+
+It runs in an empty folder of ours, without the user's settings, hooks and MCP servers as far as it can be told so, and
+with the bypass variable, by which our own hooks know that nobody is talking to it. The prompt goes in on standard
+input: a command line can be seen by others. Files stand in for pipes, so that nothing has to be read in time.
+
+Invariant: after the deadline neither the agent nor anything in its process group is running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from pydantic import ValidationError
+
+from recollect.config import BYPASS_VARIABLE, Settings
+from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, Usage
+from recollect.redact import redact
+from recollect.text import estimate_tokens
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Schema = TypeVar("Schema", bound=BaseModel)
+
+LONGEST_MESSAGE = 300
+_ROLE = "You answer one question about a text, with one JSON object and nothing else. You have no tools."
+_CLAUDE = (
+    *("--print", "--output-format", "json", "--system-prompt", _ROLE, "--tools", "", "--setting-sources", ""),
+    *("--strict-mcp-config", "--disable-slash-commands", "--no-session-persistence"),
+)
+_CODEX = (
+    *("exec", "--sandbox", "read-only", "--skip-git-repo-check", "--ephemeral", "--color", "never"),
+    *("--ignore-user-config", "--ignore-rules"),
+    *("-c", "features.shell_tool=false", "-c", "features.hooks=false", "-c", "features.apps=false"),
+    *("-c", "features.multi_agent=false", "-c", 'web_search="disabled"'),
+)
+_PROMPT = """{instructions}
+
+Answer with one JSON object that follows this JSON schema, and with nothing else:
+
+{schema}
+
+The text:
+
+{content}
+"""
+_SIGNS = (  # what agents say when they fail, in this order
+    (Failure.TOO_LONG, r"too long|context (length|window)|maximum context|too many tokens"),
+    (Failure.RATE_LIMITED, r"(rate|usage) limit|limit reached|hit your limit|too many requests|\b429\b"),
+    (Failure.REJECTED, r"log ?in|logged in|api key|unauthorized|authenticat|\b40[134]\b"),
+    (Failure.REJECTED, r"unknown option|unexpected argument|invalid value"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What an agent left behind."""
+
+    status: int  # of the process
+    text: str  # its answer, or its complaint
+    usage: Usage
+
+
+class AgentCli:
+    """A coding agent that is installed on this machine."""
+
+    paid = True
+    has_tools = False
+
+    def __init__(self, settings: Settings, name: str) -> None:
+        self.name = name
+        self._program = name.removeprefix("cli:")
+        self._folder = settings.home / "agent-cli"
+        self._environ = {**settings.environ, BYPASS_VARIABLE: "1"}
+
+    def answer(self, instructions: str, content: str, schema: type[Schema], *, seconds: float) -> Answer[Schema]:
+        """One answer. The schema is part of the prompt, and what comes back is looked through for an object."""
+        shape = json.dumps(schema.model_json_schema())
+        said = self._ask(_PROMPT.format(instructions=instructions, schema=shape, content=content), seconds)
+        if said.status != 0:
+            self._complain(said)
+        complaint = "there is no JSON object in the answer"
+        for found in _objects(said.text):
+            try:
+                return Answer(schema.model_validate(found), said.usage)
+            except ValidationError as error:
+                wrong = error.errors(include_url=False, include_input=False)
+                complaint = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in wrong)
+        raise self._failed(Failure.INVALID, f"the answer does not fit: {complaint}", usage=said.usage)
+
+    def work(self, instructions: str, content: str, tools: Sequence[Tool], limits: Limits) -> NoReturn:
+        """Not possible: the agent would use tools of its own."""
+        raise self._failed(Failure.REJECTED, "has no tools of ours", hint="Set `consolidation_model` to another model.")
+
+    def _ask(self, prompt: str, seconds: float) -> _Said:
+        program = shutil.which(self._program, path=self._environ.get("PATH"))
+        if program is None:
+            hint = f"Install `{self._program}`, or set `model` to another one."
+            raise self._failed(Failure.REJECTED, f"`{self._program}` is not on the PATH", hint=hint)
+        for folder in (self._folder.parent, self._folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._folder, ignore_cleanup_errors=True) as own:
+            last, given, output, errors = (Path(own) / name for name in ("last", "prompt", "output", "errors"))
+            given.write_text(prompt, encoding="utf-8", errors="replace")
+            status = self._run([program, *self._arguments(last)], seconds, given, output, errors)
+            if self._program == "claude":
+                return _claude(status, _read(output), _read(errors))
+            return _codex(status, _read(last), _read(errors), prompt)
+
+    def _arguments(self, last: Path) -> tuple[str, ...]:
+        return _CLAUDE if self._program == "claude" else (*_CODEX, "--output-last-message", str(last), "-")
+
+    def _run(self, command: list[str], seconds: float, given: Path, output: Path, errors: Path) -> int:
+        try:
+            with given.open("rb") as stdin, output.open("wb") as stdout, errors.open("wb") as stderr:
+                process = subprocess.Popen(
+                    command,
+                    cwd=self._folder,
+                    env=self._environ,
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,  # a process group of its own, to be ended as one
+                )
+        except OSError as error:
+            raise self._failed(Failure.REJECTED, f"`{command[0]}` does not start: {error.strerror}") from None
+        try:
+            return process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise self._failed(Failure.TIMEOUT, f"no answer within {seconds:g} s", usage=Usage(1)) from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def _complain(self, said: _Said) -> NoReturn:
+        text = said.text.lower()
+        failure = next((kind for kind, signs in _SIGNS if re.search(signs, text)), Failure.UNAVAILABLE)
+        hint = f"Does `{self._program}` work when you start it yourself?" if failure is Failure.REJECTED else ""
+        message = said.text or f"ended with status {said.status}"
+        raise self._failed(failure, message, usage=said.usage, hint=hint)
+
+    def _failed(self, failure: Failure, message: str, *, usage: Usage | None = None, hint: str = "") -> ModelFailed:
+        cut = " ".join(redact(f"{self.name}: {message}").split())[:LONGEST_MESSAGE]
+        return ModelFailed(failure, cut, usage=usage or Usage(), hint=hint)
+
+
+def _claude(status: int, output: str, errors: str) -> _Said:
+    """One JSON object: `result`, `is_error`, `api_error_status`, `usage`, `total_cost_usd`. Cached input is input."""
+    result = next(_objects(output), None)
+    if result is None:
+        return _Said(status or 1, errors or output, Usage(1))
+    counts = result.get("usage")
+    used = {key: n for key, n in counts.items() if isinstance(n, int)} if isinstance(counts, dict) else {}
+    cost = result.get("total_cost_usd")
+    usage = Usage(
+        requests=1,
+        input_tokens=sum(used.get(f"{kind}input_tokens", 0) for kind in ("", "cache_creation_", "cache_read_")),
+        output_tokens=used.get("output_tokens", 0),
+        cost=float(cost) if isinstance(cost, int | float) else 0.0,
+    )
+    if status or result.get("is_error"):
+        return _Said(status or 1, f"{result.get('api_error_status') or ''} {result.get('result') or errors}", usage)
+    return _Said(0, str(result.get("result") or ""), usage)
+
+
+def _codex(status: int, answer: str, errors: str, prompt: str) -> _Said:
+    """Its standard error repeats the prompt, so only the lines that begin with ERROR are a complaint."""
+    usage = Usage(1, estimate_tokens(prompt), estimate_tokens(answer)) if answer else Usage(1)
+    complaints = [line for line in errors.splitlines() if line.lower().startswith("error")]
+    failed = status or int(not answer)
+    return _Said(failed, "\n".join(complaints[-3:]) if failed else answer, usage)
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The JSON objects in a text, one after the other, whatever stands around them."""
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    while at >= 0:
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield found
+        at = text.find("{", end)

@@ -1,0 +1,158 @@
+"""memory_memories, memory_sources and memory_use: typed statements, where they were said, how often they were used.
+
+A revision lives as long as a conversation states it. Which revision is current follows from `valid_from`; nothing is
+ever marked as superseded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recollect.store.database import Transaction, marks
+from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
+
+_COLUMNS = ("id", "revision", "kind", "text", "severity", "scope", "scope_id", "created_at", "valid_from")
+_SELECT = (
+    "SELECT m.memory_id, m.revision, m.kind, m.text, m.severity, m.scope, m.scope_id, m.created_at, m.valid_from,"
+    " s.session_key, s.entry_uuid FROM memory_memories m LEFT JOIN memory_sources s"
+    " ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id AND s.revision = m.revision"
+    " WHERE m.tenant = :tenant AND m.agent_id = :agent_id"
+)
+_ORDER = " ORDER BY m.memory_id, m.revision, s.session_key, s.entry_uuid"
+_CHUNK = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    count: int
+    last: str  # empty: never
+
+
+def in_scopes(tx: Transaction, owner: Owner, scopes: Sequence[tuple[Scope, str]]) -> list[Remembered]:
+    """Every revision of every memory of these (scope, scope id) pairs. No scope, no memories."""
+    found: list[Remembered] = []
+    for scope, scope_id in scopes:
+        names = {**asdict(owner), "scope": str(scope), "scope_id": scope_id}
+        found += _load(tx, " AND m.scope = :scope AND m.scope_id = :scope_id", names)
+    return found
+
+
+def all_of(tx: Transaction, owner: Owner) -> list[Remembered]:
+    """Every revision of every memory of this owner."""
+    return _load(tx, "", asdict(owner))
+
+
+def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
+    """Every revision of these memories."""
+    found: list[Remembered] = []
+    for start in range(0, len(ids), _CHUNK):
+        placeholders, chosen = marks("id", ids[start : start + _CHUNK])
+        found += _load(tx, f" AND m.memory_id IN ({placeholders})", {**asdict(owner), **chosen})
+    return found
+
+
+def replace_session(tx: Transaction, owner: Owner, session_key: str, stated: Iterable[Remembered]) -> None:
+    """What this conversation states now, instead of what it stated before.
+
+    `stated` are whole revisions, their sources only those of this conversation. Revisions that nobody states any more
+    are removed, but for the uses that were counted.
+    """
+    names = {**asdict(owner), "key": session_key}
+    tx.run("DELETE FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key = :key", names)
+    rows = list(stated)
+    if rows:
+        tx.run_many(
+            "INSERT INTO memory_memories (tenant, agent_id, memory_id, revision, kind, text, severity, scope, scope_id,"
+            " created_at, valid_from) VALUES (:tenant, :agent_id, :id, :revision, :kind, :text, :severity, :scope,"
+            " :scope_id, :created_at, :valid_from)"
+            " ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET kind = excluded.kind,"
+            " text = excluded.text, severity = excluded.severity, valid_from = excluded.valid_from",
+            [{**asdict(owner), **{name: _plain(getattr(row, name)) for name in _COLUMNS}} for row in rows],
+        )
+        sources = [
+            {**asdict(owner), "id": row.id, "revision": row.revision, "key": key, "uuid": uuid}
+            for row in rows
+            for key, uuid in row.sources
+        ]
+        tx.run_many(
+            "INSERT INTO memory_sources (tenant, agent_id, memory_id, revision, session_key, entry_uuid)"
+            " VALUES (:tenant, :agent_id, :id, :revision, :key, :uuid) ON CONFLICT DO NOTHING",
+            sources,
+        )
+    tx.run(
+        "DELETE FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id AND NOT EXISTS (SELECT 1 FROM"
+        " memory_sources s WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
+        " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)",
+        asdict(owner),
+    )
+
+
+def current(revisions: Iterable[Remembered]) -> list[Remembered]:
+    """The revision of each memory that holds: that which was said last. Sorted by id."""
+    newest: dict[str, Remembered] = {}
+    for each in revisions:
+        best = newest.get(each.id)
+        if best is None or (each.valid_from, each.revision) > (best.valid_from, best.revision):
+            newest[each.id] = each
+    return [newest[key] for key in sorted(newest)]
+
+
+def count_by_kind(tx: Transaction, owner: Owner) -> dict[str, int]:
+    """Current memories."""
+    rows = tx.rows(
+        "SELECT kind, COUNT(*) FROM memory_memories m WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
+        " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
+        " OR (n.valid_from = m.valid_from AND n.revision > m.revision))) GROUP BY kind ORDER BY kind",
+        asdict(owner),
+    )
+    return dict(rows)
+
+
+def uses(tx: Transaction, owner: Owner) -> dict[str, Use]:
+    sql = (
+        "SELECT memory_id, usage_count, last_usage FROM memory_use WHERE tenant = :tenant AND agent_id = :agent_id"
+        " ORDER BY memory_id"
+    )
+    return {row[0]: Use(row[1], row[2]) for row in tx.rows(sql, asdict(owner))}
+
+
+def cite(tx: Transaction, owner: Owner, ids: Sequence[str], now: Timestamp) -> None:
+    """One more use of each."""
+    if ids:
+        tx.run_many(
+            "INSERT INTO memory_use (tenant, agent_id, memory_id, usage_count, last_usage)"
+            " VALUES (:tenant, :agent_id, :id, 1, :now) ON CONFLICT (tenant, agent_id, memory_id) DO UPDATE SET"
+            " usage_count = memory_use.usage_count + 1, last_usage = excluded.last_usage",
+            [{**asdict(owner), "id": each, "now": now} for each in ids],
+        )
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, str) else value
+
+
+def _load(tx: Transaction, where: str, names: dict[str, Any]) -> list[Remembered]:
+    sources: dict[tuple[str, int], list[tuple[str, str]]] = {}
+    rows: dict[tuple[str, int], Any] = {}
+    for row in tx.rows(_SELECT + where + _ORDER, names):
+        key = (row[0], row[1])
+        rows.setdefault(key, row)
+        sources.setdefault(key, []).extend([(row[9], row[10])] if row[9] is not None else [])
+    return [
+        Remembered(
+            id=row[0],
+            revision=row[1],
+            kind=MemoryKind(row[2]),
+            text=row[3],
+            severity=Severity(row[4]),
+            scope=Scope(row[5]),
+            scope_id=row[6],
+            created_at=row[7],
+            valid_from=row[8],
+            sources=tuple(sources[key]),
+        )
+        for key, row in rows.items()
+    ]

@@ -1,0 +1,108 @@
+"""memory_stage1 and memory_stage1_use: outputs of phase 1, their use, and the baseline of phase 2.
+
+A row that is replaced keeps its use and its baseline: those are operational and stand in a table of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from recollect.store.database import Transaction
+from recollect.types import Owner, Stage1, Timestamp
+
+_COLUMNS = tuple(Stage1.__dataclass_fields__)
+_OWN = "tenant = :tenant AND agent_id = :agent_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A stage-1 row as phase 2 sees it."""
+
+    row: Stage1
+    usage_count: int
+    last_usage: str  # empty: never
+    selected: str  # source_updated_at of the snapshot that the last consolidation consumed; empty: none
+
+
+def save(tx: Transaction, owner: Owner, row: Stage1) -> None:
+    changes = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name != "session_key")
+    tx.run(
+        f"INSERT INTO memory_stage1 (tenant, agent_id, {', '.join(_COLUMNS)})"
+        f" VALUES (:tenant, :agent_id, {', '.join(':' + name for name in _COLUMNS)})"
+        f" ON CONFLICT (tenant, agent_id, session_key) DO UPDATE SET {changes}",
+        {**asdict(owner), **asdict(row)},
+    )
+
+
+def delete(tx: Transaction, owner: Owner, session_key: str) -> int:
+    """A conversation without output has no row; its use and baseline stay until phase 2 has seen that it is gone."""
+    return tx.run(
+        f"DELETE FROM memory_stage1 WHERE {_OWN} AND session_key = :key", {**asdict(owner), "key": session_key}
+    )
+
+
+def load(tx: Transaction, owner: Owner, session_key: str) -> Stage1 | None:
+    row = tx.row(
+        f"SELECT {', '.join(_COLUMNS)} FROM memory_stage1 WHERE {_OWN} AND session_key = :key",
+        {**asdict(owner), "key": session_key},
+    )
+    return Stage1(*row) if row else None
+
+
+def inputs(tx: Transaction, owner: Owner) -> list[Input]:
+    """Every row with its use, newest first."""
+    columns = ", ".join(f"s.{name}" for name in _COLUMNS)
+    rows = tx.rows(
+        f"SELECT {columns}, COALESCE(u.usage_count, 0), COALESCE(u.last_usage, ''),"
+        " CASE WHEN u.selected_for_phase2 = 1 THEN u.selected_for_phase2_source_updated_at ELSE '' END"
+        " FROM memory_stage1 s LEFT JOIN memory_stage1_use u"
+        " ON u.tenant = s.tenant AND u.agent_id = s.agent_id AND u.session_key = s.session_key"
+        " WHERE s.tenant = :tenant AND s.agent_id = :agent_id"
+        " ORDER BY s.source_updated_at DESC, s.session_key",
+        asdict(owner),
+    )
+    return [Input(Stage1(*row[:-3]), row[-3], row[-2], row[-1] or "") for row in rows]
+
+
+def vanished(tx: Transaction, owner: Owner) -> list[str]:
+    """Session keys that the last consolidation consumed and that have no row any more."""
+    rows = tx.rows(
+        f"SELECT session_key FROM memory_stage1_use WHERE {_OWN} AND selected_for_phase2 = 1"
+        " AND NOT EXISTS (SELECT 1 FROM memory_stage1 s WHERE s.tenant = :tenant AND s.agent_id = :agent_id"
+        " AND s.session_key = memory_stage1_use.session_key) ORDER BY session_key",
+        asdict(owner),
+    )
+    return [key for (key,) in rows]
+
+
+def mark_selected(tx: Transaction, owner: Owner, snapshots: Iterable[tuple[str, Timestamp]]) -> None:
+    """(session key, source_updated_at): exactly these are the baseline from now on."""
+    tx.run(
+        "UPDATE memory_stage1_use SET selected_for_phase2 = 0, selected_for_phase2_source_updated_at = ''"
+        f" WHERE {_OWN} AND selected_for_phase2 = 1",
+        asdict(owner),
+    )
+    rows = [{**asdict(owner), "key": key, "updated": updated} for key, updated in snapshots]
+    if rows:
+        tx.run_many(
+            "INSERT INTO memory_stage1_use (tenant, agent_id, session_key, usage_count, last_usage,"
+            " selected_for_phase2, selected_for_phase2_source_updated_at)"
+            " VALUES (:tenant, :agent_id, :key, 0, '', 1, :updated)"
+            " ON CONFLICT (tenant, agent_id, session_key) DO UPDATE SET selected_for_phase2 = 1,"
+            " selected_for_phase2_source_updated_at = excluded.selected_for_phase2_source_updated_at",
+            rows,
+        )
+
+
+def cite(tx: Transaction, owner: Owner, session_keys: Sequence[str], now: Timestamp) -> None:
+    """One more use of each."""
+    if session_keys:
+        tx.run_many(
+            "INSERT INTO memory_stage1_use (tenant, agent_id, session_key, usage_count, last_usage,"
+            " selected_for_phase2, selected_for_phase2_source_updated_at)"
+            " VALUES (:tenant, :agent_id, :key, 1, :now, 0, '')"
+            " ON CONFLICT (tenant, agent_id, session_key) DO UPDATE SET"
+            " usage_count = memory_stage1_use.usage_count + 1, last_usage = excluded.last_usage",
+            [{**asdict(owner), "key": key, "now": now} for key in session_keys],
+        )

@@ -1,0 +1,84 @@
+"""`recollect bench quality`: does extraction keep what must be kept, and nothing else?
+
+The set lies in `quality/`: made-up conversations, labelled before anything was fitted. A statement counts as kept when
+one memory contains all of its terms; a memory is right when it states something that must be kept and nothing that
+must not. Weights were fitted on the `fit` half; the figure to look at is that of the `held` half. Its peer is a list
+of every sentence of the user: what one gets without judging.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from importlib import resources
+from typing import Any
+
+from recollect.extract.offline.statements import statements
+from recollect.extract.offline.units import Message, units
+from recollect.types import Role
+
+Extractor = Callable[[Sequence[Message]], list[str]]
+
+
+def run(show: str = "") -> dict[str, Any]:
+    """`show` is a half whose misses and wrong memories are listed."""
+    result: dict[str, Any] = {}
+    for half in ("fit", "held"):
+        cases = load(half)
+        ours, peer = measure(cases, _ours), measure(cases, _everything)
+        result |= {
+            f"{half}_conversations": len(cases),
+            f"{half}_keep": sum(len(case["keep"]) for case in cases),
+            f"{half}_drop": sum(len(case["drop"]) for case in cases),
+            f"{half}_recall": ours["recall"],
+            f"{half}_precision": ours["precision"],
+            f"{half}_recall_of_every_sentence": peer["recall"],
+            f"{half}_precision_of_every_sentence": peer["precision"],
+        }
+        if half == show:
+            result |= {"missed": ours["missed"], "wrong": ours["wrong"]}
+    return result
+
+
+def load(half: str) -> list[dict[str, Any]]:
+    folder = resources.files("recollect.surfaces.bench").joinpath("quality")
+    files = sorted((file for file in folder.iterdir() if file.name.startswith(f"{half}-")), key=lambda file: file.name)
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+
+
+def measure(cases: Sequence[dict[str, Any]], extractor: Extractor) -> dict[str, Any]:
+    kept = expected = right = given = 0
+    missed, wrong = [], []
+    for case in cases:
+        texts = extractor([Message(str(n), Role(m["role"]), m["text"]) for n, m in enumerate(case["messages"])])
+        for item in case["keep"]:
+            expected += 1
+            if any(_states(text, item) for text in texts):
+                kept += 1
+            else:
+                missed.append(f"{case['id']}: {item['text']}")
+        for text in texts:
+            given += 1
+            good = any(_states(text, item) for item in case["keep"])
+            if good and not any(_states(text, item) for item in case["drop"]):
+                right += 1
+            else:
+                wrong.append(f"{case['id']}: {text}")
+    return {
+        "recall": round(kept / max(expected, 1), 3),
+        "precision": round(right / max(given, 1), 3),
+        "missed": missed,
+        "wrong": wrong,
+    }
+
+
+def _states(text: str, item: dict[str, Any]) -> bool:
+    return all(term.lower() in text.lower() for term in item["terms"])
+
+
+def _ours(messages: Sequence[Message]) -> list[str]:
+    return [each.text for each in statements(messages)]
+
+
+def _everything(messages: Sequence[Message]) -> list[str]:
+    return [unit.text for unit in units(messages) if unit.role is Role.USER]

@@ -1,0 +1,92 @@
+"""`recollect process`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.errors import UsageError
+from recollect.surfaces.cli.common import count, is_terminal, memory, options, print_json
+
+if TYPE_CHECKING:
+    from recollect.app import Memory
+    from recollect.extract.run import Report
+
+
+@click.command(
+    "process",
+    epilog="""\b
+Examples:
+  recollect process              conversations that fell silent in the last 30 days, at most 16
+  recollect process --now        everything that was taken in, however short, old or recent
+  recollect process --limit 3    at most three""",
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many conversations.")
+@click.option("--now", is_flag=True, help="Do not wait for silence; take short and old conversations too.")
+@click.option("--yes", is_flag=True, help="Do not ask before a large backlog goes to a paid model.")
+@options
+def command(limit: int | None, now: bool, yes: bool, as_json: bool, agent_id: str | None) -> int:
+    """Extract memories from conversations that are ready (phase 1).
+
+    Each conversation is done once; running it again does only what is new or changed.
+    """
+    with memory(agent_id) as opened:
+        if not yes:
+            _ask(opened, limit, now, as_json)
+        with progress(quiet=as_json) as step:
+            report = opened.process(limit=limit, now=now, **step)
+    if as_json:
+        print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in report.problems]})
+    else:
+        _describe(report)
+    return 1 if report.failed else 0
+
+
+def _ask(opened: Memory, limit: int | None, now: bool, as_json: bool) -> None:
+    """A year of history is not sent to a paid model by surprise."""
+    config = opened.settings.config
+    if config.model == "offline" or not opened.is_paid:
+        return
+    backlog = opened.backlog(limit=limit, now=now)
+    if backlog.tokens <= config.confirm_above_tokens:
+        return
+    price = backlog.tokens * config.model_input_price / 1_000_000
+    cost = f", about {price:,.2f} US dollars" if price else ""
+    what = f"{count(backlog.conversations, 'conversation')}, about {backlog.tokens:,} tokens{cost}, to {config.model}"
+    if as_json or not is_terminal():
+        raise UsageError(f"this would send {what}", hint="Add --yes to go on, or --limit N to send less.")
+    click.confirm(f"This sends {what}. Go on?", abort=True, err=True)
+
+
+def _describe(report: Report) -> None:
+    found = count(report.memories, "memory", "memories")
+    click.echo(
+        f"{count(report.claimed, 'conversation')} processed: {report.succeeded:,} with {found},"
+        f" {report.succeeded_no_output:,} without anything worth keeping, {report.failed:,} failed"
+        + (f"; {report.skipped:,} left alone" if report.skipped else "")
+        + (f"; {report.tokens:,} tokens" if report.tokens else "")
+    )
+    if report.paused:
+        click.echo(f"{count(report.paused, 'conversation')} paused: the tokens of the day are used up.")
+    for key, reason in report.problems[:20]:
+        click.echo(f"  {key}: {reason}", err=True)
+    if report.failed:
+        click.echo("  They are tried again by themselves; `recollect status` tells when.", err=True)
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[dict[str, Any]]:
+    if quiet or not is_terminal():
+        yield {}
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("extracting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield {"progress": lambda done, of: bar.update(task, completed=done, total=of)}

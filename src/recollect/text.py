@@ -1,0 +1,128 @@
+"""Text as budgets, extraction and comparison see it: tokens, words, sentences. Pure, and the same everywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+
+def estimate_tokens(text: str) -> int:
+    """The one estimate that every budget uses: a token is 3.5 bytes."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) * 2 // 7)
+
+
+# Words
+
+_WORD = re.compile(r"[^\W_](?:[\w.+#/@:'-]*[\w+#])?")
+_COMMON = frozenset(
+    """a about after again all also am an and any are as at be because been before being both but by can could did do
+    does doing done down each either else even ever every few for from further get gets getting give go goes going gone
+    got had has have having he her here hers him his how i if in into is it its itself just kind let like make made
+    makes many may me might mine more most much must my myself no nor not now of off on once one only onto or other our
+    ours out over own please quite rather really right same say says see shall she should since so some still such sure
+    take than that the their theirs them then there these they thing things this those though through to too under until
+    up upon us use used uses using very via want wants was way we well were what when where whether which while who whom
+    why will with within without would yes yet you your yours yourself okay ok hey hi hello thanks thank
+    i'm i've i'd i'll you're you've we're we've we'll it's that's there's let's don't doesn't didn't isn't aren't wasn't
+    can't cannot won't wouldn't shouldn't couldn't haven't hasn't""".split()
+)
+_SUFFIXES = ("ingly", "edly", "ings", "ing", "ies", "ied", "ed", "es", "ly", "s")
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Word forms that mean the same thing fall together; identifiers stay as they are."""
+    if len(word) < 5 or not word.isalpha():
+        return word
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            return word[: -len(suffix)] + ("y" if suffix in ("ies", "ied") else "")
+    return word
+
+
+def words(text: str) -> list[str]:
+    """Every word, lower-cased, in order."""
+    return [found.group().lower() for found in _WORD.finditer(text)]
+
+
+@lru_cache(maxsize=16384)
+def content_words(text: str) -> frozenset[str]:
+    """The words that carry meaning, stemmed."""
+    return frozenset(stem(word) for word in words(text.replace("’", "'")) if word not in _COMMON)
+
+
+def overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """Shared words as a share of all: 0 to 1."""
+    return len(one & other) / len(one | other) if one and other else 0.0
+
+
+def normalised(text: str) -> str:
+    """What two spellings of one statement have in common; identity is taken from it."""
+    return " ".join(words(text.replace("’", "'")))
+
+
+# Sentences
+
+_FENCE = re.compile(r"^\s*(?:```|~~~)")
+_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_HEADING = re.compile(r"^\s*#{1,6}\s+")
+_QUOTE = re.compile(r"^\s*>")
+_END = re.compile(r"(?<=[.!?…])[\"')\]*_”’]*\s+(?=[\"'(\[*_`“‘]*[A-Z0-9À-Þ`])|(?<=[.!?])\s+(?=[a-z])")
+_SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|Dr|Mr|Mrs|Ms|St|No|Fig|incl|resp|p|pp|v)|\b[A-Z])\.$")
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Paragraphs, list items and headings as (kind, one line of text); fenced code and quotes are their own kinds."""
+    fenced = False
+    run: list[str] = []
+
+    def paragraph() -> Iterator[tuple[str, str]]:
+        if run:
+            yield "prose", " ".join(run)
+            run.clear()
+
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            yield from paragraph()
+            fenced = not fenced
+        elif fenced:
+            yield "code", line
+        elif not line.strip():
+            yield from paragraph()
+        elif _HEADING.match(line):
+            yield from paragraph()
+            yield "heading", _HEADING.sub("", line).strip()
+        elif _QUOTE.match(line):
+            yield from paragraph()
+            yield "quote", line.lstrip("> \t")
+        elif found := _BULLET.match(line):
+            yield from paragraph()
+            yield "item", line[found.end() :].strip()
+        else:
+            run.append(line.strip())
+    yield from paragraph()
+
+
+def sentences(paragraph: str) -> list[str]:
+    """Sentences of one paragraph; abbreviations, versions and paths do not end one."""
+    found: list[str] = []
+    start = 0
+    for end in _END.finditer(paragraph):
+        piece = paragraph[start : end.start()].rstrip()
+        if _SHORT.search(piece):
+            continue
+        found.append(piece.strip())
+        start = end.end()
+    found.append(paragraph[start:].strip())
+    return [each for each in found if each]
+
+
+def unique(texts: Iterable[str], threshold: float = 0.8) -> list[str]:
+    """The first of every group of near-duplicates, in order."""
+    kept: list[tuple[str, frozenset[str]]] = []
+    for text in texts:
+        mine = content_words(text)
+        if all(overlap(mine, theirs) < threshold for _, theirs in kept):
+            kept.append((text, mine))
+    return [text for text, _ in kept]
