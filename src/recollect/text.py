@@ -15,7 +15,7 @@ def estimate_tokens(text: str) -> int:
 # Words
 
 _WORD = re.compile(r"[^\W_](?:[\w.+#/@:'-]*[\w+#])?")
-_COMMON = frozenset(
+COMMON = frozenset(  # English words that carry no meaning of their own
     """a about after again all also am an and any are as at be because been before being both but by can could did do
     does doing done down each either else even ever every few for from further get gets getting give go goes going gone
     got had has have having he her here hers him his how i if in into is it its itself just kind let like make made
@@ -49,7 +49,7 @@ def words(text: str) -> list[str]:
 @lru_cache(maxsize=16384)
 def content_words(text: str) -> frozenset[str]:
     """The words that carry meaning, stemmed."""
-    return frozenset(stem(word) for word in words(text.replace("’", "'")) if word not in _COMMON)
+    return frozenset(stem(word) for word in words(text.replace("’", "'")) if word not in COMMON)
 
 
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from recollect.extract.offline.units import Unit
+from recollect.text import COMMON, words
 
 _DO = (  # verbs that ask for something to be done once
     r"(?:fix|rename|show|run|rerun|add|make|look|check|open|revert|apply|continue|go|try|move|put|delete|remove|write|"
@@ -22,7 +23,8 @@ _DO = (  # verbs that ask for something to be done once
 
 PATTERNS: tuple[tuple[str, str], ...] = (
     # said in so many words
-    ("explicit", r"^(?:and |also |so |but |please |kindly |no,? |ok,? )*(?:always|never|avoid|prefer|don'?t ever|"
+    ("explicit", r"^(?:and |also |so |but )*(?:before|after|for) (?:every|each|any)\b|"
+     r"^(?:and |also |so |but |please |kindly |no,? |ok,? )*(?:always|never|avoid|prefer|don'?t ever|"
      r"stick (?:to|with))\b|"
      r"\b(?:always|never|please don'?t) (?:use|run|do|write|put|commit|push|add|make|ask|start|call|edit|touch|"
      r"change|deploy|merge|"
@@ -40,6 +42,26 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"\b(?:must|may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?:more |"
      r"new )?[\w-]+(?: [\w-]+){0,4}"
      r"(?: please)?[.,!]|\b(?:rule|convention|policy) (?:is|here|of)\b"),
+    ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
+     r"migrated|moved|standardi[sz]ed)\b|"
+     r"\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|\bwe(?:'ll| will| are going to) (?:use|"
+     r"go with|stick|keep)\b"),
+    ("forbids", r"^(?:and |also |so |but |please |no,? |ok,? )*(?:don'?t|do not|dont|stop|avoid) (?:ever )?(?:us(?:e|"
+     r"ing)|add|writ|put|commit|push|"
+     r"touch|edit|creat|mention|suggest|includ|call|run|deploy|merg|ask|assum|guess|mock|import|install|generat|"
+     r"refactor|reformat)"),
+    ("self", r"\b(?:my name is|call me|i live in|i'?m (?:a|an|based|from|allergic|vegetarian|vegan|diabetic|"
+     r"colou?r-?blind|left-handed)\b|i am (?:a|an|based|"
+     r"from|allergic|vegetarian|vegan|diabetic)\b|i (?:work|worked) (?:at|as|for|in)|years? old|years of age|"
+     r"my (?:wife|husband|partner|son|daughter|"
+     r"kids?|children|team|company|boss|birthday|time ?zone|editor|shell|laptop|machine|phone|email|e-mail|employer|"
+     r"job|dog|cat) (?:is|are|has|have|"
+     r"runs|was))"),
+    ("where", r"\b(?:lives?|runs?|sits?|listens?|(?:is|are) (?:at|in|on|under|called|named|hosted|deployed|stored|"
+     r"located|kept|owned)) "
+     r"(?:in |at |on |under |by |with )?(?:the |a |our |port )*(?:`[^`]+`|[\w-]+[./_:@-][\w./_:@-]+|\d{2,}|"
+     r"(?-i:[A-Z])\w+)"),
+    ("todo", r"\bto-?do\b:?|\bfixme\b|\bwe still (?:have|need) to\b|\bremind me\b"),
     ("habit", r"\bwe (?:all |always |usually |only |still )?(?:use|deploy|run|write|follow|ship|release|work|sign|"
      r"store|host|keep|pin|target|"
      r"support|review|tag|squash|merge|test|log|track|report|do|go|eat|pay|meet|speak|train|sell|teach|grow)\b"),
@@ -163,64 +185,68 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 
 WEIGHTS: dict[str, float] = {
     "explicit": 1.7,
-    "habit": 0.6,
+    "decided": 1.4,
+    "forbids": 1.0,
+    "self": 1.5,
+    "where": 1.1,
+    "order": -1.0,
+    "todo": 1.2,
+    "foreign": -1.0,
+    "habit": 0.8,
     "always": 0.4,
-    "from-now-on": 0.2,
-    "remember": 0.4,
+    "from-now-on": 0.4,
+    "remember": 0.6,
     "must": 0.3,
     "need": -0.4,
-    "should": -0.6,
-    "prefer": 0.5,
-    "dont": 0.3,
-    "no-thing": 0.1,
+    "should": -0.7,
+    "prefer": 0.6,
+    "dont": 0.4,
     "only": 0.4,
-    "x-not-y": 0.1,
-    "use": 0.6,
+    "use": 0.4,
     "keep-x": 0.5,
     "goes": 0.6,
-    "we": 0.4,
+    "we": 0.6,
     "person": 0.9,
-    "named": 0.6,
-    "here": 0.2,
+    "named": 0.7,
     "number": 0.6,
-    "unit": 0.6,
-    "date": 0.4,
+    "unit": 0.5,
+    "date": 0.5,
     "code": 1.1,
     "is-x": 0.3,
-    "because": 0.8,
-    "pinned": 0.6,
+    "because": 0.7,
+    "pinned": 0.5,
     "lesson": 0.5,
-    "procedure": 0.9,
-    "open": 0.9,
-    "decision": 0.5,
+    "procedure": 0.7,
+    "open": 0.8,
+    "decision": 0.4,
     "question": -0.9,
-    "imperative": -0.4,
+    "imperative": -0.3,
     "please": -0.3,
     "thanks": -0.9,
-    "joke": -0.9,
-    "now": -1.0,
-    "hypothetical": -1.2,
+    "joke": -1.0,
+    "now": -0.9,
+    "hypothetical": -1.3,
     "deictic": -0.4,
-    "past": -0.2,
-    "symptom": -0.2,
+    "past": -0.3,
+    "symptom": -0.1,
     "others": -1.4,
-    "ack": -0.5,
-    "short": -1.4,
-    "brief": -0.5,
-    "long": 1.6,
-    "long-plain": -0.5,
+    "ack": -0.3,
+    "short": -1.6,
+    "brief": -0.7,
+    "long": 1.4,
+    "long-plain": -0.4,
     "rule": 0.7,
-    "brief-explicit": 0.6,
-    "short-rule": 0.4,
-    "task": -1.3,
-    "first": -0.4,
-    "item": 0.4,
-    "listed": 1.6,
-    "heads": -1.5,
+    "brief-explicit": 0.5,
+    "short-rule": 0.3,
+    "task": -1.4,
+    "first": -0.5,
+    "item": 0.3,
+    "listed": 1.5,
+    "heads": -1.2,
     "correcting": 0.5,
     "answers": 0.5,
 }
-BIAS = -1.8
+BIAS = -1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +263,14 @@ def compiled() -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in PATTERNS)
 
 
+def is_verb(word: str) -> bool:
+    """One by which an order begins."""
+    return re.fullmatch(_DO, word, re.IGNORECASE) is not None
+
+
 def score(unit: Unit, setting: Setting) -> float:
     """Above zero: worth keeping."""
-    return BIAS + sum(WEIGHTS[name] for name in features(unit, setting))
+    return BIAS + sum(WEIGHTS.get(name, 0.0) for name in features(unit, setting))
 
 
 def features(unit: Unit, setting: Setting) -> list[str]:
@@ -259,7 +290,9 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "first": unit.message == 0 and not setting.working,
         "item": unit.form == "item",
         "listed": unit.form == "item" and bool(_LISTS.search(unit.under)),
+        "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
+        "foreign": short > 7 and sum(word in COMMON for word in words(plain)) * 10 < short,
         "correcting": bool(_CORRECTS.match(setting.opening)),
         "answers": setting.asked and not question,
     }

@@ -34,7 +34,9 @@ _ACCEPTS = re.compile(
     r"latter))\b"
     r"|\b(?:go with (?:that|it|the|this|option)|sounds perfect|keep it|put it in|do it like (?:that|this)|"
     r"exactly like that|"
-    r"(?:first|second|third|last|that) one\b|let'?s do that|go for it|that'?s (?:the one|safer|better))",
+    r"(?:first|second|third|last|that) one\b|let'?s do that|go for it|that'?s (?:the one|safer|better))"
+    r"|^\W*(?:works|sounds all right|let'?s\b|will do|fine by me|ok(?:ay)? to|ok go|go\b|that'?s (?:good|fine)|👍|"
+    r"[\w-]+(?: [\w-]+){0,3},? yes\b|yes\b)",
     re.IGNORECASE,
 )
 _REFUSES = re.compile(
@@ -83,6 +85,7 @@ _OPTION = re.compile(
     r"[–—-](?=\s))\s*(?:\*\*)?\s*(.+)$",
     re.IGNORECASE,
 )
+_INLINE = re.compile(r"\s\(?([1-5])\)\s")
 _OPTION_HEAD = re.compile(r"^\s*(?:#{1,4}\s*|\*\*)(?:option\s+)?(?:[A-F]|\d)(?:\*\*)?:?\s*$", re.IGNORECASE)
 _OFFERS_CHOICE = re.compile(
     r"\b(?:options?|possibilit\w+|ways|alternatives?|one of these|either|ideas?|could|which (?:one|of)|"
@@ -95,6 +98,7 @@ _ORDINALS = {
     "first": 0,
     "one": 0,
     "former": 0,
+    "middle": 1,
     "second": 1,
     "two": 1,
     "latter": 1,
@@ -103,10 +107,13 @@ _ORDINALS = {
     "four": 3,
     "fourth": 3,
 }
-_LETTER = re.compile(r"(?:\b(?:option|with|take|do|pick|choose|go for|want)\s+|[.!,]\s*|^\w+\s+)([A-F])(?=[.,!]|\s*$)")
+_LETTER = re.compile(
+    r"(?:\b(?:option|with|take|do|pick|choose|go for|want)\s+|[.!,]\s*|^\w+\s+)([A-F])(?=[.,!]|\s*$|"
+    r" please)"
+)
 _ORDINAL = re.compile(
     r"^\W*(?:let'?s |yes,? |ok,? |do |go |with |for |take |the |option |number )*"
-    r"(first|second|third|fourth|one|two|three|four|former|latter)\b",
+    r"(first|second|third|fourth|one|two|three|four|former|latter|middle)\b",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
@@ -114,7 +121,9 @@ _CAUSE = re.compile(
     r"trick) (?:was|is)|due to|"
     r"root cause|finding|confirmed|had no effect|was (?:configured|missing|wrong|stale)|drops?|strips?|where the|"
     r"wasn'?t|didn'?t|"
-    r"doesn'?t|so the)\b|;",
+    r"doesn'?t|so the)\b|;"
+    r"|\b(?:which is why|that'?s why|explains|gives it away|there we have it|it was (?:the|a)|nothing to do with|"
+    r"never ran|no longer|only (?:when|for|starts|if)|while the|had no|has no|is missing|wrong on)\b",
     re.IGNORECASE,
 )
 _FIX = re.compile(
@@ -122,7 +131,9 @@ _FIX = re.compile(
     r"went away|did the "
     r"trick|makes? (?:it|all|them|the)\b.*\b(?:work|pass|finish|green)|no longer|works? (?:now|again)|brought it back|"
     r"stopped the|got rid of|cleared (?:it|the)|the fix (?:is|was)|(?:spikes|errors?|crash\w*|failures?) (?:are|"
-    r"is) gone)\b",
+    r"is) gone)\b"
+    r"|\b(?:what worked|sorted it|sorts it|brings? (?:it|the \w+) down|(?:succeed|work|pass|build|load|run)s? again|"
+    r"goes through|empty again|green again|mended)\b",
     re.IGNORECASE,
 )
 _CAUSE_FOUND = re.compile(
@@ -133,7 +144,8 @@ _CAUSE_FOUND = re.compile(
 _RECOMMENDS = re.compile(
     r"\b(?:recommend|suggest|propose|lean towards?|i'?d (?:go|take|pick|choose|start)|my (?:pick|choice|suggestion|"
     r"recommendation|"
-    r"proposal)|instead|then let'?s|let'?s)\b",
+    r"proposal)|instead|then let'?s|let'?s)\b"
+    r"|\b(?:seems? (?:best|right)|for next time|option (?:\d|[a-f]|one|two|three)\b|plan:|what about|how about)",
     re.IGNORECASE,
 )
 _PROGRESS = re.compile(
@@ -166,12 +178,12 @@ def found(messages: Sequence[Message]) -> list[Found]:
 def _judged(index: int, text: str, reply: str) -> Iterator[Found]:
     views = views_of(text, reply)
     scored = [(score(view), view) for view in views]
-    decision = [pair for pair in scored if "accepted" in pair[1].features and not pair[1].tells]
+    decision = [pair for pair in scored if "accepted" in pair[1].features and not pair[1].finds]
     best = max(decision, key=lambda pair: pair[0], default=None)
     for each in scored:
         worth, view = each
-        if worth > 0 and (view.tells or each is best):
-            kind = MemoryKind.LESSON if view.tells else MemoryKind.DECISION
+        if worth > 0 and (view.tells if view.finds else each is best):
+            kind = MemoryKind.LESSON if view.finds else MemoryKind.DECISION
             yield Found(index, _phrase(view.whole), kind, worth)
 
 
@@ -184,9 +196,14 @@ class View:
     features: frozenset[str]
 
     @property
-    def tells(self) -> bool:
+    def finds(self) -> bool:
         """A finding rather than a proposal."""
-        return not self.features.isdisjoint(("fix", "found", "cause-fix")) and "proposes" not in self.features
+        return self.features.isdisjoint(("proposes", "recommends", "choice", "asks", "offers"))
+
+    @property
+    def tells(self) -> bool:
+        """It names a cause or a cure, or the user saw the light."""
+        return not self.features.isdisjoint(("fix", "found", "cause", "aha")) and "heads" not in self.features
 
 
 def views_of(text: str, reply: str) -> list[View]:
@@ -199,7 +216,7 @@ def views_of(text: str, reply: str) -> list[View]:
     lines = [each for _, each in said]
     if pick is not None:  # an option may be several lines long
         said, lines = [*said, ("choice", options[pick])], [*lines, options[pick]]
-    general = _seen(first, accepted, pick is not None, len(first.split()))
+    general = _seen(first, accepted, pick is not None)
     views = []
     for place, (form, line) in enumerate(said):
         before = lines[place - 1] if place else ""
@@ -216,14 +233,15 @@ def views_of(text: str, reply: str) -> list[View]:
     return views
 
 
-def _seen(first: str, accepted: bool, picked: bool, length: int) -> set[str]:
+def _seen(first: str, accepted: bool, picked: bool) -> set[str]:
     """What the reply tells about everything that was said before it."""
-    marks = {"accepted"} if accepted or picked else set()
-    if _REFUSES.search(first):
-        marks.add("refused")
-    if length > _LONGEST_REPLY:
-        marks.add("long-reply")
-    return marks
+    tests = {
+        "accepted": accepted or picked,
+        "refused": bool(_REFUSES.search(first)),
+        "long-reply": len(first.split()) > _LONGEST_REPLY,
+        "aha": bool(_AHA.search(first)),
+    }
+    return {name for name, true in tests.items() if true}
 
 
 _WORDS = re.compile(r"\w+")
@@ -246,10 +264,29 @@ def _marks(form: str, line: str, before: str, after: str) -> set[str]:
         "unsure": bool(_UNSURE.search(line)),
         "progress": bool(_PROGRESS.match(line)),
         "code": "`" in line,
+        "negates": bool(_NEGATES.search(line)),
+        "so": bool(_SO.search(line)),
+        "precise": bool(_PRECISE.search(line)),
+        "opens": not before,
+        "heads": line.rstrip().endswith(":"),
         "short": count < _SHORTEST_FINDING,
         "long": count > 18,
     }
     return {name for name, true in tests.items() if true}
+
+
+_AHA = re.compile(
+    r"^\W*(?:a+h+a?|o+h+|huh|wow|ha|ugh|phew|i see|right|of course|brilliant|beautiful|sweet|top|typical|great|good|"
+    r"nice|perfect|"
+    r"excellent|amazing|really)\b|\b(?:nice|good|great) (?:catch|find|one|work)|makes sense|that explains|so obvious",
+    re.IGNORECASE,
+)
+_NEGATES = re.compile(
+    r"\b(?:never|no longer|not|doesn'?t|didn'?t|isn'?t|wasn'?t|without|only|still|wrong|missing|instead|nothing)\b",
+    re.IGNORECASE,
+)
+_SO = re.compile(r"[,;:] |\bso\b|\bwhich\b|\bbecause\b|\bsince\b|\bwhile\b", re.IGNORECASE)
+_PRECISE = re.compile(r"\d|\b(?-i:[A-Z]{2,}|[a-z]+[A-Z]\w+)\b|\w_\w", re.IGNORECASE)
 
 
 def score(view: View) -> float:
@@ -270,48 +307,67 @@ PAIRS = (
     ("accepted", "progress"),
     ("fix", "unsure"),
     ("found", "unsure"),
+    ("aha", "code"),
+    ("aha", "long"),
+    ("aha", "so"),
+    ("accepted", "precise"),
+    ("accepted", "item"),
 )
 WEIGHTS: dict[str, float] = {
-    "accepted": 1.3,
-    "accepted+before-question": 0.8,
-    "accepted+choice": 1.6,
-    "accepted+last": 0.6,
-    "accepted+offers": -0.4,
-    "accepted+progress": -0.6,
-    "accepted+proposes": 1.0,
+    "accepted": 0.8,
+    "accepted+before-question": 1.2,
+    "accepted+choice": 1.2,
+    "accepted+item": 0.6,
+    "accepted+last": 0.8,
+    "accepted+offers": -0.3,
+    "accepted+precise": 0.3,
+    "accepted+progress": -0.5,
+    "accepted+proposes": 1.4,
     "accepted+recommends": 0.5,
-    "accepted+shared": 0.4,
+    "accepted+shared": 0.3,
+    "aha": 0.4,
+    "aha+code": 0.7,
+    "aha+long": 0.7,
+    "aha+so": 0.2,
     "asks": -0.6,
     "before-question": 0.3,
-    "cause": 0.9,
-    "cause-fix": 1.4,
+    "cause": 0.7,
+    "cause-fix": 2.2,
     "choice": 1.0,
-    "code": 1.0,
-    "fix": 0.8,
-    "found": 1.5,
-    "item": 0.2,
-    "long": 1.2,
+    "code": 0.9,
+    "fix": 0.9,
+    "found": 1.1,
+    "last": -0.4,
+    "long": 1.4,
+    "long-reply": -0.4,
+    "negates": 0.3,
     "offers": -0.4,
-    "passed-over": -2.0,
-    "progress": -0.5,
+    "opens": -0.5,
+    "passed-over": -1.5,
+    "precise": 0.7,
+    "progress": -0.3,
     "proposes": 0.5,
-    "recommends": 0.3,
-    "refused": -1.2,
-    "shared": 0.3,
-    "short": -0.9,
-    "unsure": -0.4,
+    "recommends": 0.4,
+    "refused": -1.1,
+    "shared": 0.2,
+    "short": -1.1,
+    "so": 0.5,
+    "unsure": -0.3,
+    "heads": -1.5,
     "fix+unsure": -0.6,
-    "found+unsure": -0.8,
-    "long-reply": -0.2,
+    "found+unsure": -0.6,
 }
-BIAS = -2.9
+BIAS = -3.8
 
 
 def _options(text: str) -> list[str]:
     """Alternatives that were laid out for a choice, in order; the label is given by their place."""
+    lines = _INLINE.sub(r"\n\1. ", text).splitlines() if len(_INLINE.findall(text)) > 1 else text.splitlines()
+    lettered = [found[3] for line in lines if (found := _OPTION.match(line)) and found[1]]
+    if len(lettered) > 1:
+        return lettered
     if not _OFFERS_CHOICE.search(text):
         return []
-    lines = text.splitlines()
     headed: list[list[str]] = []
     for line in lines:
         if _OPTION_HEAD.match(line):
@@ -340,7 +396,9 @@ def _pick(options: Sequence[str], said: str) -> int | None:
     meant = content_words(said)
     shared = [len(content_words(option) & meant) for option in options]
     best = max(shared)
-    return shared.index(best) if best and shared.count(best) == 1 and (_ACCEPTS.search(said) or best > 1) else None
+    echoes = len(said.split(".")[0].split()) <= 4
+    sure = _ACCEPTS.search(said) or best > 1 or echoes
+    return shared.index(best) if best and shared.count(best) == 1 and sure else None
 
 
 def _phrase(text: str) -> str:

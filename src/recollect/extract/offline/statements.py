@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from recollect.extract.offline import cues, proposals
 from recollect.extract.offline.units import Message, Unit, units
-from recollect.text import content_words, overlap
+from recollect.text import COMMON, content_words, overlap
 from recollect.types import MemoryKind, Role, Scope, Severity, Statement
 
-LONGEST = 400  # characters of a statement
+LONGEST = 400  # characters of sentences that are joined
+_MOST_CHARACTERS = 800  # of a statement; some people write without full stops
 MOST = 24  # statements of a conversation
 _THRESHOLD = 0.0
 _NEIGHBOUR = -0.7  # a weaker sentence that explains a kept one
@@ -130,8 +131,12 @@ _EVERYWHERE = re.compile(
 
 def _statement(candidate: Candidate, messages: Sequence[Message]) -> Statement:
     text = re.sub(r"\s+", " ", candidate.text).strip()
-    text = (_OPENING.sub("", text) or text)[: LONGEST * 2].strip()
-    text = text[:1].upper() + text[1:]
+    text = _OPENING.sub("", text) or text
+    if len(text) > _MOST_CHARACTERS:
+        text = text[:_MOST_CHARACTERS].rsplit(" ", 1)[0] + "…"
+    first = text.split(" ", 1)[0]
+    if first.lower() in COMMON or cues.is_verb(first):  # a name like `pnpm` stays as it is written
+        text = text[:1].upper() + text[1:]
     if text[-1:] not in ".!?…":
         text += "."
     severity = _severity(text)

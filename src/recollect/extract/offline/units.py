@@ -114,7 +114,7 @@ def own_words(text: str, role: Role) -> list[tuple[str, str]]:
         for form, piece in pieces
         if not _TO_AI.search(piece)
         for sentence in sentences(piece)
-        if any(letter.isalpha() for letter in sentence) and sentence.strip(". ") != "“…”"
+        if any(letter.isalpha() for letter in sentence) and sentence.count("“…”") < 2 and sentence.strip(". ") != "“…”"
     ]
 
 
