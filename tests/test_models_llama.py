@@ -131,3 +131,27 @@ def test_the_deadline_holds_while_it_is_thinking(url: str) -> None:
     with pytest.raises(ModelFailed) as caught:
         provider(url, "openai:smollm2").answer("Say what was agreed.", CONTENT * 60, Meeting, seconds=0.3)
     assert caught.value.failure is Failure.TIMEOUT
+
+
+def test_phase_one_end_to_end(url: str, tmp_path: Path) -> None:
+    """The content is nonsense; that the job ends in a named state and every token is in the books is not."""
+    from recollect.app import open_memory
+    from tests.test_extract import TALK, session
+    from tests.transcripts import SESSION, write
+
+    write(tmp_path / "projects" / "-code-tides" / f"{SESSION}.jsonl", session(*TALK))
+    settings = {
+        "model": "openai:smollm2",
+        "model_url": f"{url}/v1",
+        "model_output_tokens": 400,
+        "model_part_tokens": 1000,
+    }
+    with open_memory(tmp_path / "home", environ={"HOME": str(tmp_path)}, **settings) as memory:
+        memory.ingest(folder=tmp_path / "projects")
+        report = memory.process(now=True)
+        (spent,) = memory.status().tokens
+        states = memory.status().kinds["extract"]
+    assert report.claimed == 1 and report.succeeded + report.succeeded_no_output + report.failed == 1
+    assert all(reason.startswith("invalid") for _, reason in report.problems), report.problems
+    assert report.tokens == spent.input_tokens + spent.output_tokens and spent.input_tokens > 200
+    assert set(states) <= {"succeeded", "succeeded_no_output", "backing_off"}

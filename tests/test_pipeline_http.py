@@ -1,0 +1,237 @@
+"""The whole pipeline against real HTTP servers: what a model says, and everything that a model may do instead."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.app import Memory, open_memory
+from recollect.store import memories
+from recollect.types import ConversationStatus
+from tests.conftest import Clock
+from tests.model_server import (
+    Answer,
+    Drop,
+    HalfJson,
+    ModelServer,
+    Nonsense,
+    RateLimit,
+    Refusal,
+    Reply,
+    Request,
+    Script,
+    Stall,
+    Status,
+    ToolCall,
+    Truncated,
+)
+from tests.test_extract import RULE, TALK, session
+from tests.transcripts import SESSION, START, write
+
+DIALECTS = ("openai:tiny", "openai-responses:tiny", "anthropic:tiny")
+EXTRACTED = {
+    "raw_memory": "The user wants make lint before every commit.",
+    "rollout_summary": "About make lint.",
+    "rollout_slug": "make-lint",
+    "memory_sentence": "The user wants make lint before commits in tides.",
+    "memories": [
+        {
+            "kind": "constraint",
+            "text": "Always run make lint before a commit.",
+            "severity": "must",
+            "scope": "project",
+            "messages": [1],
+        }
+    ],
+}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(START + timedelta(days=1))
+
+
+@contextmanager
+def opened(home: Path, server: ModelServer, model: str, clock: Clock, **more: Any) -> Iterator[Memory]:
+    settings = {"model": model, "model_url": server.url_for(model), "model_timeout_seconds": 5.0} | more
+    with open_memory(home, clock=clock, environ={"HOME": str(home.parent)}, **settings) as memory:
+        yield memory
+
+
+def take_in(memory: Memory, root: Path) -> None:
+    write(root / "-code-tides" / f"{SESSION}.jsonl", session(*TALK))
+    memory.ingest(folder=root)
+
+
+def kept(memory: Memory) -> list[str]:
+    with memory.database.read() as tx:
+        return [each.text for each in memories.current(memories.all_of(tx, memory.owner))]
+
+
+def state(memory: Memory) -> str:
+    (job,) = [job for kind, states in memory.status().kinds.items() if kind == "extract" for job in states]
+    return job
+
+
+class Keeper:
+    """A model that extracts, and then consolidates with its tools as a good one would."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+
+    def __call__(self, request: Request) -> Reply:
+        if "list_files" not in request.tools:
+            return Answer(EXTRACTED)
+        self.turn += 1
+        source = re.search(r"\[?([0-9a-f-]{36}@[0-9TZ:.-]+)", json.dumps(request.body))
+        project = re.search(r"projects/[\w.-]+/summary\.md", json.dumps(request.body))
+        assert source and project
+        line = f"- Always run make lint before a commit. [{source[1]}]\n"
+        written = {
+            1: ("list_files", {}),
+            2: ("read_file", {"path": "raw_memories.md"}),
+            3: ("write_file", {"path": "../outside.md", "text": "x"}),
+            4: ("write_file", {"path": "handbook.md", "text": f"# Handbook\n\n## tides\n\n### Rules\n\n{line}"}),
+            5: ("write_file", {"path": "summary.md", "text": "# Everywhere\n\nNothing yet.\n"}),
+            6: ("write_file", {"path": project[0], "text": f"# tides\n\n{line}"}),
+        }
+        return ToolCall(*written[self.turn]) if self.turn in written else Answer("done")
+
+
+@pytest.mark.parametrize("model", DIALECTS)
+def test_both_phases_with_a_model_that_behaves(tmp_path: Path, clock: Clock, model: str) -> None:
+    keeper = Keeper()
+    with ModelServer(keeper) as server, opened(tmp_path / "home", server, model, clock) as memory:
+        take_in(memory, tmp_path / "projects")
+        report = memory.process(now=True)
+        assert (report.succeeded, report.failed) == (1, 0) and report.tokens == 120
+        assert kept(memory) == ["Always run make lint before a commit."]
+        consolidated = memory.consolidate(now=True)
+        assert consolidated.outcome == "succeeded", consolidated.reason
+        folder = memory.settings.workspace
+        assert "make lint" in (folder / "handbook.md").read_text()
+        assert not (folder.parent / "outside.md").exists(), "the tools cannot leave the folder"
+        assert "make lint" in next(folder.glob("projects/*/summary.md")).read_text()
+        calls = len(server.requests)
+        assert (memory.process(now=True).claimed, memory.consolidate(now=True).outcome) == (0, "unchanged")
+        assert len(server.requests) == calls, "nothing new, no call"
+        (spent,) = memory.status().tokens
+        assert spent.requests == calls and spent.input_tokens == 100 * calls
+        assert RULE in server.requests[0].user and "<transcript>" in server.requests[0].user
+
+
+BAD: dict[str, tuple[Script, str]] = {
+    "error": (Status(500, body="boom"), "unavailable"),
+    "overloaded": (Status(529, body="busy"), "unavailable"),
+    "rate limit": (RateLimit(90), "rate_limited"),
+    "nonsense": (Nonsense(), "invalid"),
+    "half a JSON": (HalfJson(), "invalid"),
+    "cut off": (Truncated(), "invalid"),
+    "refusal": (Refusal(), "invalid"),
+    "wrong shape": (Answer({"raw_memory": 5, "memories": "none"}), "invalid"),
+    "stall": (Stall(30), "timeout"),
+    "stall in the body": (Stall(30, "body"), "timeout"),
+    "dropped": (Drop(), "unavailable"),
+}
+
+
+@pytest.mark.parametrize("model", DIALECTS)
+@pytest.mark.parametrize("case", BAD)
+def test_a_model_that_misbehaves_costs_one_try_and_loses_nothing(
+    tmp_path: Path, clock: Clock, model: str, case: str
+) -> None:
+    script, expected = BAD[case]
+    replies: list[Script] = [script]
+    more = {"model_timeout_seconds": 0.5}
+    with (
+        ModelServer(lambda request: next_reply(replies, request)) as server,
+        opened(tmp_path / "home", server, model, clock, **more) as memory,
+    ):
+        take_in(memory, tmp_path / "projects")
+        started = time.monotonic()
+        report = memory.process(now=True)
+        assert time.monotonic() - started < 5, "one deadline around everything"
+        assert report.failed == 1 and report.problems[0][1].startswith(expected), report.problems
+        assert memory.conversations()[0].status is ConversationStatus.READY and kept(memory) == []
+        assert state(memory) == "backing_off"
+        assert memory.process().claimed == 0, "it waits before it tries again"
+        replies[0] = Answer(EXTRACTED)
+        clock.advance(7200)
+        assert memory.process().succeeded == 1 and len(kept(memory)) == 1
+
+
+def next_reply(replies: list[Script], request: Request) -> Reply:
+    reply = replies[0]
+    assert not isinstance(reply, list | tuple) and not callable(reply)
+    return reply
+
+
+@pytest.mark.parametrize("reply", [Status(401, body="bad key"), Status(404, body="no such model")])
+def test_what_configuration_must_mend_fails_for_good_and_says_so(tmp_path: Path, clock: Clock, reply: Reply) -> None:
+    with ModelServer(reply) as server, opened(tmp_path / "home", server, DIALECTS[0], clock) as memory:
+        take_in(memory, tmp_path / "projects")
+        assert memory.process(now=True).failed == 1 and state(memory) == "failed"
+        (trouble,) = [each for each in memory.status().problems if "extract" in each.problem]
+        assert "rejected" in trouble.problem and "retry" in trouble.hint
+
+
+@pytest.mark.parametrize("reply", [Status(500, body="boom"), Nonsense(), Stall(30)])
+def test_a_failed_consolidation_leaves_the_files_in_place(tmp_path: Path, clock: Clock, reply: Reply) -> None:
+    keeper = Keeper()
+    script: list[Script] = [keeper]
+    more = {"consolidation_timeout_seconds": 1.0}
+
+    def play(request: Request) -> Reply:
+        now = script[0]
+        assert not isinstance(now, list | tuple)
+        return now(request) if callable(now) else now  # type: ignore[return-value]
+
+    with ModelServer(play) as server, opened(tmp_path / "home", server, DIALECTS[0], clock, **more) as memory:
+        take_in(memory, tmp_path / "projects")
+        memory.process(now=True)
+        assert memory.consolidate(now=True).outcome == "succeeded"
+        folder = memory.settings.workspace
+        before = {path: path.read_bytes() for path in folder.rglob("*summary.md")} | {
+            folder / "handbook.md": (folder / "handbook.md").read_bytes()
+        }
+        text = session("The deploy window is Tuesday from 9 to 11.", "Ok.", *TALK[:4], name="7" * 8, first=300)
+        write(tmp_path / "projects" / "-code-tides" / "77777777.jsonl", text)
+        memory.ingest(folder=tmp_path / "projects")
+        memory.process(now=True)
+        script[0] = reply
+        assert memory.consolidate(now=True).outcome == "failed"
+        assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_large_backlog_is_not_sent_by_surprise(tmp_path: Path) -> None:
+    """A real process: a paid model, more tokens than the limit, and nobody to ask."""
+    root = tmp_path / "projects"
+    write(root / "-code-tides" / f"{SESSION}.jsonl", session(*TALK, "words " * 4000, "Ok."))
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(
+        'model = "openai:any"\nmodel_url = "http://192.0.2.1:9/v1"\nconfirm_above_tokens = 1000\n'
+    )
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "recollect", *arguments]
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+    assert run("ingest", "--dir", str(root)).returncode == 0
+    done = run("process", "--now")
+    assert done.returncode == 2 and "tokens" in done.stderr and "--yes" in done.stderr
+    said = json.loads(run("process", "--now", "--json").stdout)
+    assert "openai:any" in said["error"]["message"] and "--limit" in said["error"]["hint"]
+    assert json.loads(run("status", "--json").stdout)["tokens"] == []
