@@ -220,6 +220,7 @@ WEIGHTS: dict[str, float] = {
     "open": 0.8,
     "decision": 0.4,
     "question": -0.9,
+    "plain-question": -2.0,
     "imperative": -0.3,
     "please": -0.3,
     "thanks": -0.9,
@@ -293,6 +294,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
         "foreign": short > 7 and sum(word in COMMON for word in words(plain)) * 10 < short,
+        "plain-question": plain.rstrip("\"')” ").endswith("?") and "explicit" not in found,
         "correcting": bool(_CORRECTS.match(setting.opening)),
         "answers": setting.asked and not question,
     }

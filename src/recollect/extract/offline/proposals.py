@@ -72,6 +72,7 @@ _CONFIRM = re.compile(  # a question that adds nothing to what was proposed just
     r"fine with you|deal\?).{0,30}\?\s*$",
     re.IGNORECASE,
 )
+_OFFER = re.compile(r"^(?:so )?(?:should|shall) (?:i|we) (?:also )?|^(?:do you )?want me to (?:also )?", re.IGNORECASE)
 _LEAD = re.compile(
     r"^(?:(?:then|so|ok(?:ay)?|great|fair enough|in that case|understood|got it|makes sense)[,.:]?\s+)*"
     r"(?:(?:i'?d|i would|we could|we should|i) (?:also )?(?:suggest|propose|recommend|lean towards?|go with|"
@@ -178,7 +179,9 @@ def found(messages: Sequence[Message]) -> list[Found]:
 def _judged(index: int, text: str, reply: str) -> Iterator[Found]:
     views = views_of(text, reply)
     scored = [(score(view), view) for view in views]
-    decision = [pair for pair in scored if "accepted" in pair[1].features and not pair[1].finds]
+    decision = [
+        pair for pair in scored if {"accepted", "progress"} & pair[1].features == {"accepted"} and not pair[1].finds
+    ]
     best = max(decision, key=lambda pair: pair[0], default=None)
     for each in scored:
         worth, view = each
@@ -276,9 +279,8 @@ def _marks(form: str, line: str, before: str, after: str) -> set[str]:
 
 
 _AHA = re.compile(
-    r"^\W*(?:a+h+a?|o+h+|huh|wow|ha|ugh|phew|i see|right|of course|brilliant|beautiful|sweet|top|typical|great|good|"
-    r"nice|perfect|"
-    r"excellent|amazing|really)\b|\b(?:nice|good|great) (?:catch|find|one|work)|makes sense|that explains|so obvious",
+    r"^\W*(?:a+h+a?|o+h+|huh|wow|ugh|phew|i see|of course|typical)\b|\b(?:nice|good|great) (?:catch|find|one|work)|"
+    r"\b(?:makes sense|that explains|so obvious|well spotted|that was it)\b",
     re.IGNORECASE,
 )
 _NEGATES = re.compile(
@@ -321,7 +323,7 @@ WEIGHTS: dict[str, float] = {
     "accepted+last": 0.8,
     "accepted+offers": -0.3,
     "accepted+precise": 0.3,
-    "accepted+progress": -0.5,
+    "accepted+progress": -1.2,
     "accepted+proposes": 1.4,
     "accepted+recommends": 0.5,
     "accepted+shared": 0.3,
@@ -332,7 +334,7 @@ WEIGHTS: dict[str, float] = {
     "asks": -0.6,
     "before-question": 0.3,
     "cause": 0.7,
-    "cause-fix": 2.2,
+    "cause-fix": 3.0,
     "choice": 1.0,
     "code": 0.9,
     "fix": 0.9,
@@ -403,5 +405,5 @@ def _pick(options: Sequence[str], said: str) -> int | None:
 
 def _phrase(text: str) -> str:
     text = re.sub(r"\*\*|__", "", text).strip()
-    rest = _LEAD.sub("", text)
+    rest = _LEAD.sub("", _OFFER.sub("", text).rstrip("?") + "." if _OFFER.match(text) else text)
     return rest[:1].upper() + rest[1:] if rest else text

@@ -15,6 +15,7 @@ LONGEST = 400  # characters of sentences that are joined
 _MOST_CHARACTERS = 800  # of a statement; some people write without full stops
 MOST = 24  # statements of a conversation
 _THRESHOLD = 0.0
+_LONG_SESSION = 25  # the user's messages from which the bar rises
 _NEIGHBOUR = -0.7  # a weaker sentence that explains a kept one
 _STRONG = 0.4  # a statement that speaks for its neighbours too
 _COMPANY = 0.9
@@ -34,8 +35,14 @@ def statements(messages: Sequence[Message]) -> list[Statement]:
     """Every statement once, in the order of the conversation; the best ones when there are too many."""
     found = [*_said(messages)]
     found += [Candidate(each.message, each.text, each.score, each.kind) for each in proposals.found(messages)]
-    best = sorted(_distinct(found), key=lambda each: -each.score)[:MOST]
+    bar = _bar(sum(message.role is Role.USER for message in messages))
+    best = sorted((each for each in _distinct(found) if each.score > bar), key=lambda each: -each.score)[:MOST]
     return [_statement(each, messages) for each in sorted(best, key=lambda each: (each.message, -each.score))]
+
+
+def _bar(turns: int) -> float:
+    """A long session is mostly talk about the work at hand: what is kept of it must be clearer."""
+    return min(max(turns - _LONG_SESSION, 0) / (2 * _LONG_SESSION), 1.0)
 
 
 def _said(messages: Sequence[Message]) -> Iterable[Candidate]:
@@ -111,7 +118,8 @@ def _distinct(found: Sequence[Candidate]) -> list[Candidate]:
 
 
 _OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|hey|btw|by the way|anyway|fine|"
+    r"^(?:(?:ok(?:ay)?|alright|all right|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|hey|btw|"
+    r"by the way|anyway|fine|"
     r"good|great|"
     r"perfect|nice|cool|sweet|agreed|exactly|one (?:more )?thing|two things|last thing|before i forget|fyi|"
     r"note for next time|"

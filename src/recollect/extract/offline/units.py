@@ -70,7 +70,7 @@ _LOG = re.compile(
     r"[\w.-]+@[\w.-]+[:~$]|(?:GET|POST|PUT|DELETE|PATCH|HEAD) /\S* (?:HTTP|\d{3}))"
 )
 _GLYPHS = re.compile(
-    r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*;?\s*$|</\w+>|"
+    r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→←↑↓⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*;?\s*$|</\w+>|"
     r"\w\(\)|:\d+:\d+"
 )
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
@@ -145,8 +145,9 @@ def _without_pastes(text: str) -> Iterator[tuple[str, str]]:
         if pasting:
             continue
         said = [line for line in lines if not is_machine(line)]
-        if len(lines) > 2 and len(said) * 2 < len(lines):
-            continue  # a log
+        machine = len(lines) - len(said)
+        if len(lines) > 2 and (machine * 2 > len(lines) or (machine > 1 and machine * 3 >= len(lines))):
+            continue  # a log, a screen
         talk = [line for line in said if _CHATLOG.match(line) and not line.lstrip().startswith(("-", "*", "•"))]
         if len(talk) >= 2 and len(talk) * 2 >= len(said):
             continue  # a chat of others
