@@ -71,6 +71,66 @@ def test_status_and_health_tell_tables_jobs_and_problems(tmp_path: Path, tree: P
     assert "could not be understood" in run(tmp_path, "status").stdout
 
 
+RULE = "Always run make lint before you commit, the pipeline rejects everything else."
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    """A conversation with a rule in it, and one of small talk."""
+    folder = tmp_path / "rules" / "-code-tides"
+    write(folder / f"{SESSION}.jsonl", claude(1, RULE) + claude(2, "Understood.", role="assistant"))
+    other = "9" * 8 + SESSION[8:]
+    write(folder / f"{other}.jsonl", claude(1, "hi", session=other) + claude(2, "Hi!", role="assistant", session=other))
+    return tmp_path / "rules"
+
+
+def test_process_and_consolidate_report_what_the_contract_names(tmp_path: Path, rules: Path) -> None:
+    run(tmp_path, "ingest", "--dir", str(rules))
+    done = answer(tmp_path, "process", "--now")
+    assert done.keys() >= {"claimed", "succeeded", "succeeded_no_output", "failed", "skipped", "tokens"}
+    assert (done["claimed"], done["succeeded"], done["succeeded_no_output"], done["tokens"]) == (2, 1, 1, 0)
+    made = answer(tmp_path, "consolidate")
+    assert made.keys() >= {"outcome", "added", "retained", "removed", "watermark"}
+    assert made["outcome"] == "succeeded" and len(made["added"]) == 1 and made["watermark"]
+    assert answer(tmp_path, "consolidate", "--now")["outcome"] == "unchanged"
+    assert answer(tmp_path, "process", "--now")["claimed"] == 0
+    files = [path for path in (tmp_path / "home" / "workspace").rglob("*") if path.is_file()]
+    assert RULE in (tmp_path / "home" / "workspace" / "handbook.md").read_text()
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    status = answer(tmp_path, "status")
+    assert status["memories"] == {"constraint": 1} and status["kinds"]["consolidate"] == {"cooling_down": 1}
+
+
+def test_people_are_told_in_words(tmp_path: Path, rules: Path) -> None:
+    assert "Nothing to consolidate yet" in run(tmp_path, "consolidate").stdout
+    run(tmp_path, "ingest", "--dir", str(rules))
+    assert "2 conversations processed: 1 with 1 memory" in run(tmp_path, "process", "--now").stdout
+    assert "1 conversation added" in run(tmp_path, "consolidate", "--now").stdout
+    assert "up to date" in run(tmp_path, "consolidate", "--now").stdout
+    assert "0 jobs will be tried again" in run(tmp_path, "retry").stdout
+    assert "memories: 1 constraint" in run(tmp_path, "status").stdout
+
+
+def test_wrong_calls_of_the_pipeline_change_nothing(tmp_path: Path) -> None:
+    for arguments in (["process", "--limit", "0"], ["process", "extra"], ["consolidate", "--later"], ["retry", "x"]):
+        done = run(tmp_path, *arguments)
+        assert done.returncode == 2 and "--help" in done.stderr
+    assert run(tmp_path, "process", RECOLLECT_MODEL="gpt").returncode == 2
+    done = run(tmp_path, "process", RECOLLECT_ENABLED="false")
+    assert done.returncode == 1 and "switched off" in done.stderr
+
+
+def test_a_model_that_cannot_be_reached_is_a_failure_with_a_next_try(tmp_path: Path, rules: Path) -> None:
+    model = {"RECOLLECT_MODEL": "openai:any", "RECOLLECT_MODEL_URL": "http://127.0.0.1:9/v1"}
+    run(tmp_path, "ingest", "--dir", str(rules))
+    done = run(tmp_path, "process", "--now", **model)
+    assert done.returncode == 1 and "unavailable" in done.stderr
+    status = run(tmp_path, "status", **model).stdout
+    assert "backing_off" in status and "next try 20" in status
+    assert "2 jobs" in run(tmp_path, "retry").stdout
+    assert run(tmp_path, "process", "--now").returncode == 0, "and offline it works"
+
+
 def test_config_shows_each_value_and_its_origin_without_the_password(tmp_path: Path) -> None:
     write(tmp_path / "home" / "config.toml", b"conversation_gap_minutes = 5\n")
     url = "postgresql://me:verysecret1@db/x"

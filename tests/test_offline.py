@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +104,21 @@ def test_no_text_is_too_odd(text: str) -> None:
     units(messages)
     statements(messages)
     summary.story(messages)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [*("first ", "?\n", "\n", "\n ", " ", "<a>", "'a ", '"', '"a b ', "```\n", "a.", "- ", "> ", "A. b\n"),
+     *("(1) x ", "always ", "(failed) [Bash] x\n", "fixed because; ", "“", "I'd use ", "ok, ", "no no ", "-- x --\n")],
+)  # fmt: skip
+def test_no_text_is_slow(piece: str) -> None:
+    """Not a timed test of the machine: what is not linear would take minutes."""
+    text = piece * (200_000 // len(piece)) + "x"
+    started = time.monotonic()
+    messages = talk(text, text + "?", text)
+    statements(messages)
+    summary.story(messages)
+    assert time.monotonic() - started < 20
 
 
 # What is kept

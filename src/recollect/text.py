@@ -109,10 +109,9 @@ def sentences(paragraph: str) -> list[str]:
     found: list[str] = []
     start = 0
     for end in _END.finditer(paragraph):
-        piece = paragraph[start : end.start()].rstrip()
-        if _SHORT.search(piece):
+        if _SHORT.search(paragraph[max(start, end.start() - 12) : end.start()].rstrip()):
             continue
-        found.append(piece.strip())
+        found.append(paragraph[start : end.start()].strip())
         start = end.end()
     found.append(paragraph[start:].strip())
     return [each for each in found if each]

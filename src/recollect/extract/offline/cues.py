@@ -23,7 +23,8 @@ _DO = (  # verbs that ask for something to be done once
 
 PATTERNS: tuple[tuple[str, str], ...] = (
     # said in so many words
-    ("explicit", r"^(?:and |also |so |but )*(?:before|after|for) (?:every|each|any)\b|"
+    ("explicit", r"^(?:and |also |so |but )*(?:before|after|for) (?:every|each|any)\b|,? never [\w`'./@-]+\s*[.!]?$|"
+     r"\bmust (?:be|have|run|use|stay|go|work|support|fit)\b|\binstead[.!]?$|"
      r"^(?:and |also |so |but |please |kindly |no,? |ok,? )*(?:always|never|avoid|prefer|don'?t ever|"
      r"stick (?:to|with))\b|"
      r"\b(?:always|never|please don'?t) (?:use|run|do|write|put|commit|push|add|make|ask|start|call|edit|touch|"
@@ -265,8 +266,16 @@ def compiled() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 def is_verb(word: str) -> bool:
-    """One by which an order begins."""
-    return re.fullmatch(_DO, word, re.IGNORECASE) is not None
+    """One by which an order or a rule begins."""
+    return (
+        re.fullmatch(
+            rf"{_DO}|always|never|only|nothing|nobody|everything|use|prefer|avoid|"
+            rf"keep",
+            word,
+            re.IGNORECASE,
+        )
+        is not None
+    )
 
 
 def score(unit: Unit, setting: Setting) -> float:

@@ -64,8 +64,14 @@ def _said(messages: Sequence[Message]) -> Iterable[Candidate]:
 def settings_of(messages: Sequence[Message], mine: Sequence[Unit]) -> list[cues.Setting]:
     """What surrounds each of the user's sentences."""
     working = any(_TOOL.search(message.text) for message in messages if message.role is Role.ASSISTANT)
-    asked = [False] + [m.role is Role.ASSISTANT and _ASKS.search(m.text) is not None for m in messages]
+    asked = [False, *(message.role is Role.ASSISTANT and _asks(message.text) for message in messages)]
     return [cues.Setting(messages[unit.message].text.lstrip()[:40], asked[unit.message], working) for unit in mine]
+
+
+def _asks(text: str) -> bool:
+    """Does it end with a question, tool lines aside?"""
+    lines = (line.strip(" \t\"')*_") for line in reversed(text.splitlines()))
+    return next((line.endswith("?") for line in lines if line and not _TOOL.match(line)), False)
 
 
 def _in_context(mine: Sequence[Unit], scores: Sequence[float]) -> list[float]:
@@ -80,7 +86,6 @@ def _in_context(mine: Sequence[Unit], scores: Sequence[float]) -> list[float]:
 
 
 _TOOL = re.compile(r"^\[[A-Za-z_][\w .:-]{0,40}\] \S", re.MULTILINE)
-_ASKS = re.compile(r"\?[\s\"')*_]*(?:\n\s*\[[^\n]*)*\s*$")
 
 
 def _continues(group: Sequence[tuple[Unit, float]], unit: Unit, score: float) -> bool:
@@ -180,6 +185,8 @@ def _severity(text: str) -> Severity:
 def _kind(text: str, severity: Severity) -> MemoryKind:
     if _has(text, "open"):
         return MemoryKind.OPEN_THREAD
+    if _has(text, "always") and severity in (Severity.MUST, Severity.DO_NOT):
+        return MemoryKind.CONSTRAINT
     if _has(text, "procedure"):
         return MemoryKind.PROCEDURE
     if _has(text, "lesson"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from recollect.text import blocks, sentences
 from recollect.types import Role
@@ -36,11 +37,13 @@ class Unit:
     under: str = ""  # the line that introduces the list it is an item of
 
 
+_LONGEST = 2_000  # characters of a sentence that are looked at
+
 _TOOL = re.compile(r"^\[[A-Za-z_][\w .:-]{0,40}\](?: .*)?$")
-_TAG = re.compile(r"<([A-Za-z][\w-]*)(?: [^<>]*)?>.*?(?:</\1>|\Z)", re.DOTALL)
+_TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,300})?>")
 _FRAME = re.compile(
-    r"^\s*(?:[-=~*_#]{3,}\s*\w[^\n]*[-=~*_#]{3,}|[-=~*_#]{3,}\s*(?:begin|"
-    r"start)\b[^\n]*)\s*$.*?(?:^\s*[-=~*_#]{3,}.*?$|\Z)",
+    r"^[ \t]*(?:[-=~*_#]{3,}[ \t]*\w[^\n]*[-=~*_#]{3,}|[-=~*_#]{3,}[ \t]*(?:begin|start)\b[^\n]*)[ \t]*$"
+    r".*?(?:^[ \t]*[-=~*_#]{3,}.*?$|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _SPEECH = re.compile(
@@ -53,7 +56,7 @@ _PASTES = re.compile(
     r"stack trace|response|got this|got back|paste[ds]?|pasting|quote|letter|transcript)\b[^.!?]{0,60}:\s*$",
     re.IGNORECASE,
 )
-_FENCED = re.compile(r"^\s*(```|~~~).*?(?:^\s*\1\s*$|\Z)", re.DOTALL | re.MULTILINE)
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _OWN_VOICE = re.compile(
     r"^\s*(?:i|i'm|im|i'd|we|we're|my|our|can|could|would|please|pls|so|anyway|what|why|how|do|does|is|are|should|"
     r"that|that's|"
@@ -82,7 +85,7 @@ _TO_AI = re.compile(
     r"remember|save|"
     r"record|always)|should (?:store|remember|save|record))|\b(?:note|message|attention|dear|hey|"
     r"hello)[^.\n]{0,12}\b(?:AI|"
-    r"language model|LLM|assistant|chatbot)|^\s*(?:system|assistant|user)\s*:\s|<\|?(?:system|im_start)|"
+    r"language model|LLM|assistant|chatbot)|^[ \t]*(?:system|assistant|user)[ \t]*:\s|<\|?(?:system|im_start)|"
     r"\b(?:save|store|record|write|commit|add) (?:this |it )?(?:in)?to (?:your |the |"
     r"long-term )?memory\b.{0,60}\bthat\b|"
     r"\bnew (?:system )?instructions?\s*:|\byou are now\b|\bas an ai\b",
@@ -101,21 +104,38 @@ def units(messages: Sequence[Message]) -> list[Unit]:
     return found
 
 
-def own_words(text: str, role: Role) -> list[tuple[str, str]]:
+@lru_cache(maxsize=2048)  # every step asks again about the same conversation
+def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
     """(form, sentence) of what the author says in their own voice."""
     text = _FENCED.sub("\n\n", text)
     if role is Role.USER:
         text = _FRAME.sub("\n\n", text)
-        text = _TAG.sub("\n\n", text)
+        text = _without_tags(text)
         text = _QUOTED.sub("“…”", _SPEECH.sub("“…”", text))
     pieces = list(_without_pastes(text) if role is Role.USER else _prose(text))
-    return [
-        (form, sentence)
+    return tuple(
+        (form, sentence[:_LONGEST])
         for form, piece in pieces
         if not _TO_AI.search(piece)
         for sentence in sentences(piece)
         if any(letter.isalpha() for letter in sentence) and sentence.count("“…”") < 2 and sentence.strip(". ") != "“…”"
-    ]
+    )
+
+
+def _without_tags(text: str) -> str:
+    """What stands between a tag and its end was pasted; a lone `<T>` is part of a sentence."""
+    kept, at = [], 0
+    unclosed = set()
+    for tag in _TAG.finditer(text):
+        if tag.start() < at or tag[1] in unclosed:
+            continue
+        end = text.find(f"</{tag[1]}>", tag.end())
+        if end < 0:
+            unclosed.add(tag[1])
+            continue
+        kept.append(text[at : tag.start()])
+        at = end + len(tag[1]) + 3
+    return "\n\n".join([*kept, text[at:]])
 
 
 def _prose(text: str) -> Iterator[tuple[str, str]]:
