@@ -354,17 +354,18 @@ class Extract:
             existing = memories.in_scopes(tx, self._owner, scopes)
         stated = resolve(extraction.statements, existing, place)
         self._reached(Step.RESOLVED)
+        ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
+        if extraction.is_empty:
+            ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, _NOTHING
         with self._database.write() as tx:
+            self._jobs.complete(tx, claimed.lease, status)  # jobs before the rest, as in a claim: no deadlock
+            self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
             memories.replace_session(tx, self._owner, key, stated)
             if extraction.is_empty:
                 stage1.delete(tx, self._owner, key)
-                ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, _NOTHING
             else:
                 stage1.save(tx, self._owner, self._row(transcript, extraction, answered.captured_at))
-                ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
             answers.delete(tx, self._owner, KIND, key)
-            self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
-            self._jobs.complete(tx, claimed.lease, status)
         self._reached(Step.STORED)
         report.memories += len(stated)
         report.succeeded += not extraction.is_empty

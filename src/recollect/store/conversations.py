@@ -113,7 +113,7 @@ def set_status(
             was.last_message_at,
             was.entry_count,
         )
-        for was, status, reason in changes
+        for was, status, reason in sorted(changes, key=lambda change: change[0].id)  # in one order: no deadlock
     ]
     if not rows:
         return 0

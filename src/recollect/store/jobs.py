@@ -73,7 +73,8 @@ class Jobs:
     def enqueue(self, tx: Transaction, kind: str, items: Iterable[tuple[str, str]]) -> int:
         """(key, watermark) pairs; equal input is a no-op. New input revives what failed, not what waits its turn."""
         now = self._now()
-        rows = [{**self._key(kind, key), "watermark": watermark, "now": now} for key, watermark in items]
+        # sorted, here and below: two workers that lock rows in the same order cannot wait for each other in a circle
+        rows = [{**self._key(kind, key), "watermark": watermark, "now": now} for key, watermark in sorted(items)]
         return tx.run_many(_ENQUEUE, rows)
 
     def claim(
@@ -112,7 +113,8 @@ class Jobs:
         """Renews them, returns those that are lost. `progress` (something was committed) forgives earlier attempts."""
         now = self.clock()
         names = {"expires": timestamp(now + timedelta(seconds=self.lease_seconds)), "progress": int(progress)}
-        return [lease for lease in leases if not tx.run(_HEARTBEAT, {**self._held(lease, now), **names})]
+        ordered = sorted(leases, key=lambda lease: (lease.kind, lease.key))
+        return [lease for lease in ordered if not tx.run(_HEARTBEAT, {**self._held(lease, now), **names})]
 
     def complete(
         self,

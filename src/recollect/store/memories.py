@@ -60,7 +60,9 @@ def replace_session(tx: Transaction, owner: Owner, session_key: str, stated: Ite
     are removed, but for the uses that were counted.
     """
     names = {**asdict(owner), "key": session_key}
-    tx.run("DELETE FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key = :key", names)
+    mine = "FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key = :key"
+    before = [memory_id for (memory_id,) in tx.rows(f"SELECT DISTINCT memory_id {mine} ORDER BY memory_id", names)]
+    tx.run(f"DELETE {mine}", names)
     rows = list(stated)
     if rows:
         tx.run_many(
@@ -81,12 +83,15 @@ def replace_session(tx: Transaction, owner: Owner, session_key: str, stated: Ite
             " VALUES (:tenant, :agent_id, :id, :revision, :key, :uuid) ON CONFLICT DO NOTHING",
             sources,
         )
-    tx.run(
-        "DELETE FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id AND NOT EXISTS (SELECT 1 FROM"
-        " memory_sources s WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
-        " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)",
-        asdict(owner),
-    )
+    for start in range(0, len(before), _CHUNK):
+        placeholders, chosen = marks("id", before[start : start + _CHUNK])
+        tx.run(
+            "DELETE FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
+            f" AND memory_id IN ({placeholders}) AND NOT EXISTS (SELECT 1 FROM memory_sources s"
+            " WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
+            " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)",
+            {**asdict(owner), **chosen},
+        )
 
 
 def current(revisions: Iterable[Remembered]) -> list[Remembered]:
