@@ -285,10 +285,16 @@ def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:
     from recollect.surfaces.bench.transcripts import write_tree
 
     write_tree(tmp_path / "big", 240)
-    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    env = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "RECOLLECT_HOME": str(tmp_path / "home"),
+        "RECOLLECT_INGEST_WORKERS": "1",
+    }
     command = [*RECOLLECT, "ingest", "--dir", str(tmp_path / "big")]
-    child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     with open_memory(tmp_path / "home") as memory:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        child = subprocess.Popen(command, env=env, start_new_session=True, **streams)
         while child.poll() is None:  # until it is at work
             with memory.database.read() as tx:
                 if tx.row("SELECT 1 FROM memory_file_states WHERE status = 'ingesting'"):

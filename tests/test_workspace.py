@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import config
-from recollect.consolidate.workspace import FILE_LIMIT, FILES_LIMIT, READ_LIMIT, Workspace, folder_of
+from recollect.consolidate.workspace import FILE_LIMIT, FILES_LIMIT, READ_LIMIT, Workspace
 from recollect.models.base import ToolRefused
 
 
@@ -192,6 +192,7 @@ def test_a_failed_write_leaves_the_file_and_no_rest(workspace: Workspace, monkey
 
 
 def test_every_agent_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    settings = config.load({"HOME": str(tmp_path)}, home=tmp_path / "home")
-    assert folder_of(settings, "default") == tmp_path / "home" / "workspace"
-    assert folder_of(settings, "ada") == tmp_path / "home" / "agents" / "ada" / "workspace"
+    home, environ = tmp_path / "home", {"HOME": str(tmp_path)}
+    assert config.load(environ, home=home).workspace == home / "workspace"
+    ada = config.load(environ, home=home, flags={"agent_id": "ada"})
+    assert ada.workspace == home / "agents" / "ada" / "workspace"

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -29,15 +29,16 @@ from recollect.config import Settings
 from recollect.consolidate import offline, render
 from recollect.consolidate.selection import Selection, select, statements
 from recollect.consolidate.validate import Standard
-from recollect.consolidate.workspace import FILE_LIMIT, READ_LIMIT, Workspace, folder_of, make_private
+from recollect.consolidate.workspace import FILE_LIMIT, READ_LIMIT, Workspace, make_private
 from recollect.errors import LeaseLost, RecollectError, StoreBusy
 from recollect.models.base import Answer, Failure, LanguageModel, ModelFailed, ToolRefused, Usage
+from recollect.models.paid import CapReached, Paid
 from recollect.redact import redact
 from recollect.store import answers, memories, stage1
-from recollect.store.database import Database, Transaction
+from recollect.store.database import Database
 from recollect.store.jobs import Job, Jobs, Lease
 from recollect.store.memories import Use
-from recollect.types import Clock, JobStatus, Owner, Remembered, timestamp
+from recollect.types import Clock, JobStatus, Owner, Remembered
 
 if TYPE_CHECKING:
     from recollect.consolidate.agent import Task
@@ -101,10 +102,6 @@ class _Invalid(Exception):
     """The result breaks the rules; the arguments are the problems."""
 
 
-class _CapReached(Exception):
-    """No more tokens today."""
-
-
 class Consolidation:
     """Phase 2 of one owner. `model` None: offline. `reached` is told every step; tests cut runs short there."""
 
@@ -125,12 +122,12 @@ class Consolidation:
         self._model = model
         self._reached = reached
         self._jobs = Jobs(owner, lease_seconds=settings.config.lease_seconds, clock=clock)
-        self._workspace = Workspace(folder_of(settings, owner.agent_id))
-        self._tokens = 0
+        self._workspace = Workspace(settings.workspace)
+        self._paid = Paid(database, owner, clock, KIND, KEY, settings.config.max_tokens_per_day)
 
     def run(self, now: bool = False) -> Report:
         """`now` (a person asks) lifts the cooldown, never the check whether there is anything to do."""
-        self._tokens = 0
+        self._paid.usage = Usage()
         seen = self._load()
         lease, waiting = self._claim(seen, now)
         if lease is None:
@@ -142,8 +139,8 @@ class Consolidation:
             return self._consolidate(lease, material)
         except LeaseLost as error:
             return self._report(material.selection, Outcome.FAILED, lease.watermark, error.message)
-        except _CapReached:
-            return self._pause(lease, material.selection)
+        except CapReached as cap:
+            return self._pause(lease, material.selection, cap)
         except ModelFailed as error:
             self._charge(error.usage)
             reason = f"{error.failure}: {error.message}"
@@ -268,16 +265,15 @@ class Consolidation:
         question = _question(self._model.name, prompt_name(self._model), selection, raw)
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, KEY, question)
-            spent = answers.tokens_on(tx, self._owner, self._today())
         if stored is not None:
             return msgspec.json.decode(stored.answer, type=dict[str, str])
-        if 0 < self._config.max_tokens_per_day <= spent:
-            raise _CapReached
+        self._paid.check_cap()
         present = set(self._workspace.files())
         kept = {path: self._workspace.read(path) for path in standard.required if path in present}
         answer = self._ask(lease, self._model, Task(selection, material.memories, standard, kept, raw))
         self._reached(Step.MADE)
-        self._store(lease, question, answer)
+        text = msgspec.json.encode(answer.value, order="sorted").decode()
+        self._paid.charge(self._model.name, answer.usage, question, text)
         self._reached(Step.STORED)
         return answer.value
 
@@ -342,34 +338,9 @@ class Consolidation:
         except StoreBusy:  # the next beat is in time, too
             return True
 
-    def _store(self, lease: Lease, question: str, answer: Answer[dict[str, str]]) -> None:
-        """What was paid for is charged in any case, and kept only as long as the job is ours."""
-        text = msgspec.json.encode(answer.value, order="sorted").decode()
-        with self._database.write() as tx:
-            lost = self._jobs.heartbeat(tx, [lease])
-            if not lost:
-                answers.save(tx, self._owner, KIND, KEY, question, text, timestamp(self._clock()))
-            self._charge_in(tx, answer.usage)
-        if lost:
-            raise LeaseLost("the lease was lost while the model worked; nothing was published")
-
     def _charge(self, usage: Usage) -> None:
-        with self._database.write() as tx:
-            self._charge_in(tx, usage)
-
-    def _charge_in(self, tx: Transaction, usage: Usage) -> None:
-        if self._model is None or usage == Usage():
-            return
-        self._tokens += usage.tokens
-        spent = answers.Spent(
-            self._today(),
-            self._model.name,
-            usage.requests,
-            usage.input_tokens,
-            usage.output_tokens,
-            round(usage.cost * 1_000_000),
-        )
-        answers.charge(tx, self._owner, KIND, KEY, spent)
+        if self._model is not None:
+            self._paid.charge(self._model.name, usage)
 
     def _clear_staging(self) -> None:
         """Whoever left one behind has lost the lease that we hold."""
@@ -401,14 +372,13 @@ class Consolidation:
             self._jobs.complete(tx, lease)
         return self._report(selection, outcome, lease.watermark)
 
-    def _pause(self, lease: Lease, selection: Selection) -> Report:
-        reason = f"{self._config.max_tokens_per_day} tokens were used today (max_tokens_per_day)"
+    def _pause(self, lease: Lease, selection: Selection, cap: CapReached) -> Report:
         try:
             with self._database.write() as tx:
-                self._jobs.pause(tx, lease, reason, _midnight(self._clock()))
+                self._jobs.pause(tx, lease, cap.message, cap.until)
         except LeaseLost as error:
             return self._report(selection, Outcome.FAILED, lease.watermark, error.message)
-        return self._report(selection, Outcome.PAUSED, lease.watermark, reason)
+        return self._report(selection, Outcome.PAUSED, lease.watermark, cap.message)
 
     def _fail(
         self,
@@ -439,11 +409,8 @@ class Consolidation:
             selection.removed,
             _time(watermark),
             reason,
-            self._tokens,
+            self._paid.usage.tokens,
         )
-
-    def _today(self) -> str:
-        return timestamp(self._clock())[:10]
 
 
 def _waiting(status: JobStatus, is_due: bool, selection: Selection) -> Outcome:
@@ -483,10 +450,6 @@ def _question(model: str, prompt: str, selection: Selection, raw: Mapping[str, s
 
 def _hash(value: object) -> str:
     return hashlib.sha256(msgspec.json.encode(value)).hexdigest()
-
-
-def _midnight(now: datetime) -> datetime:
-    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
 
 
 def _is_raw(path: str) -> bool:

@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from recollect.config import Settings
 from recollect.models.base import ToolRefused
 
 FILE_LIMIT = 256 * 1024  # bytes that a file may have
@@ -31,12 +30,6 @@ _FORBIDDEN = frozenset('<>:"|?*\\')  # not on every file system
 _DEEPEST = 6
 _TEMPORARY = ".recollect-"
 _LONGEST_LINE = 240
-
-
-def folder_of(settings: Settings, agent_id: str) -> Path:
-    """Where an agent's workspace lies."""
-    home = settings.home if agent_id == "default" else settings.home / "agents" / agent_id
-    return home / "workspace"
 
 
 class Workspace:

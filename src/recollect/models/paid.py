@@ -74,7 +74,7 @@ class Paid:
             used = answers.tokens_on(tx, self.owner, now.date().isoformat())
         if self.most_per_day and used >= self.most_per_day:
             midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-            raise CapReached(f"{used:,} of {self.most_per_day:,} tokens were used today", midnight)
+            raise CapReached(f"{used:,} of {self.most_per_day:,} tokens were used today (max_tokens_per_day)", midnight)
 
     def charge(self, model: str, usage: Usage, question: str = "", answer: str = "") -> None:
         """Books what a call cost, together with its answer if there is one."""
