@@ -166,7 +166,7 @@ def test_new_input_while_a_job_runs_does_not_bypass_its_cooling_down(
     with database.write() as tx:
         lease = claimed(tx, jobs)
         jobs.enqueue(tx, KIND, [("a", "w2")])
-        jobs.complete(tx, lease, JobStatus.COOLING_DOWN, not_before=clock() + timedelta(hours=6))
+        jobs.complete(tx, lease, status=JobStatus.COOLING_DOWN, not_before=clock() + timedelta(hours=6))
         assert jobs.claim(tx, KIND, limit=1) == []
         clock.advance(6 * 3600)
         assert [each.watermark for each in jobs.claim(tx, KIND, limit=1)] == ["w2"]
@@ -252,7 +252,7 @@ def test_a_paused_job_waits_for_its_time_even_when_a_person_asks(database: Datab
 
 def test_a_job_that_cools_down_is_claimed_when_its_time_has_come(database: Database, jobs: Jobs, clock: Clock) -> None:
     with database.write() as tx:
-        jobs.complete(tx, claimed(tx, jobs), JobStatus.COOLING_DOWN, not_before=clock() + timedelta(hours=6))
+        jobs.complete(tx, claimed(tx, jobs), status=JobStatus.COOLING_DOWN, not_before=clock() + timedelta(hours=6))
         assert (job(tx)["status"], job(tx)["success_watermark"]) == ("cooling_down", "w1")
         jobs.enqueue(tx, KIND, [("a", "w2")])
         clock.advance(6 * 3600 - 0.001)
@@ -265,7 +265,7 @@ def test_a_job_that_cooled_down_without_new_input_has_nothing_to_do(
     database: Database, jobs: Jobs, clock: Clock
 ) -> None:
     with database.write() as tx:
-        jobs.complete(tx, claimed(tx, jobs), JobStatus.COOLING_DOWN, not_before=clock() + timedelta(hours=6))
+        jobs.complete(tx, claimed(tx, jobs), status=JobStatus.COOLING_DOWN, not_before=clock() + timedelta(hours=6))
         clock.advance(100 * 3600)
         assert jobs.claim(tx, KIND, limit=1) == []
         assert jobs.claim(tx, KIND, limit=1, hurry=True) == []
@@ -333,7 +333,7 @@ def test_a_completed_job_has_ended_and_forgets_its_errors(database: Database, jo
     with database.write() as tx:
         jobs.fail(tx, claimed(tx, jobs), "no")
         (lease,) = jobs.claim(tx, KIND, limit=1, hurry=True)
-        jobs.complete(tx, lease, status)
+        jobs.complete(tx, lease, status=status)
         expected = {"status": status, "attempts": 0, "last_error": "", "lease_expires_at": "", "not_before": ""}
         assert job(tx) == {**job(tx), **expected, "success_watermark": "w1", "fencing_token": 2}
         assert jobs.claim(tx, KIND, limit=1, hurry=True) == []
@@ -810,7 +810,7 @@ class Life(RuleBasedStateMachine):
         expected = self.expected[lease.key]
         status = JobStatus.COOLING_DOWN if cool else JobStatus.SUCCEEDED
         later = self.clock.now + timedelta(seconds=60) if cool else None
-        if self.finish(lease, lambda tx: self.workers["first"].complete(tx, lease, status, not_before=later)):
+        if self.finish(lease, lambda tx: self.workers["first"].complete(tx, lease, status=status, not_before=later)):
             expected.status = str(status) if cool or expected.input == lease.watermark else "pending"
             expected.success, expected.attempts = lease.watermark, 0
             expected.not_before = self.now + 60 if cool else 0

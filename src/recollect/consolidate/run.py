@@ -365,7 +365,9 @@ class Consolidation:
         with self._database.write() as tx:
             stage1.mark_selected(tx, self._owner, snapshots)
             answers.delete(tx, self._owner, KIND, KEY)
-            self._jobs.complete(tx, replace(lease, watermark=watermark), JobStatus.COOLING_DOWN, not_before=later)
+            self._jobs.complete(
+                tx, replace(lease, watermark=watermark), status=JobStatus.COOLING_DOWN, not_before=later
+            )
 
     def _nothing_to_do(self, lease: Lease, selection: Selection, outcome: Outcome) -> Report:
         with self._database.write() as tx:

@@ -358,7 +358,7 @@ class Extract:
         if extraction.is_empty:
             ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, _NOTHING
         with self._database.write() as tx:
-            self._jobs.complete(tx, claimed.lease, status)  # jobs before the rest, as in a claim: no deadlock
+            self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest, as in a claim: no deadlock
             self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
             memories.replace_session(tx, self._owner, key, stated)
             if extraction.is_empty:

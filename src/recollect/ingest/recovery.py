@@ -48,6 +48,6 @@ def roll_back(tx: Transaction, owner: Owner, jobs: Jobs, writer: Writer, seen: F
     key = FileKey(owner, state.source, state.file_path)
     if entry_rows.delete_from(tx, key, state.generation, state.last_processed_offset):
         for session in entry_rows.sessions_of_file(tx, key):
-            writer.rebuild(tx, key, session, Touched())
+            writer.rebuild(tx, key, session, Touched(state))
     files.save(tx, owner, [replace(state, status=FileStatus.IDLE)])
     return True

@@ -285,15 +285,13 @@ class Ingest:
                         report.busy.append(held.pop(chunk.lease.key).work.found)
 
     def _commit(self, chunks: Sequence[Chunk], held: dict[str, _Reading], report: Report) -> None:
-        stored: list[Touched] = []
         with self._database.write() as tx:
             self._gate.save_projects(tx)
-            for chunk in chunks:
-                stored.append(self._writer.store(tx, chunk))
-                if chunk.last:
-                    self._jobs.complete(tx, chunk.lease)
-                elif self._jobs.heartbeat(tx, [chunk.lease], progress=True):
-                    raise LeaseLost(f"{chunk.lease.key} was taken over by another process")
+            stored = [self._writer.store(tx, chunk) for chunk in chunks]
+            files.save(tx, self._owner, [touched.state for touched in stored])
+            self._jobs.complete(tx, *(chunk.lease for chunk in chunks if chunk.last))
+            if lost := self._jobs.heartbeat(tx, [chunk.lease for chunk in chunks if not chunk.last], progress=True):
+                raise LeaseLost(f"{lost[0].key} was taken over by another process")
             self._renew(tx, held.values())
         for chunk, touched in zip(chunks, stored, strict=True):
             _account(report, chunk, touched)

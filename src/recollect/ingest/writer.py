@@ -49,6 +49,7 @@ class Chunk:
 class Touched:
     """What storing a chunk changed."""
 
+    state: FileState  # as it is to be saved
     entries: int = 0  # rows that are new
     session_keys: set[str] = field(default_factory=set)
 
@@ -90,17 +91,18 @@ class Writer:
         return Chunk(lease, state, batch, last, rows, spans)
 
     def store(self, tx: Transaction, chunk: Chunk) -> Touched:
+        """Everything but the file's state, which the caller saves with those of other files."""
         state = chunk.state
         key = FileKey(self._owner, state.source, state.file_path)
-        touched, slow = Touched(), _Slow()
+        touched, slow = Touched(state), _Slow()
         if chunk.rows:
             touched.entries = self._insert(tx, key, chunk, slow)
         self._revise(tx, key, chunk.batch, slow)
         if chunk.last and state.reimporting:
             slow.add(key.source_file, entry_rows.delete_older(tx, key, state.generation))
-            state = replace(state, reimporting=False)
+            touched.state = replace(state, reimporting=False)
         self._group(tx, key, chunk.spans, slow, touched)
-        self._keep(tx, key, chunk, state)
+        self._keep(tx, key, chunk)
         return touched
 
     def _insert(self, tx: Transaction, key: FileKey, chunk: Chunk, slow: _Slow) -> int:
@@ -165,7 +167,8 @@ class Writer:
             conversation_rows.insert(tx, self._owner, plan.insert, now)
         touched.session_keys |= {each.session_key for each in (*plan.insert, *plan.update)}
 
-    def _keep(self, tx: Transaction, key: FileKey, chunk: Chunk, state: FileState) -> None:
+    def _keep(self, tx: Transaction, key: FileKey, chunk: Chunk) -> None:
+        state = chunk.state
         if chunk.batch.compactions:
             rows = [
                 {
@@ -180,11 +183,10 @@ class Writer:
                 for each in chunk.batch.compactions
             ]
             entry_rows.insert_compactions(tx, rows)
-        if chunk.batch.start == 0:
+        if chunk.batch.start == 0 and state.generation > 1:
             files.clear_malformed(tx, self._owner, state)
         if chunk.batch.malformed:
             files.save_malformed(tx, self._owner, chunk.malformed_lines())
-        files.save(tx, self._owner, [state])
 
     def _blank(self, key: FileKey, session: str) -> Conversation:
         nothing = Timestamp("")

@@ -119,16 +119,18 @@ class Jobs:
     def complete(
         self,
         tx: Transaction,
-        lease: Lease,
+        *leases: Lease,
         status: JobStatus = JobStatus.SUCCEEDED,
-        *,
         not_before: datetime | None = None,
     ) -> None:
-        """Ends the job, or makes it pending again when newer input arrived. LeaseLost when it is not ours any more."""
-        names = self._held(lease, self.clock())
-        later = timestamp(not_before) if not_before else ""
-        changed = tx.run(_COMPLETE, {**names, "status": status, "watermark": lease.watermark, "not_before": later})
-        self._must_change(changed, lease)
+        """Ends the jobs, or makes them pending again when newer input arrived. LeaseLost when one is not ours any
+        more."""
+        now = self.clock()
+        more = {"status": str(status), "not_before": timestamp(not_before) if not_before else ""}
+        ordered = sorted(leases, key=lambda lease: (lease.kind, lease.key))
+        rows = [{**self._held(lease, now), **more, "watermark": lease.watermark} for lease in ordered]
+        if rows and tx.run_many(_COMPLETE, rows) != len(rows):
+            raise LeaseLost(", ".join(f"{lease.kind} {lease.key}" for lease in ordered[:3]) + ": not ours any more")
 
     def fail(
         self, tx: Transaction, lease: Lease, error: str, *, permanent: bool = False, at_least: float = 0.0
