@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -235,3 +236,36 @@ def test_a_large_backlog_is_not_sent_by_surprise(tmp_path: Path) -> None:
     said = json.loads(run("process", "--now", "--json").stdout)
     assert "openai:any" in said["error"]["message"] and "--limit" in said["error"]["hint"]
     assert json.loads(run("status", "--json").stdout)["tokens"] == []
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+def test_ctrl_c_waits_for_an_answer_that_is_paid_for_and_the_second_does_not(tmp_path: Path, twice: bool) -> None:
+    """A real process in the middle of a call."""
+    root, home = tmp_path / "projects", tmp_path / "home"
+    write(root / "-code-tides" / f"{SESSION}.jsonl", session(*TALK))
+
+    def slow(request: Request) -> Reply:
+        time.sleep(2)
+        return Answer(EXTRACTED)
+
+    with ModelServer(Stall(20) if twice else slow) as server:
+        env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home)}
+        env |= {"RECOLLECT_MODEL": DIALECTS[0], "RECOLLECT_MODEL_URL": server.url_for(DIALECTS[0])}
+        command = [sys.executable, "-m", "recollect"]
+        subprocess.run([*command, "ingest", "--dir", str(root)], env=env, check=True, capture_output=True)
+        child = subprocess.Popen([*command, "process", "--now"], env=env, stderr=subprocess.PIPE, text=True)
+        while not server.requests and child.poll() is None:
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        if twice:
+            time.sleep(0.5)
+            child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=30)
+    assert child.returncode == 130 and "waiting for 1 answer" in said and "Traceback" not in said
+    assert time.monotonic() - started < 10
+    with open_memory(home, environ={"HOME": str(tmp_path)}) as memory:
+        assert kept(memory) == ([] if twice else ["Always run make lint before a commit."])
+        assert memory.status().jobs.get("running", 0) == 0
+        expected = ConversationStatus.READY if twice else ConversationStatus.ARCHIVED
+        assert memory.conversations()[0].status is expected

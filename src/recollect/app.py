@@ -84,12 +84,19 @@ class Memory:
         )
 
     def process(
-        self, *, limit: int | None = None, now: bool = False, progress: Done = lambda done, of: None
+        self,
+        *,
+        limit: int | None = None,
+        now: bool = False,
+        progress: Done = lambda done, of: None,
+        stopping: Callable[[int], None] = lambda running: None,
     ) -> Processed:
-        """Phase 1: extracts memories from the conversations that are ready. `now` takes everything there is."""
-        if now:
-            self.intake.mark_ready()
-        return self._extract().run(limit=limit, now=now, progress=progress)
+        """Phase 1: extracts memories from the conversations that are ready. `now` takes everything there is.
+
+        `stopping` is told how many answers are waited for after a first Ctrl-C.
+        """
+        self.intake.mark_ready()
+        return self._extract(stopping).run(limit=limit, now=now, progress=progress)
 
     def backlog(self, *, limit: int | None = None, now: bool = False) -> Backlog:
         """What `process` would take up, and about how many tokens that is."""
@@ -141,7 +148,7 @@ class Memory:
             stage1.cite(tx, self.owner, list(keys), now)
         return [each.id for each in found]
 
-    def _extract(self) -> Extract:
+    def _extract(self, stopping: Callable[[int], None] = lambda running: None) -> Extract:
         from recollect.extract.run import Extract
         from recollect.models.choose import language_model
 
@@ -152,12 +159,14 @@ class Memory:
         if model is None:
             from recollect.extract.offline.strategy import Offline
 
-            return Extract(self.database, self.settings, self.owner, self.clock, Offline())
+            return Extract(self.database, self.settings, self.owner, self.clock, Offline(), stopping=stopping)
         from recollect.extract.model import ByModel
 
         strategy = ByModel(model, part_tokens=config.model_part_tokens, seconds=config.model_timeout_seconds)
         workers = config.extraction_concurrency
-        return Extract(self.database, self.settings, self.owner, self.clock, strategy, workers=workers)
+        return Extract(
+            self.database, self.settings, self.owner, self.clock, strategy, workers=workers, stopping=stopping
+        )
 
     def conversations(
         self, status: ConversationStatus | None = None, project: str | None = None, limit: int | None = None

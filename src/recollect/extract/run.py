@@ -11,8 +11,9 @@ renews the leases meanwhile.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -26,6 +27,7 @@ from recollect.config import Settings
 from recollect.errors import LeaseLost
 from recollect.extract.offline.units import Message
 from recollect.extract.resolve import Place, resolve
+from recollect.extract.threads import Threads
 from recollect.extract.values import Extraction, Strategy, Transcript
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
@@ -133,6 +135,7 @@ class Extract:
         *,
         workers: int = 1,
         artifacts: Artifacts | None = None,
+        stopping: Callable[[int], None] = lambda running: None,
         reached: Callable[[Step], None] = lambda step: None,
     ) -> None:
         self._database = database
@@ -142,6 +145,7 @@ class Extract:
         self._strategy = strategy
         self._workers = workers
         self._artifacts = artifacts
+        self._stopping = stopping
         self._reached = reached
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
 
@@ -234,27 +238,36 @@ class Extract:
     # Processing
 
     def _process(self, claimed: Sequence[_Claimed], report: Report, step: Callable[[], None]) -> None:
+        """The first Ctrl-C begins nothing new and waits for answers that were asked for; the second gives them up."""
         held = {each.lease.key: each for each in claimed}
-        with self._abandoning(held), ThreadPoolExecutor(self._workers, thread_name_prefix="extract") as pool:
-            running: dict[Future[_Answered], tuple[_Claimed, Paid]] = {}
-            try:
-                for each in claimed:
-                    paid = self._paid(each.lease)
-                    running[pool.submit(self._answer, each, paid)] = (each, paid)
-                while running:
-                    done, _ = wait(running, timeout=self._jobs.lease_seconds / 4, return_when=FIRST_COMPLETED)
+        items = [(each, self._paid(each.lease)) for each in claimed]
+        interrupted: KeyboardInterrupt | None = None
+        beat = self._jobs.lease_seconds / 4
+        renew_at = time.monotonic() + beat
+        with self._abandoning(held), Threads(self._workers, self._answer, items) as threads:
+            while threads.left:
+                try:
+                    taken = threads.take(beat)
+                except KeyboardInterrupt as again:
+                    if interrupted is not None:
+                        raise
+                    interrupted = again
+                    threads.cancel()
+                    self._stopping(threads.left)
+                    continue
+                if time.monotonic() >= renew_at:
                     self._renew(held)
-                    for future in sorted(done, key=lambda each: running[each][0].lease.key):
-                        each, paid = running.pop(future)
-                        report.tokens += paid.usage.tokens
-                        report.cost += paid.usage.cost
-                        if held.get(each.lease.key) is each:
-                            self._finish(each, future, report)
-                            del held[each.lease.key]
-                        step()
-            finally:
-                for future in running:
-                    future.cancel()
+                    renew_at = time.monotonic() + beat
+                if taken is not None:
+                    (each, paid), future = taken
+                    report.tokens += paid.usage.tokens
+                    report.cost += paid.usage.cost
+                    if held.get(each.lease.key) is each:
+                        self._finish(each, future, report)
+                        del held[each.lease.key]
+                    step()
+            if interrupted is not None:
+                raise interrupted
 
     @contextmanager
     def _abandoning(self, held: dict[str, _Claimed]) -> Iterator[None]:
@@ -279,8 +292,9 @@ class Extract:
             log.warning("%s was taken over by another process", lease.key)
             del held[lease.key]
 
-    def _answer(self, claimed: _Claimed, paid: Paid) -> _Answered:
+    def _answer(self, item: tuple[_Claimed, Paid]) -> _Answered:
         """In a thread: the answer, stored before it is used."""
+        claimed, paid = item
         transcript = self._load(claimed.conversations)
         if _watermark(transcript) != claimed.lease.watermark:
             raise _Changed

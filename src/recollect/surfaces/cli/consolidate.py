@@ -33,7 +33,7 @@ def command(now: bool, as_json: bool, agent_id: str | None) -> int:
     if as_json:
         print_json(asdict(report))
     elif report.outcome in _SAID:
-        click.echo(_SAID[report.outcome])
+        click.echo(_SAID[report.outcome] + (f" ({report.reason})" if report.reason else ""))
     elif report.outcome == "succeeded":
         click.echo(
             f"{count(len(report.added), 'conversation')} added, {len(report.retained):,} retained,"

@@ -38,7 +38,7 @@ def command(limit: int | None, now: bool, yes: bool, as_json: bool, agent_id: st
         if not yes:
             _ask(opened, limit, now, as_json)
         with progress(quiet=as_json) as step:
-            report = opened.process(limit=limit, now=now, **step)
+            report = opened.process(limit=limit, now=now, stopping=_stopping, **step)
     if as_json:
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in report.problems]})
     else:
@@ -62,7 +62,16 @@ def _ask(opened: Memory, limit: int | None, now: bool, as_json: bool) -> None:
     click.confirm(f"This sends {what}. Go on?", abort=True, err=True)
 
 
+def _stopping(running: int) -> None:
+    if running:
+        answers = count(running, "answer")
+        click.echo(f"stopping: waiting for {answers} already asked for; Ctrl-C again gives them up", err=True)
+
+
 def _describe(report: Report) -> None:
+    if not report.claimed and not report.skipped:
+        click.echo("Nothing to process: no conversation fell silent since last time (`--now` does not wait for that).")
+        return
     found = count(report.memories, "memory", "memories")
     click.echo(
         f"{count(report.claimed, 'conversation')} processed: {report.succeeded:,} with {found},"
