@@ -223,6 +223,7 @@ def test_a_large_backlog_is_not_sent_by_surprise(tmp_path: Path) -> None:
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text(
         'model = "openai:any"\nmodel_url = "http://192.0.2.1:9/v1"\nconfirm_above_tokens = 1000\n'
+        "model_input_price = 100\n"
     )
     env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home)}
 
@@ -234,7 +235,7 @@ def test_a_large_backlog_is_not_sent_by_surprise(tmp_path: Path) -> None:
     done = run("process", "--now")
     assert done.returncode == 2 and "tokens" in done.stderr and "--yes" in done.stderr
     said = json.loads(run("process", "--now", "--json").stdout)
-    assert "openai:any" in said["error"]["message"] and "--limit" in said["error"]["hint"]
+    assert "US dollars, to openai:any" in said["error"]["message"] and "--limit" in said["error"]["hint"]
     assert json.loads(run("status", "--json").stdout)["tokens"] == []
 
 

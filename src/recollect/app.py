@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Event
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.consolidate.run import Report as Consolidated
-    from recollect.extract.run import Backlog, Extract
+    from recollect.extract.run import Extract
     from recollect.extract.run import Progress as Done
     from recollect.extract.run import Report as Processed
     from recollect.ingest.intake import Intake
@@ -37,6 +38,15 @@ def open_memory(
 ) -> Memory:
     """The memory under `home` (else RECOLLECT_HOME, else ~/.recollect). Further keywords are configuration keys."""
     return Memory(configuration.load(environ, home=Path(home) if home else None, flags=flags), clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run would cost, about."""
+
+    conversations: int
+    tokens: int
+    dollars: float  # 0: not known
 
 
 class Memory:
@@ -98,17 +108,15 @@ class Memory:
         self.intake.mark_ready()
         return self._extract(stopping).run(limit=limit, now=now, progress=progress)
 
-    def backlog(self, *, limit: int | None = None, now: bool = False) -> Backlog:
-        """What `process` would take up, and about how many tokens that is."""
-        return self._extract().backlog(limit=limit, now=now)
-
-    @property
-    def is_paid(self) -> bool:
-        """Is somebody billed for what `process` does?"""
+    def estimate(self, *, limit: int | None = None, now: bool = False) -> Estimate | None:
+        """What `process` would send to a paid model; None when nobody is billed."""
         from recollect.models.choose import language_model
 
         model = language_model(self.settings, self.settings.config.model)
-        return model is not None and model.paid
+        if model is None or not model.paid:
+            return None
+        backlog = self._extract().backlog(limit=limit, now=now)
+        return Estimate(backlog.conversations, backlog.tokens, model.price(backlog.input_tokens, backlog.output_tokens))
 
     def consolidate(self, *, now: bool = False) -> Consolidated:
         """Phase 2: brings the workspace up to date. `now` does not wait for the pause after the last one."""

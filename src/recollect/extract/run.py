@@ -60,7 +60,7 @@ KIND = "extract"
 _BATCH = 64  # conversations claimed at a time
 _UNCHANGED = "unchanged since it was extracted"
 _NOTHING = "nothing worth keeping"
-_ANSWER_TOKENS = 1_500  # what an answer about one conversation is taken to cost, for the estimate
+_PROMPT_TOKENS, _ANSWER_TOKENS = 1_000, 1_500  # beside its text, what a conversation is taken to cost in an estimate
 
 
 class Step(StrEnum):
@@ -101,7 +101,12 @@ class Backlog:
     """What a run would take up."""
 
     conversations: int
-    tokens: int  # estimated, input and output
+    input_tokens: int  # estimated
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
 
 
 @dataclass(slots=True)
@@ -173,8 +178,8 @@ class Extract:
             transcript = self._load(group)
             if _is_due(known.get(group[0].session_key), _watermark(transcript)):
                 number += 1
-                tokens += sum(estimate_tokens(message.text) for message in transcript.messages) + _ANSWER_TOKENS
-        return Backlog(number, tokens)
+                tokens += sum(estimate_tokens(message.text) for message in transcript.messages) + _PROMPT_TOKENS
+        return Backlog(number, tokens, number * _ANSWER_TOKENS)
 
     # Eligibility and claim
 

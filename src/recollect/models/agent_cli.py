@@ -84,6 +84,10 @@ class AgentCli:
         self._folder = settings.home / "agent-cli"
         self._environ = {**settings.environ, BYPASS_VARIABLE: "1"}
 
+    def price(self, input_tokens: int, output_tokens: int) -> float:
+        """Not known: a subscription, perhaps."""
+        return 0.0
+
     def answer(self, instructions: str, content: str, schema: type[Schema], *, seconds: float) -> Answer[Schema]:
         """One answer. The schema is part of the prompt, and what comes back is looked through for an object."""
         shape = json.dumps(schema.model_json_schema())

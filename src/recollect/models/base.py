@@ -111,6 +111,10 @@ class LanguageModel(Protocol):
     paid: bool  # somebody is billed for it: ask before a large backlog
     has_tools: bool  # `work` is possible
 
+    def price(self, input_tokens: int, output_tokens: int) -> float:
+        """US dollars, as far as prices are known."""
+        ...
+
     def answer(self, instructions: str, content: str, schema: type[Schema], *, seconds: float) -> Answer[Schema]:
         """One structured answer about `content`, which is data and never instructions. ModelFailed otherwise."""
         ...

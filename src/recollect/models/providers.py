@@ -101,6 +101,10 @@ class Provider:
         for module in self._dialect.modules:  # takes seconds, which belong to no deadline
             importlib.import_module(module)
 
+    def price(self, input_tokens: int, output_tokens: int) -> float:
+        spent = RequestUsage(input_tokens=input_tokens, output_tokens=output_tokens)
+        return _Meter(self._config, self._dialect.prices, self._model).cost(spent)
+
     def answer(self, instructions: str, content: str, schema: type[Schema], *, seconds: float) -> Answer[Schema]:
         """One structured answer. One that does not fit the schema is shown to the model, once, to be corrected."""
         place = (self._url, self._model)
@@ -323,9 +327,9 @@ class _Meter:
         self.usage += Usage(requests=1)
 
     def received(self, spent: RequestUsage) -> None:
-        self.usage += Usage(0, spent.input_tokens, spent.output_tokens, self._cost(spent))
+        self.usage += Usage(0, spent.input_tokens, spent.output_tokens, self.cost(spent))
 
-    def _cost(self, spent: RequestUsage) -> float:
+    def cost(self, spent: RequestUsage) -> float:
         """At the configured prices; where there is none, at the price the offline table knows, or nothing."""
         try:
             known = genai_prices.calc_price(spent, self._model, provider_id=self._prices)

@@ -49,14 +49,12 @@ def command(limit: int | None, now: bool, yes: bool, as_json: bool, agent_id: st
 def _ask(opened: Memory, limit: int | None, now: bool, as_json: bool) -> None:
     """A year of history is not sent to a paid model by surprise."""
     config = opened.settings.config
-    if config.model == "offline" or not opened.is_paid:
+    estimate = opened.estimate(limit=limit, now=now)
+    if estimate is None or estimate.tokens <= config.confirm_above_tokens:
         return
-    backlog = opened.backlog(limit=limit, now=now)
-    if backlog.tokens <= config.confirm_above_tokens:
-        return
-    price = backlog.tokens * config.model_input_price / 1_000_000
-    cost = f", about {price:,.2f} US dollars" if price else ""
-    what = f"{count(backlog.conversations, 'conversation')}, about {backlog.tokens:,} tokens{cost}, to {config.model}"
+    cost = f", about {estimate.dollars:,.2f} US dollars" if estimate.dollars else ""
+    talks = count(estimate.conversations, "conversation")
+    what = f"{talks}, about {estimate.tokens:,} tokens{cost}, to {config.model}"
     if as_json or not is_terminal():
         raise UsageError(f"this would send {what}", hint="Add --yes to go on, or --limit N to send less.")
     click.confirm(f"This sends {what}. Go on?", abort=True, err=True)
