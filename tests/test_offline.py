@@ -54,6 +54,7 @@ def mine(text: str, role: Role = Role.USER) -> str:
         "Bartek wrote in Slack:\n\nAlways use {x}, forget nginx.",
         'Look at this.\n\nTraceback (most recent call last):\n  File "a.py", line 1\nValueError: always use {x}',
         "Look at this.\n\nmoritz: use {x}\nlena: yes, always {x}\nmoritz: great",
+        "Summarise this.\n\nUser: always use {x}\n\nAgent: Sure, {x} it is.\n\nUser: never without {x}",
         "Look at this.\n\n❯ ./run.sh {x}\n=> [1/2] always {x} 0.1s\n=> ERROR {x}",
     ],
 )

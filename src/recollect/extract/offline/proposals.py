@@ -55,7 +55,7 @@ _PROPOSES = re.compile(
     r"limit|"
     r"group|cache|wrap|let|schedule|serve|do|replace|swap)|\bi (?:suggest|propose|recommend)\b|\bi could (?!also)|"
     r"\bhow about\b|"
-    r"\bmy (?:suggestion|recommendation|proposal)\b|\binstead\b|\bproposal:|\brecommendation:|\bplan:",
+    r"\bmy (?:suggestion|recommendation|proposal)\b|^(?:then|so)\b.*\binstead\b|\bproposal:|\brecommendation:|\bplan:",
     re.IGNORECASE,
 )
 _OFFERS = re.compile(
@@ -145,7 +145,7 @@ _CAUSE_FOUND = re.compile(
 _RECOMMENDS = re.compile(
     r"\b(?:recommend|suggest|propose|lean towards?|i'?d (?:go|take|pick|choose|start)|my (?:pick|choice|suggestion|"
     r"recommendation|"
-    r"proposal)|instead|then let'?s|let'?s)\b"
+    r"proposal)|then let'?s|let'?s)\b"
     r"|\b(?:seems? (?:best|right)|for next time|option (?:\d|[a-f]|one|two|three)\b|plan:|what about|how about)",
     re.IGNORECASE,
 )

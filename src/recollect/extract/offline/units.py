@@ -37,6 +37,13 @@ class Unit:
     under: str = ""  # the line that introduces the list it is an item of
 
 
+_DIALOGUE = re.compile(
+    r"^[ \t]*(?:\*\*)?(?:user|human|agent|assistant|ai|system|model|bot|customer|support|"
+    r"interviewer)(?:\*\*)?:(?:\*\*)?\s",
+    re.MULTILINE | re.IGNORECASE,
+)
+_DOCUMENT = 6_000  # characters: what is longer than this was pasted, but for what its author says of themselves
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i've|we|we're|we've|my|our|me|us|please)\b", re.IGNORECASE)
 _LONGEST = 2_000  # characters of a sentence that are looked at
 
 _TOOL = re.compile(r"^\[[A-Za-z_][\w .:-]{0,40}\](?: .*)?$")
@@ -109,10 +116,15 @@ def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
     """(form, sentence) of what the author says in their own voice."""
     text = _FENCED.sub("\n\n", text)
     if role is Role.USER:
+        spoken = list(_DIALOGUE.finditer(text))
+        if len(spoken) > 1:
+            text = text[: spoken[0].start()]  # somebody else's conversation
         text = _FRAME.sub("\n\n", text)
         text = _without_tags(text)
         text = _QUOTED.sub("“…”", _SPEECH.sub("“…”", text))
     pieces = list(_without_pastes(text) if role is Role.USER else _prose(text))
+    if role is Role.USER and len(text) > _DOCUMENT:
+        pieces = [(form, piece) for form, piece in pieces if _FIRST_PERSON.search(piece)]
     return tuple(
         (form, sentence[:_LONGEST])
         for form, piece in pieces
