@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,6 +19,7 @@ from recollect.extract.offline.units import Message, is_machine, own_words, unit
 from recollect.surfaces.bench import quality
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Role, Scope, Severity, Statement
+from tests.transcripts import claude, write
 
 
 def talk(*texts: str) -> list[Message]:
@@ -211,6 +216,25 @@ def test_the_same_input_gives_the_same_bytes() -> None:
         messages = talk(*(each["text"] for each in case["messages"]))
         assert statements(messages) == statements(list(messages))
         assert summary.story(messages) == summary.story(list(messages))
+
+
+def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
+    """Sets have another order in every process; what is written must not."""
+    root = tmp_path / "projects"
+    for number, case in enumerate(quality.load("fit")[:25]):
+        name = f"{number:08d}-2222-4333-8444-555555555555"
+        turns = enumerate(case["messages"])
+        lines = b"".join(claude(n, each["text"], role=each["role"], session=name) for n, each in turns)
+        write(root / f"-code-{number % 3}" / f"{name}.jsonl", lines)
+    made = []
+    for seed in ("1", "2"):
+        home = tmp_path / f"home{seed}"
+        env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home), "PYTHONHASHSEED": seed}
+        for command in (["ingest", "--dir", str(root)], ["process", "--now"], ["consolidate", "--now"]):
+            subprocess.run([sys.executable, "-m", "recollect", *command], env=env, check=True, capture_output=True)
+        files = sorted((home / "workspace").rglob("*.md"))
+        made.append({path.relative_to(home).as_posix(): path.read_bytes() for path in files})
+    assert len(made[0]) > 20 and made[0] == made[1]
 
 
 def test_quality_on_conversations_that_were_not_fitted_on() -> None:

@@ -6,6 +6,7 @@ when they add up to more than nothing. Patterns look at one lower-case sentence.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -14,63 +15,52 @@ from recollect.extract.offline.units import Unit
 from recollect.text import COMMON, words
 
 _DO = (  # verbs that ask for something to be done once
-    r"(?:fix|rename|show|run|rerun|add|make|look|check|open|revert|apply|continue|go|try|move|put|delete|remove|write|"
-    r"explain|tell|give|list|read|find|update|change|create|draft|summari[sz]e|translate|shorten|set|replace|implement|"
-    r"commit|push|start|stop|print|explore|describe|review|sort|build|deploy|install|generate|help|refactor|undo|send|"
-    r"merge|rebase|format|restart|turn|bump|clean|search|compare|convert|test|investigate|correct|submit|plot|leave|"
-    r"suggest|rewrite|fetch|load|save|copy|paste|edit|extract|drop|throw|take|pick|wait|do|see|kindly|proceed|begin)"
+    r"(?:fix|rename|show|run|rerun|add|make|look|check|open|revert|apply|continue|go|try|move|put|delete|remove|"
+    r"write|explain|tell|give|list|read|find|update|change|create|draft|summari[sz]e|translate|shorten|set|replace|"
+    r"implement|commit|push|start|stop|print|explore|describe|review|sort|build|deploy|install|generate|help|"
+    r"refactor|undo|send|merge|rebase|format|restart|turn|bump|clean|search|compare|convert|test|investigate|"
+    r"correct|submit|plot|leave|suggest|rewrite|fetch|load|save|copy|paste|edit|extract|drop|throw|take|pick|wait|"
+    r"do|see|kindly|proceed|begin)"
 )
 
 PATTERNS: tuple[tuple[str, str], ...] = (
     # said in so many words
     ("explicit", r"^(?:and |also |so |but )*(?:before|after|for) (?:every|each|any)\b|,? never [\w`'./@-]+\s*[.!]?$|"
-     r"\bmust (?:be|have|run|use|stay|go|work|support|fit)\b|\binstead[.!]?$|"
-     r"^(?:and |also |so |but |please |kindly |no,? |ok,? )*(?:always|never|avoid|prefer|don'?t ever|"
-     r"stick (?:to|with))\b|"
-     r"\b(?:always|never|please don'?t) (?:use|run|do|write|put|commit|push|add|make|ask|start|call|edit|touch|"
-     r"change|deploy|merge|"
+     r"\bmust (?:be|have|run|use|stay|go|work|support|fit)\b|\binstead[.!]?$|^(?:and |also |so |but |please |"
+     r"kindly |no,? |ok,? )*(?:always|never|avoid|prefer|don'?t ever|stick (?:to|with))\b|\b(?:always|never|"
+     r"please don'?t) (?:use|run|do|write|put|commit|push|add|make|ask|start|call|edit|touch|change|deploy|merge|"
      r"suggest|send|give|show|keep|include|mention|create|delete|remove|assume|skip|forget|work|go|eat|book|buy|"
-     r"drive|fly|wear|take)\b|"
-     r"\b(?:from now on|going forward|in (?:the )?future|by default|as a rule|every time|in all (?:of )?(?:my|our)|"
-     r"everywhere)\b|"
-     r"\b(?:remember (?:that|this|to)|keep in mind|don'?t forget|for next time|make a note|note for)\b|"
-     r"\b(?:i|we) (?:strongly |really |always |generally |usually |much |would )?(?:prefer|hate|love it when|"
-     r"want you to|don'?t want|"
-     r"don'?t do|don'?t use|never|only use|only do|insist)\b|\bi'?d rather\b|\bcan'?t stand\b|\bdrives? me\b|"
-     r"\buse [\w`'./@ -]{2,40}(?:,? not |,? never |,? instead of |,? rather than )|, not [\w`'./@-]+\s*[.!]?$|"
-     r"\b(?:is|are|be) (?:strictly )?(?:not allowed|not permitted|forbidden|mandatory|required|off limits|"
-     r"out of bounds|non-?negotiable)\b|"
-     r"\b(?:must|may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?:more |"
-     r"new )?[\w-]+(?: [\w-]+){0,4}"
-     r"(?: please)?[.,!]|\b(?:rule|convention|policy) (?:is|here|of)\b"),
+     r"drive|fly|wear|take)\b|\b(?:from now on|going forward|in (?:the )?future|by default|as a rule|every time|"
+     r"in all (?:of )?(?:my|our)|everywhere)\b|\b(?:remember (?:that|this|to)|keep in mind|don'?t forget|"
+     r"for next time|make a note|note for)\b|\b(?:i|we) (?:strongly |really |always |generally |usually |much |"
+     r"would )?(?:prefer|hate|love it when|want you to|don'?t want|don'?t do|don'?t use|never|only use|only do|"
+     r"insist)\b|\bi'?d rather\b|\bcan'?t stand\b|\bdrives? me\b|\buse [\w`'./@ -]{2,40}(?:,? not |,? never |"
+     r",? instead of |,? rather than )|, not [\w`'./@-]+\s*[.!]?$|\b(?:is|are|be) (?:strictly )?(?:not allowed|"
+     r"not permitted|forbidden|mandatory|required|off limits|out of bounds|non-?negotiable)\b|\b(?:must|"
+     r"may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?:more |"
+     r"new )?[\w-]+(?: [\w-]+){0,4}(?: please)?[.,!]|\b(?:rule|convention|policy) (?:is|here|of)\b"),
     ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
-     r"migrated|moved|standardi[sz]ed)\b|"
-     r"\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|\bwe(?:'ll| will| are going to) (?:use|"
-     r"go with|stick|keep)\b"),
+     r"migrated|moved|standardi[sz]ed)\b|\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
+     r"\bwe(?:'ll| will| are going to) (?:use|go with|stick|keep)\b"),
     ("forbids", r"^(?:and |also |so |but |please |no,? |ok,? )*(?:don'?t|do not|dont|stop|avoid) (?:ever )?(?:us(?:e|"
-     r"ing)|add|writ|put|commit|push|"
-     r"touch|edit|creat|mention|suggest|includ|call|run|deploy|merg|ask|assum|guess|mock|import|install|generat|"
-     r"refactor|reformat)"),
+     r"ing)|add|writ|put|commit|push|touch|edit|creat|mention|suggest|includ|call|run|deploy|merg|ask|assum|guess|"
+     r"mock|import|install|generat|refactor|reformat)"),
     ("self", r"\b(?:my name is|call me|i live in|i'?m (?:a|an|based|from|allergic|vegetarian|vegan|diabetic|"
-     r"colou?r-?blind|left-handed)\b|i am (?:a|an|based|"
-     r"from|allergic|vegetarian|vegan|diabetic)\b|i (?:work|worked) (?:at|as|for|in)|years? old|years of age|"
-     r"my (?:wife|husband|partner|son|daughter|"
-     r"kids?|children|team|company|boss|birthday|time ?zone|editor|shell|laptop|machine|phone|email|e-mail|employer|"
-     r"job|dog|cat) (?:is|are|has|have|"
-     r"runs|was))"),
+     r"colou?r-?blind|left-handed)\b|i am (?:a|an|based|from|allergic|vegetarian|vegan|diabetic)\b|i (?:work|"
+     r"worked) (?:at|as|for|in)|years? old|years of age|my (?:wife|husband|partner|son|daughter|kids?|children|"
+     r"team|company|boss|birthday|time ?zone|editor|shell|laptop|machine|phone|email|e-mail|employer|job|dog|"
+     r"cat) (?:is|are|has|have|runs|was))"),
     ("where", r"\b(?:lives?|runs?|sits?|listens?|(?:is|are) (?:at|in|on|under|called|named|hosted|deployed|stored|"
-     r"located|kept|owned)) "
-     r"(?:in |at |on |under |by |with )?(?:the |a |our |port )*(?:`[^`]+`|[\w-]+[./_:@-][\w./_:@-]+|\d{2,}|"
-     r"(?-i:[A-Z])\w+)"),
+     r"located|kept|owned)) (?:in |at |on |under |by |with )?(?:the |a |our |port )*(?:`[^`]+`|"
+     r"[\w-]+[./_:@-][\w./_:@-]+|\d{2,}|(?-i:[A-Z])\w+)"),
     ("todo", r"\bto-?do\b:?|\bfixme\b|\bwe still (?:have|need) to\b|\bremind me\b"),
     ("habit", r"\bwe (?:all |always |usually |only |still )?(?:use|deploy|run|write|follow|ship|release|work|sign|"
-     r"store|host|keep|pin|target|"
-     r"support|review|tag|squash|merge|test|log|track|report|do|go|eat|pay|meet|speak|train|sell|teach|grow)\b"),
+     r"store|host|keep|pin|target|support|review|tag|squash|merge|test|log|track|report|do|go|eat|pay|meet|speak|"
+     r"train|sell|teach|grow)\b"),
     # rules and preferences
     ("always", r"\b(?:always|never|ever|every time|at all times|under no circumstances|no exceptions?)\b"),
     ("from-now-on", r"\b(?:from now on|going forward|in (?:the )?future|whenever|each time|by default|as (?:usual|"
-     r"a rule)|"
-     r"the (?:one )?rule|convention|policy|house style|standard|principle)\b"),
+     r"a rule)|the (?:one )?rule|convention|policy|house style|standard|principle)\b"),
     ("remember", r"\b(?:remember|keep in mind|note that|make a note|note for|don'?t forget|for (?:the|your) (?:record|"
      r"reference|information)|fyi|before i forget|remind)\b"),
     ("must", r"\b(?:must|shall|has to|have to|required?|mandatory|allowed|permitted|forbidden|"
@@ -79,107 +69,86 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("need", r"\b(?:we|i|you|it) (?:also |still |just )?needs? (?:to|a|an|the|some)\b"),
     ("should", r"\b(?:should|supposed to|ought to|better to|best to)\b"),
     ("prefer", r"\b(?:prefer|i like|i(?:'d| would) (?:like|rather)|i want|we want|i hate|can'?t stand|"
-     r"i don'?t (?:like|want)|"
-     r"drives? me|annoy\w*|favou?rite|rather than)\b"),
+     r"i don'?t (?:like|want)|drives? me|annoy\w*|favou?rite|rather than)\b"),
     ("dont", r"\b(?:don'?t|do not|dont|doesn'?t|we never|not ever|avoid|stop (?:using|doing|adding)|no longer|"
-     r"instead of|"
-     r"without (?:asking|my)|nobody|no one|nothing|nowhere|neither|anymore)\b"),
+     r"instead of|without (?:asking|my)|nobody|no one|nothing|nowhere|neither|anymore)\b"),
     ("no-thing", r"(?:^|[,;:] *|\band |\bplease )no (?!worries|problem|idea|thanks|need|rush)[a-z]"),
     ("only", r"\bonly\b"),
     ("x-not-y", r"\bnot (?:the |a |an |in |on |with |by |via )?[\w`'./@-]+\s*(?:$|[.;,])|, not \b"),
     ("use", r"\b(?:we|i|they|team|project|everything|everyone) (?:all )?(?:use|uses|run|runs|do|write|keep|sign|store|"
      r"deploy|work|pin|target|support|ship|publish|report|track|log|name|call)\b"),
     ("keep-x", r"^(?:and |also |please |kindly |so |but )*(?:keep|stick (?:to|with)|use|prefer|avoid|write|put|ask|"
-     r"treat|name|call|"
-     r"prefix) "),
+     r"treat|name|call|prefix) "),
     ("goes", r"\b(?:goes?|live[sd]?|lies|belongs?|stays?|comes?|sits?|resides?|is (?:called|named|stored|kept|located|"
      r"owned|pinned|reserved|written|used|for|at|in|on|under)) (?:in|into|under|through|to|at|on|with|after|before|"
      r"by)?\b"),
     # facts
     ("we", r"\bwe\b"),
     ("person", r"\b(?:owns?|owned|responsible|in charge|maintains?|handles?|takes care|husband|wife|partner|son|"
-     r"daughter|"
-     r"boss|supervisor|colleague|client|customers?|team|editor|publisher|landlord|doctor|ask (?:her|him|"
+     r"daughter|boss|supervisor|colleague|client|customers?|team|editor|publisher|landlord|doctor|ask (?:her|him|"
      r"them))\b"),
     ("named", r"(?<![.!?\n] )(?<!^)\b(?-i:[A-Z][a-z]+)\b"),
     ("here", r"\b(?:here|in this (?:repo|repository|project|codebase|book|house|team|company|shop))\b"),
     ("number", r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty|forty|fifty|sixty|seventy|"
      r"eighty|ninety|hundred|thousand|half|dozen)\b"),
     ("unit", r"\d\s?(?:kb|mb|gb|tb|ms|s|sec(?:onds?)?|min(?:utes?)?|hours?|days?|weeks?|months?|years?|mg|ml|percent|%|"
-     r"euros?|€|\$|"
-     r"usd|eur|km|m|cm|mm|kg|g|grams?|degrees?|fps|hz|khz|mhz|words?|pages?|people|users?|am|pm)\b|[€$£]\s?\d"),
+     r"euros?|€|\$|usd|eur|km|m|cm|mm|kg|g|grams?|degrees?|fps|hz|khz|mhz|words?|pages?|people|users?|am|pm)\b|"
+     r"[€$£]\s?\d"),
     ("date", r"\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|june|july|aug(?:ust)?|sept(?:ember)?|oct(?:ober)?|"
-     r"nov(?:ember)?|"
-     r"dec(?:ember)?|mon(?:day)?|tues?(?:day)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?|"
-     r"spring|summer|autumn|winter|20\d\d)\b"),
+     r"nov(?:ember)?|dec(?:ember)?|mon(?:day)?|tues?(?:day)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|"
+     r"sat(?:urday)?|sun(?:day)?|spring|summer|autumn|winter|20\d\d)\b"),
     ("code", r"`[^`]+`|\b[\w-]+(?:/[\w.-]+)+|\b\w+\.(?:py|ts|tsx|js|json|ya?ml|toml|md|go|rs|java|kt|c|h|cpp|css|sql|"
-     r"sh|txt|"
-     r"tf|gd|ipynb)\b|--[a-z][\w-]+|\b\w+_\w+\b|\b(?-i:[a-z]+[A-Z]\w+)"),
+     r"sh|txt|tf|gd|ipynb)\b|--[a-z][\w-]+|\b\w+_\w+\b|\b(?-i:[a-z]+[A-Z]\w+)"),
     ("is-x", r"\b(?:is|are|was|were|has|have|had|it's|that's|there's|takes?|needs?|costs?|means?|works?|"
      r"gets?)\b"),
     ("because", r"\b(?:because|since|so that|otherwise|that'?s why|as (?:we|the|it|they)|due to|reason|hence|thus|"
      r"therefore)\b"),
     ("pinned", r"\b(?:pinned|locked|stuck|frozen|freeze|legacy|deprecated|until|unless|except|contract|legal|"
-     r"licen[cs]e|"
-     r"compliance|audit|allergic|vegetarian|vegan|medication|warranty|certif\w+)\b"),
+     r"licen[cs]e|compliance|audit|allergic|vegetarian|vegan|medication|warranty|certif\w+)\b"),
     # lessons
     ("lesson", r"\b(?:did the trick|what (?:helped|worked|fixed)|turns? out|turned out|the (?:problem|issue|cause|"
-     r"culprit|trick|fix|reason) (?:was|is)|root cause|"
-     r"didn'?t (?:work|help)|no use|fixed (?:it|that|by)|solved|learn(?:ed|t)|went wrong|broke|breaks|wrecks?|"
-     r"fails? (?:when|if|"
-     r"because)|chokes?|leak\w*|desyncs?|corrupts?|crash(?:es|ed)? (?:when|if|because)|incident)\b"),
+     r"culprit|trick|fix|reason) (?:was|is)|root cause|didn'?t (?:work|help)|no use|fixed (?:it|that|by)|solved|"
+     r"learn(?:ed|t)|went wrong|broke|breaks|wrecks?|fails? (?:when|if|because)|chokes?|leak\w*|desyncs?|corrupts?|"
+     r"crash(?:es|ed)? (?:when|if|because)|incident)\b"),
     # procedures
     ("procedure", r"\b(?:first\b.*\bthen|then run|then\b.*\bthen|in that order|before (?:you|each|every|any)|"
-     r"after (?:each|"
-     r"every|you)|steps?|sequence|to (?:run|build|deploy|test|release|rebuild|start|publish)\b[^.]*\b(?:run|use|it's|"
-     r"you|do|:))"),
+     r"after (?:each|every|you)|steps?|sequence|to (?:run|build|deploy|test|release|rebuild|start|"
+     r"publish)\b[^.]*\b(?:run|use|it's|you|do|:))"),
     # open ends
     ("open", r"\b(?:still (?:has|have|need|open|missing|to do|not|outstanding|owe|waiting)|to-?do|later|next (?:week|"
-     r"sprint|time|"
-     r"month|session|year)|another day|not today|tomorrow|remain\w*|outstanding|pending|waiting (?:for|on)|left to|"
-     r"aren'?t "
-     r"done|isn'?t done|not done|unfinished|follow[- ]?up|come back to|for another|some ?day|eventually|"
-     r"unresolved)\b"),
+     r"sprint|time|month|session|year)|another day|not today|tomorrow|remain\w*|outstanding|pending|waiting (?:for|"
+     r"on)|left to|aren'?t done|isn'?t done|not done|unfinished|follow[- ]?up|come back to|for another|some ?day|"
+     r"eventually|unresolved)\b"),
     # decisions
     ("decision", r"\b(?:let'?s (?:go|use|do|keep|take|stick|make|say|call)|go(?:ing)? with|we(?:'ll| will) (?:go|use|"
-     r"do|keep|take|"
-     r"stick|make)|decided|decision|settled|agreed|final|definitely|i(?:'ll| will) (?:go|take|use|keep)|"
-     r"it'?s (?:going to be|"
-     r"settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to)\b"),
+     r"do|keep|take|stick|make)|decided|decision|settled|agreed|final|definitely|i(?:'ll| will) (?:go|take|use|"
+     r"keep)|it'?s (?:going to be|settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to)\b"),
     # against
     ("question", r"\?\s*[\"')”]*$|^(?:what|why|how|when|where|who|which|can you|could you|would you|will you|do you|"
-     r"does|did you|"
-     r"is (?:it|there|that|this)|are (?:you|there)|should i|should we|any (?:idea|thoughts|chance))\b"),
+     r"does|did you|is (?:it|there|that|this)|are (?:you|there)|should i|should we|any (?:idea|thoughts|chance))\b"),
     ("imperative", rf"^(?:(?:ok(?:ay)?|so|now|and|then|also|please|pls|just|next|great|good|perfect|well|right|yes|"
-     rf"no|hey|hi|cool|"
-     rf"thanks|alright|first|finally|can you|could you|go ahead and|i want you to|i need you to|let'?s|"
-     rf"i'd like you to)[,.!:]? )*{_DO}\b"),
+     rf"no|hey|hi|cool|thanks|alright|first|finally|can you|could you|go ahead and|i want you to|i need you to|"
+     rf"let'?s|i'd like you to)[,.!:]? )*{_DO}\b"),
     ("please", r"\b(?:please|pls|kindly|can you|could you|would you)\b"),
     ("thanks", r"\b(?:thanks?|thank you|thx|cheers|great|perfect|nice|awesome|lovely|brilliant|excellent|amazing|"
-     r"good (?:job|"
-     r"morning|night|call|day|evening)|well done|hello|hi|hey|bye|welcome|wow|cool|sweet|yay|congrats|wizard|love it|"
-     r"morning|evening|good one|fair enough|makes sense)\b"),
+     r"good (?:job|morning|night|call|day|evening)|well done|hello|hi|hey|bye|welcome|wow|cool|sweet|yay|congrats|"
+     r"wizard|love it|morning|evening|good one|fair enough|makes sense)\b"),
     ("joke", r"\b(?:lol|haha+|lmao|rofl|jk|kidding|joke|imagine|snows|dream(?:t|ed)?|funny|ha)\b|[:;]-?[)DP]|😂|🤣|"
      r"!!"),
     ("now", r"\b(?:now|right now|today|just|at the moment|currently|this time|for now|quick(?:ly)?|while you(?:'re|"
-     r" are)|"
-     r"again|yet|already|meanwhile|this morning|tonight|yesterday|a moment|a minute|a second|temporar\w+)\b"),
+     r" are)|again|yet|already|meanwhile|this morning|tonight|yesterday|a moment|a minute|a second|temporar\w+)\b"),
     ("hypothetical", r"\b(?:maybe|perhaps|might|what if|would be|would have|wonder(?:ing)?|i think|i guess|could be|"
-     r"suppose|"
-     r"probably|thinking (?:aloud|of|about)|if i were|hypothetically|not sure|i believe|seems?|looks? like|"
+     r"suppose|probably|thinking (?:aloud|of|about)|if i were|hypothetically|not sure|i believe|seems?|looks? like|"
      r"smells?)\b"),
     ("deictic", r"\b(?:this|that|these|those|it) (?:line|file|one|function|test|error|bug|page|paragraph|sentence|"
-     r"message|"
-     r"thing|screen|button|part)\b|\bline \d+|\b(?:above|below)\b"),
+     r"message|thing|screen|button|part)\b|\bline \d+|\b(?:above|below)\b"),
     ("past", r"\b(?:was|were|did|had|went|got|saw|wrote|said|tried|found|watched|slept|noticed|came|ran|made)\b"),
     ("symptom", r"\b(?:error|exception|fail(?:s|ed|ing)?|crash(?:es|ed)?|broken|bug|doesn'?t work|not working|wrong|"
-     r"weird|"
-     r"strange|50\d|40[034]|returns?|stutter|hangs?|timeout|timed out)\b"),
+     r"weird|strange|50\d|40[034]|returns?|stutter|hangs?|timeout|timed out)\b"),
     ("others", r"\b(?!i |we |you |it |that |this )[a-z]+ (?:says?|said|thinks?|told|wrote|suggest(?:s|ed)|"
-     r"recommend(?:s|ed)|"
-     r"claim(?:s|ed)|reckons?|believes?|blames?|insists?|swears?|mentioned|asked (?:if|whether|me))\b|\baccording to\b|"
-     r"\b(?:friend|mother|father|brother|sister|uncle|aunt|neighbou?r|guy|reviewer|forum|blog|article)\b.*\b(?:would|"
-     r"should)\b|\bsays? (?:that )?we should\b|\baccording to\b|\btold me\b|“…”"),
+     r"recommend(?:s|ed)|claim(?:s|ed)|reckons?|believes?|blames?|insists?|swears?|mentioned|asked (?:if|whether|"
+     r"me))\b|\baccording to\b|\b(?:friend|mother|father|brother|sister|uncle|aunt|neighbou?r|guy|reviewer|forum|"
+     r"blog|article)\b.*\b(?:would|should)\b|\bsays? (?:that )?we should\b|\baccording to\b|\btold me\b|“…”"),
     ("ack", r"^(?:ok(?:ay)?|yes|yep|yeah|yup|no|nope|nah|sure|right|good|great|fine|perfect|exactly|agreed|true|hm+|"
      r"mm+|ah+|oh+|ooh+|ugh|ha)(?:[.,!;:]|\s*$)"),
 )  # fmt: skip
@@ -269,8 +238,7 @@ def is_verb(word: str) -> bool:
     """One by which an order or a rule begins."""
     return (
         re.fullmatch(
-            rf"{_DO}|always|never|only|nothing|nobody|everything|use|prefer|avoid|"
-            rf"keep",
+            rf"{_DO}|always|never|only|nothing|nobody|everything|use|prefer|avoid|keep",
             word,
             re.IGNORECASE,
         )
@@ -280,7 +248,7 @@ def is_verb(word: str) -> bool:
 
 def score(unit: Unit, setting: Setting) -> float:
     """Above zero: worth keeping."""
-    return BIAS + sum(WEIGHTS.get(name, 0.0) for name in features(unit, setting))
+    return round(BIAS + math.fsum(WEIGHTS.get(name, 0.0) for name in features(unit, setting)), 6)
 
 
 def features(unit: Unit, setting: Setting) -> list[str]:
@@ -315,9 +283,9 @@ _RULES = frozenset(
 )
 _TELLING = _RULES | {"person", "named", "number", "unit", "date", "code", "because", "lesson", "procedure", "open"}
 _LISTS = re.compile(
-    r"\b(?:rules?|basics|context|background|leftovers?|facts|notes?|remember|constraints?|preferences?|conventions?|"
-    r"open|remains?|"
-    r"remaining|still|know|about (?:me|us)|set-?up|guidelines|principles|things (?:that|to know))\b",
+    r"\b(?:rules?|basics|context|background|leftovers?|facts|notes?|remember|constraints?|preferences?|"
+    r"conventions?|open|remains?|remaining|still|know|about (?:me|us)|set-?up|guidelines|principles|things (?:that|"
+    r"to know))\b",
     re.IGNORECASE,
 )
 _CORRECTS = re.compile(r"(?:no[,.;:! ]|nope|nah|not |don'?t|hm+,? no|wait|actually)", re.IGNORECASE)

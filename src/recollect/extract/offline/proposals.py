@@ -5,6 +5,7 @@ A proposal that the user did not take up is no decision; an offer to do a single
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,35 +28,28 @@ _MOST_OPTIONS = 5
 
 _ACCEPTS = re.compile(
     r"^\W*(?:oo+h\W+|ah\W+|hm+\W+|nice\W+|great\W+|good\W+|lovely\W+)*(?:yes|yep|yeah|yup|ya|ok(?:ay)?|sure|"
-    r"sounds? (?:good|great|"
-    r"perfect|right|fine)|agreed|perfect|exactly|do (?:it|that|this)|go (?:with|for|ahead)|let'?s (?:do|go|use|take)|"
-    r"please do|fine|definitely|absolutely|deal|makes sense|good idea|good plan|love it|works for me|that works|"
-    r"(?:oh )?i like (?:that|it|the)|done|convinced|take (?:the|that|it)|the (?:first|second|third|last|former|"
-    r"latter))\b"
-    r"|\b(?:go with (?:that|it|the|this|option)|sounds perfect|keep it|put it in|do it like (?:that|this)|"
-    r"exactly like that|"
-    r"(?:first|second|third|last|that) one\b|let'?s do that|go for it|that'?s (?:the one|safer|better))"
-    r"|^\W*(?:works|sounds all right|let'?s\b|will do|fine by me|ok(?:ay)? to|ok go|go\b|that'?s (?:good|fine)|👍|"
-    r"[\w-]+(?: [\w-]+){0,3},? yes\b|yes\b)",
+    r"sounds? (?:good|great|perfect|right|fine)|agreed|perfect|exactly|do (?:it|that|this)|go (?:with|for|ahead)|"
+    r"let'?s (?:do|go|use|take)|please do|fine|definitely|absolutely|deal|makes sense|good idea|good plan|love it|"
+    r"works for me|that works|(?:oh )?i like (?:that|it|the)|done|convinced|take (?:the|that|it)|the (?:first|"
+    r"second|third|last|former|latter))\b|\b(?:go with (?:that|it|the|this|option)|sounds perfect|keep it|"
+    r"put it in|do it like (?:that|this)|exactly like that|(?:first|second|third|last|that) one\b|let'?s do that|"
+    r"go for it|that'?s (?:the one|safer|better))|^\W*(?:works|sounds all right|let'?s\b|will do|fine by me|"
+    r"ok(?:ay)? to|ok go|go\b|that'?s (?:good|fine)|👍|[\w-]+(?: [\w-]+){0,3},? yes\b|yes\b)",
     re.IGNORECASE,
 )
 _REFUSES = re.compile(
     r"^\W*(?:no|nope|nah|not|don'?t|never|hm+\W+no|rather not|definitely not|certainly not|too |skip|leave|"
-    r"i'?d rather not|please don'?t)\b|"
-    r"\b(?:no thanks|rather not|not (?:now|yet|today|needed|necessary)|never ?mind|i'?ll sleep on it|just the|"
-    r"only the)\b",
+    r"i'?d rather not|please don'?t)\b|\b(?:no thanks|rather not|not (?:now|yet|today|needed|necessary)|"
+    r"never ?mind|i'?ll sleep on it|just the|only the)\b",
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"^\W*(?:ok(?:ay)?\W*)?(?:go on|continue|next|try|try it|proceed|go ahead)\W*$", re.IGNORECASE)
 _PROPOSES = re.compile(
     r"\b(?:i'?d|i would|we could|we should|we can|let'?s) (?:also )?(?:suggest|propose|recommend|build|use|go|make|"
-    r"keep|put|"
-    r"start|lean|"
-    r"split|store|switch|move|add|cap|set|run|take|plan|separate|treat|write|have|model|pick|choose|drop|base|stick|"
-    r"limit|"
-    r"group|cache|wrap|let|schedule|serve|do|replace|swap)|\bi (?:suggest|propose|recommend)\b|\bi could (?!also)|"
-    r"\bhow about\b|"
-    r"\bmy (?:suggestion|recommendation|proposal)\b|^(?:then|so)\b.*\binstead\b|\bproposal:|\brecommendation:|\bplan:",
+    r"keep|put|start|lean|split|store|switch|move|add|cap|set|run|take|plan|separate|treat|write|have|model|pick|"
+    r"choose|drop|base|stick|limit|group|cache|wrap|let|schedule|serve|do|replace|swap)|\bi (?:suggest|propose|"
+    r"recommend)\b|\bi could (?!also)|\bhow about\b|\bmy (?:suggestion|recommendation|proposal)\b|^(?:then|"
+    r"so)\b.*\binstead\b|\bproposal:|\brecommendation:|\bplan:",
     re.IGNORECASE,
 )
 _OFFERS = re.compile(
@@ -64,21 +58,18 @@ _OFFERS = re.compile(
     re.IGNORECASE,
 )
 _CONFIRM = re.compile(  # a question that adds nothing to what was proposed just before
-    r"^(?:(?:shall|should) (?:i|we) (?:do|plan|take|go|proceed|use|make|build|set|put|keep|start)\b.{0,30}\b(?:that|"
-    r"this|it|so|ahead)\b|"
-    r"(?:does|do|would|how does|how would|is) (?:that|this|it|you)\b.{0,25}\b(?:suit|sound|work|agree|fit|ok|okay|"
-    r"alright|fine|right|"
-    r"for you)\b|shall i\?|ok(?:ay)?\?|sounds? (?:good|ok)|agreed\?|right\?|what do you think|all right|"
-    r"fine with you|deal\?).{0,30}\?\s*$",
+    r"^(?:(?:shall|should) (?:i|we) (?:do|plan|take|go|proceed|use|make|build|set|put|keep|"
+    r"start)\b.{0,30}\b(?:that|this|it|so|ahead)\b|(?:does|do|would|how does|how would|is) (?:that|this|it|"
+    r"you)\b.{0,25}\b(?:suit|sound|work|agree|fit|ok|okay|alright|fine|right|for you)\b|shall i\?|ok(?:ay)?\?|"
+    r"sounds? (?:good|ok)|agreed\?|right\?|what do you think|all right|fine with you|deal\?).{0,30}\?\s*$",
     re.IGNORECASE,
 )
 _OFFER = re.compile(r"^(?:so )?(?:should|shall) (?:i|we) (?:also )?|^(?:do you )?want me to (?:also )?", re.IGNORECASE)
 _LEAD = re.compile(
-    r"^(?:(?:then|so|ok(?:ay)?|great|fair enough|in that case|understood|got it|makes sense)[,.:]?\s+)*"
-    r"(?:(?:i'?d|i would|we could|we should|i) (?:also )?(?:suggest|propose|recommend|lean towards?|go with|"
-    r"say)(?: that)?(?: we| you)?(?: to)?"
-    r"|(?:my )?(?:suggestion|recommendation|proposal|plan)(?: is| would be)?:?|how about|(?:i'?d|i would|we could|"
-    r"we should)(?= ))\s*",
+    r"^(?:(?:then|so|ok(?:ay)?|great|fair enough|in that case|understood|got it|makes sense)[,.:]?\s+)*(?:(?:i'?d|"
+    r"i would|we could|we should|i) (?:also )?(?:suggest|propose|recommend|lean towards?|go with|"
+    r"say)(?: that)?(?: we| you)?(?: to)?|(?:my )?(?:suggestion|recommendation|proposal|plan)(?: is| would be)?:?|"
+    r"how about|(?:i'?d|i would|we could|we should)(?= ))\s*",
     re.IGNORECASE,
 )
 _OPTION = re.compile(
@@ -90,8 +81,7 @@ _INLINE = re.compile(r"\s\(?([1-5])\)\s")
 _OPTION_HEAD = re.compile(r"^\s*(?:#{1,4}\s*|\*\*)(?:option\s+)?(?:[A-F]|\d)(?:\*\*)?:?\s*$", re.IGNORECASE)
 _OFFERS_CHOICE = re.compile(
     r"\b(?:options?|possibilit\w+|ways|alternatives?|one of these|either|ideas?|could|which (?:one|of)|"
-    r"approach(?:es)?|choices?|"
-    r"variants?|candidates|lean towards|i'd (?:go|take|try|pick))\b",
+    r"approach(?:es)?|choices?|variants?|candidates|lean towards|i'd (?:go|take|try|pick))\b",
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"^\s*[-*•]\s+(.+)$")
@@ -109,32 +99,27 @@ _ORDINALS = {
     "fourth": 3,
 }
 _LETTER = re.compile(
-    r"(?:\b(?:option|with|take|do|pick|choose|go for|want)\s+|[.!,]\s*|^\w+\s+)([A-F])(?=[.,!]|\s*$|"
-    r" please)"
+    r"(?:\b(?:option|with|take|do|pick|choose|go for|want)\s+|[.!,]\s*|^\w+\s+)([A-F])(?=[.,!]|\s*$| please)"
 )
 _ORDINAL = re.compile(
-    r"^\W*(?:let'?s |yes,? |ok,? |do |go |with |for |take |the |option |number )*"
-    r"(first|second|third|fourth|one|two|three|four|former|latter|middle)\b",
+    r"^\W*(?:let'?s |yes,? |ok,? |do |go |with |for |take |the |option |number )*(first|second|third|fourth|one|"
+    r"two|three|four|former|latter|middle)\b",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
     r"\b(?:came from|comes? from|caused?|because|turn(?:s|ed) out|the (?:problem|issue|culprit|bug|reason|"
-    r"trick) (?:was|is)|due to|"
-    r"root cause|finding|confirmed|had no effect|was (?:configured|missing|wrong|stale)|drops?|strips?|where the|"
-    r"wasn'?t|didn'?t|"
-    r"doesn'?t|so the)\b|;"
-    r"|\b(?:which is why|that'?s why|explains|gives it away|there we have it|it was (?:the|a)|nothing to do with|"
-    r"never ran|no longer|only (?:when|for|starts|if)|while the|had no|has no|is missing|wrong on)\b",
+    r"trick) (?:was|is)|due to|root cause|finding|confirmed|had no effect|was (?:configured|missing|wrong|stale)|"
+    r"drops?|strips?|where the|wasn'?t|didn'?t|doesn'?t|so the)\b|;|\b(?:which is why|that'?s why|explains|"
+    r"gives it away|there we have it|it was (?:the|a)|nothing to do with|never ran|no longer|only (?:when|for|"
+    r"starts|if)|while the|had no|has no|is missing|wrong on)\b",
     re.IGNORECASE,
 )
 _FIX = re.compile(
-    r"\b(?:fix(?:ed|es)|solv(?:ed|es)|cur(?:ed|es)|resolv(?:ed|es)|eliminat\w+|disappear\w*|(?:is|are|were|was) gone|"
-    r"went away|did the "
-    r"trick|makes? (?:it|all|them|the)\b.*\b(?:work|pass|finish|green)|no longer|works? (?:now|again)|brought it back|"
-    r"stopped the|got rid of|cleared (?:it|the)|the fix (?:is|was)|(?:spikes|errors?|crash\w*|failures?) (?:are|"
-    r"is) gone)\b"
-    r"|\b(?:what worked|sorted it|sorts it|brings? (?:it|the \w+) down|(?:succeed|work|pass|build|load|run)s? again|"
-    r"goes through|empty again|green again|mended)\b",
+    r"\b(?:fix(?:ed|es)|solv(?:ed|es)|cur(?:ed|es)|resolv(?:ed|es)|eliminat\w+|disappear\w*|(?:is|are|were|"
+    r"was) gone|went away|did the trick|makes? (?:it|all|them|the)\b.*\b(?:work|pass|finish|green)|no longer|"
+    r"works? (?:now|again)|brought it back|stopped the|got rid of|cleared (?:it|the)|the fix (?:is|was)|(?:spikes|"
+    r"errors?|crash\w*|failures?) (?:are|is) gone)\b|\b(?:what worked|sorted it|sorts it|brings? (?:it|"
+    r"the \w+) down|(?:succeed|work|pass|build|load|run)s? again|goes through|empty again|green again|mended)\b",
     re.IGNORECASE,
 )
 _CAUSE_FOUND = re.compile(
@@ -144,21 +129,18 @@ _CAUSE_FOUND = re.compile(
 )
 _RECOMMENDS = re.compile(
     r"\b(?:recommend|suggest|propose|lean towards?|i'?d (?:go|take|pick|choose|start)|my (?:pick|choice|suggestion|"
-    r"recommendation|"
-    r"proposal)|then let'?s|let'?s)\b"
-    r"|\b(?:seems? (?:best|right)|for next time|option (?:\d|[a-f]|one|two|three)\b|plan:|what about|how about)",
+    r"recommendation|proposal)|then let'?s|let'?s)\b|\b(?:seems? (?:best|right)|for next time|option (?:\d|[a-f]|"
+    r"one|two|three)\b|plan:|what about|how about)",
     re.IGNORECASE,
 )
 _PROGRESS = re.compile(
     r"^\W*(?:i(?:'ve| have)? (?:\w+ed|ran|wrote|made|put|set|built)|done|all (?:\d+ )?(?:tests|green|set)|added|"
-    r"fixed|updated|implemented|"
-    r"created|removed|renamed|moved|changed|replaced|wrote|ran|here(?:'s| is| are)|understood|got it|noted|sure|"
-    r"of course|thanks)\b",
+    r"fixed|updated|implemented|created|removed|renamed|moved|changed|replaced|wrote|ran|here(?:'s| is| are)|"
+    r"understood|got it|noted|sure|of course|thanks)\b",
     re.IGNORECASE,
 )
 _FOUND = re.compile(
-    r"^\W*(?:found (?:it|the (?:cause|bug|problem|culprit|reason))|got it: |"
-    r"that was it)\W*$",
+    r"^\W*(?:found (?:it|the (?:cause|bug|problem|culprit|reason))|got it: |that was it)\W*$",
     re.IGNORECASE,
 )
 _FIX_LABEL = re.compile(r"^\W*(?:fix|solution|remedy|resolution)\W*:", re.IGNORECASE)
@@ -295,7 +277,7 @@ def score(view: View) -> float:
     """Above zero: worth keeping."""
     marks = view.features
     pairs = {f"{one}+{other}" for one, other in PAIRS if one in marks and other in marks}
-    return BIAS + sum(WEIGHTS.get(name, 0.0) for name in marks | pairs)
+    return round(BIAS + math.fsum(WEIGHTS.get(name, 0.0) for name in marks | pairs), 6)  # in whatever order sets have
 
 
 PAIRS = (

@@ -124,20 +124,15 @@ def _distinct(found: Sequence[Candidate]) -> list[Candidate]:
 
 _OPENING = re.compile(
     r"^(?:(?:ok(?:ay)?|alright|all right|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|hey|btw|"
-    r"by the way|anyway|fine|"
-    r"good|great|"
-    r"perfect|nice|cool|sweet|agreed|exactly|one (?:more )?thing|two things|last thing|before i forget|fyi|"
-    r"note for next time|"
-    r"(?:one )?note|remember(?: that)?|please remember(?: that)?|keep in mind(?: that)?|note that|just so you know|"
-    r"finally|hello|hi|"
-    r"thanks|thank you|may i remind you that|kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|no(?:[,.;:!]+\s+|"
-    r"\s+but\s+))+",
+    r"by the way|anyway|fine|good|great|perfect|nice|cool|sweet|agreed|exactly|one (?:more )?thing|two things|"
+    r"last thing|before i forget|fyi|note for next time|(?:one )?note|remember(?: that)?|please remember(?: that)?|"
+    r"keep in mind(?: that)?|note that|just so you know|finally|hello|hi|thanks|thank you|may i remind you that|"
+    r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|no(?:[,.;:!]+\s+|\s+but\s+))+",
     re.IGNORECASE,
 )
 _EVERYWHERE = re.compile(
-    r"\b(?:in|for|across|on) (?:all|every|each|any)(?: of)?(?: my| our| the)? (?:projects?|repos?|repositor(?:y|ies)|"
-    r"codebases?|"
-    r"conversations?|sessions?)\b|\beverywhere\b|\bglobally\b|\bno matter (?:which|what) project\b",
+    r"\b(?:in|for|across|on) (?:all|every|each|any)(?: of)?(?: my| our| the)? (?:projects?|repos?|repositor(?:y|"
+    r"ies)|codebases?|conversations?|sessions?)\b|\beverywhere\b|\bglobally\b|\bno matter (?:which|what) project\b",
     re.IGNORECASE,
 )
 
@@ -168,8 +163,7 @@ def _has(text: str, *names: str) -> bool:
 
 _SEVERITIES = (
     (Severity.DO_NOT, r"\b(?:never|must not|mustn'?t|shall not|don'?t|do not|dont|not allowed|not permitted|"
-     r"forbidden|under no|nowhere|"
-     r"nobody may|no new|can'?t)\b|^no\b"),
+     r"forbidden|under no|nowhere|nobody may|no new|can'?t)\b|^no\b"),
     (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away)\b"),
     (Severity.MUST, r"\b(?:must|always|shall|has to|have to|required|mandatory|needs? to|only|every time|"
      r"at (?:the )?most|at least)\b"),

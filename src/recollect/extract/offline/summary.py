@@ -16,11 +16,9 @@ _TOOL = re.compile(r"^\[([A-Za-z_][\w .:-]{0,40})\] (.+?)( \(failed\))?$", re.MU
 _PATH = re.compile(r"^[\w@.~/\\ -]*[\w-]+\.\w{1,8}$|^/[\w./-]+$")
 _CHATTER = re.compile(
     r"^(?:let me|i'?ll|i will|i am going|i'?m going|now (?:i|let)|first,? (?:i|let)|next,? (?:i|let)|looking|"
-    r"checking|running|reading|"
-    r"sure|of course|great|perfect|good|you'?re (?:right|welcome)|thanks|thank you|understood|got it|okay|ok\b|"
-    r"done\b|sorry|hello|hi\b|"
-    r"here(?:'s| is| are)|would you|do you|shall i|should i|want me|is there|what would|how (?:can|may) i|feel free|"
-    r"if you)",
+    r"checking|running|reading|sure|of course|great|perfect|good|you'?re (?:right|welcome)|thanks|thank you|"
+    r"understood|got it|okay|ok\b|done\b|sorry|hello|hi\b|here(?:'s| is| are)|would you|do you|shall i|should i|"
+    r"want me|is there|what would|how (?:can|may) i|feel free|if you)",
     re.IGNORECASE,
 )
 _TITLES = (
@@ -96,10 +94,9 @@ def _asks(found: Sequence[Unit]) -> list[str]:
     for unit in found:
         if unit.role is Role.USER and len(words(unit.text)) >= 4 and len(content_words(unit.text)) >= 2:
             wanted = re.search(
-                r"\?|\b(?:please|can you|could you|i want|i need|i'd like|let'?s|add|fix|make|write|create|implement|"
-                r"build|help|"
-                r"find|check|look|explain|review|refactor|update|change|plan|draft|design|investigate|debug|test|"
-                r"set up)\b",
+                r"\?|\b(?:please|can you|could you|i want|i need|i'd like|let'?s|add|fix|make|write|create|"
+                r"implement|build|help|find|check|look|explain|review|refactor|update|change|plan|draft|design|"
+                r"investigate|debug|test|set up)\b",
                 unit.text,
                 re.IGNORECASE,
             )
@@ -120,7 +117,7 @@ def _outcome(found: Sequence[Unit]) -> list[str]:
     last = said[-1].message
     scored = []
     for unit, bag in zip(said, bags, strict=True):
-        weight = sum(math.log1p(spread[word]) for word in bag) / (len(bag) + 6)
+        weight = math.fsum(math.log1p(spread[word]) for word in bag) / (len(bag) + 6)
         scored.append((weight + (0.6 if unit.message == last else 0.3 * unit.message / max(last, 1)), unit))
     best = sorted(scored, key=lambda pair: (-pair[0], pair[1].message, pair[1].position))[:12]
     chosen = unique([_clip(unit.text, 240) for _, unit in best], 0.5)[:4]

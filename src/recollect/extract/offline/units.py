@@ -49,8 +49,8 @@ _LONGEST = 2_000  # characters of a sentence that are looked at
 _TOOL = re.compile(r"^\[[A-Za-z_][\w .:-]{0,40}\](?: .*)?$")
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,300})?>")
 _FRAME = re.compile(
-    r"^[ \t]*(?:[-=~*_#]{3,}[ \t]*\w[^\n]*[-=~*_#]{3,}|[-=~*_#]{3,}[ \t]*(?:begin|start)\b[^\n]*)[ \t]*$"
-    r".*?(?:^[ \t]*[-=~*_#]{3,}.*?$|\Z)",
+    r"^[ \t]*(?:[-=~*_#]{3,}[ \t]*\w[^\n]*[-=~*_#]{3,}|[-=~*_#]{3,}[ \t]*(?:begin|"
+    r"start)\b[^\n]*)[ \t]*$.*?(?:^[ \t]*[-=~*_#]{3,}.*?$|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _SPEECH = re.compile(
@@ -58,44 +58,38 @@ _SPEECH = re.compile(
 )
 _QUOTED = re.compile(r"(?<![\w'’])['‘](?=(?:[^'\n]*?\s){5})(?:[^'\n]|(?<=\w)'(?=\w)){25,}?['’](?!\w)")
 _PASTES = re.compile(
-    r"\b(?:wrote|writes|says|said|sent|told me|posted|replied|answered|e-?mail(?:ed)?|mail|message|slack|chat|thread|"
-    r"readme|docs|documentation|page|article|post|review(?:er)?|comment|ticket|log|logs|output|error|trace|traceback|"
-    r"stack trace|response|got this|got back|paste[ds]?|pasting|quote|letter|transcript)\b[^.!?]{0,60}:\s*$",
+    r"\b(?:wrote|writes|says|said|sent|told me|posted|replied|answered|e-?mail(?:ed)?|mail|message|slack|chat|"
+    r"thread|readme|docs|documentation|page|article|post|review(?:er)?|comment|ticket|log|logs|output|error|trace|"
+    r"traceback|stack trace|response|got this|got back|paste[ds]?|pasting|quote|letter|"
+    r"transcript)\b[^.!?]{0,60}:\s*$",
     re.IGNORECASE,
 )
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 _OWN_VOICE = re.compile(
     r"^\s*(?:i|i'm|im|i'd|we|we're|my|our|can|could|would|please|pls|so|anyway|what|why|how|do|does|is|are|should|"
-    r"that|that's|"
-    r"thats|ok|okay|but|and|no|yes|also|now|not|let's|lets|any|thoughts|maybe|honestly|fix|draft|reply|translate|"
-    r"summari[sz]e|explain|don't|dont|ignore|use|make|write|the)\b",
+    r"that|that's|thats|ok|okay|but|and|no|yes|also|now|not|let's|lets|any|thoughts|maybe|honestly|fix|draft|reply|"
+    r"translate|summari[sz]e|explain|don't|dont|ignore|use|make|write|the)\b",
     re.IGNORECASE,
 )
 _LOG = re.compile(
-    r"^\s*(?:\d{4}-\d\d-\d\d[T ]|"
-    r"\[?\d\d:\d\d:\d\d|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|TRACE)\b|Traceback |File \"|"
-    r"at \S+ ?\(|\$ |>>> |\.\.\. |%\s|npm (?:ERR|error|warn)|[\d.]+ npm |(?:\w*(?:Error|Exception|Warning)|"
-    r"error(?:\[\w+\])?|"
-    r"warning|fatal|panic|note|help): |E  |[+-]{3} [ab/]|@@ |diff --git|=>|\|.*\|\s*$|\d+ ?[-+│|:] |[#*=_~-]{4,}|"
-    r"[\w.-]+@[\w.-]+[:~$]|(?:GET|POST|PUT|DELETE|PATCH|HEAD) /\S* (?:HTTP|\d{3}))"
+    r"^\s*(?:\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|FATAL|TRACE)\b|Traceback |"
+    r"File \"|at \S+ ?\(|\$ |>>> |\.\.\. |%\s|npm (?:ERR|error|warn)|[\d.]+ npm |(?:\w*(?:Error|Exception|Warning)|"
+    r"error(?:\[\w+\])?|warning|fatal|panic|note|help): |E  |[+-]{3} [ab/]|@@ |diff --git|=>|\|.*\|\s*$|"
+    r"\d+ ?[-+│|:] |[#*=_~-]{4,}|[\w.-]+@[\w.-]+[:~$]|(?:GET|POST|PUT|DELETE|PATCH|HEAD) /\S* (?:HTTP|\d{3}))"
 )
 _GLYPHS = re.compile(
-    r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→←↑↓⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*;?\s*$|</\w+>|"
-    r"\w\(\)|:\d+:\d+"
+    r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→←↑↓⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*;?\s*$|</\w+>|\w\(\)|:\d+:\d+"
 )
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
 _CHATLOG = re.compile(r"^\s*(?:\*\*)?[A-Za-z][\w .-]{0,24}(?:\*\*)?\s*(?:\(\d[\d:apm ]*\)|\[\d[\d:apm ]*\])?:\s+\S")
 _TO_AI = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instruction|prompt|guidance|rule|guardrail|"
-    r"polic)|"
-    r"\b(?:AI|language model|LLM|assistant|chatbot|agent|bot)s?\b[^.\n]{0,30}\b(?:reading this|must (?:store|"
-    r"remember|save|"
-    r"record|always)|should (?:store|remember|save|record))|\b(?:note|message|attention|dear|hey|"
-    r"hello)[^.\n]{0,12}\b(?:AI|"
-    r"language model|LLM|assistant|chatbot)|^[ \t]*(?:system|assistant|user)[ \t]*:\s|<\|?(?:system|im_start)|"
-    r"\b(?:save|store|record|write|commit|add) (?:this |it )?(?:in)?to (?:your |the |"
-    r"long-term )?memory\b.{0,60}\bthat\b|"
-    r"\bnew (?:system )?instructions?\s*:|\byou are now\b|\bas an ai\b",
+    r"polic)|\b(?:AI|language model|LLM|assistant|chatbot|agent|bot)s?\b[^.\n]{0,30}\b(?:reading this|"
+    r"must (?:store|remember|save|record|always)|should (?:store|remember|save|record))|\b(?:note|message|"
+    r"attention|dear|hey|hello)[^.\n]{0,12}\b(?:AI|language model|LLM|assistant|chatbot)|^[ \t]*(?:system|"
+    r"assistant|user)[ \t]*:\s|<\|?(?:system|im_start)|\b(?:save|store|record|write|commit|add) (?:this |"
+    r"it )?(?:in)?to (?:your |the |long-term )?memory\b.{0,60}\bthat\b|\bnew (?:system )?instructions?\s*:|"
+    r"\byou are now\b|\bas an ai\b",
     re.IGNORECASE | re.MULTILINE,
 )
 
