@@ -20,7 +20,7 @@ LAYERS = (
     ("app",),
     ("overview",),
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
-    ("config", "redact", "blocks", "text", "store", "models"),
+    ("config", "redact", "blocks", "text", "near", "store", "models"),
     ("types", "errors"),
 )
 FIRST_STAGE = "ingest"  # of the path; it knows nothing of what comes after it

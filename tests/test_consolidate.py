@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from recollect.config import Settings
 from recollect.consolidate import offline, render
 from recollect.consolidate.agent import Consolidated, Task, answer_content, clean, tools, work_content
-from recollect.consolidate.near import Near, weigh
 from recollect.consolidate.prompts import ANSWER, WORK, prompt
 from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Step
 from recollect.consolidate.selection import Selection, select, statements
@@ -25,6 +24,7 @@ from recollect.consolidate.topics import topic
 from recollect.consolidate.validate import Standard, validate
 from recollect.consolidate.workspace import Workspace
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage
+from recollect.near import Near, weigh
 from recollect.store import answers, memories, stage1
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from recollect.consolidate import render
-from recollect.consolidate.near import Near, sense, weigh
 from recollect.consolidate.selection import Selection, latest_first
 from recollect.consolidate.topics import TOPICS, topic
+from recollect.near import Near, sense, weigh
 from recollect.store.memories import Use
 from recollect.text import content_words, estimate_tokens, overlap, sentences
 from recollect.types import MemoryKind, Remembered, Scope, Severity, Stage1

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from recollect.consolidate import render
-from recollect.consolidate.near import Near, weigh
 from recollect.consolidate.offline import SUMMARY_TOKENS
 from recollect.consolidate.selection import Selection
 from recollect.consolidate.workspace import FILE_LIMIT
+from recollect.near import Near, weigh
 from recollect.text import content_words, estimate_tokens
 from recollect.types import Remembered, Scope
 

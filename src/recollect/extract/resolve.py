@@ -13,17 +13,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from recollect.near import NEGATIONS, Near, weigh
 from recollect.store.memories import current
 from recollect.text import content_words, normalised, overlap, words
 from recollect.types import Remembered, Scope, Statement, Timestamp
 
 _SAME = 0.8
 _RELATED = 0.5
-_NOT = frozenset(
-    "not no never don't dont doesn't isn't aren't won't can't cannot without neither nor avoid stop".split()
-)
 _VALUE = re.compile(
-    r"\d[\d.,:/x-]*|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:january|february|march|april|may|june|july|"
+    r"(?<!\w)\d[\d.,:/x-]*|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:january|february|march|april|may|june|july|"
     r"august|"
     r"september|october|november|december)\b",
     re.IGNORECASE,
@@ -56,22 +54,54 @@ def memory_id(scope: Scope, scope_id: str, text: str) -> str:
 
 def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], place: Place) -> list[Remembered]:
     """The revisions that the conversation states, each with the conversation's own sources only."""
-    mine = [each for each in existing if any(key == place.session_key for key, _ in each.sources)]
-    pool = [each for each in existing if any(key != place.session_key for key, _ in each.sources)]
+    mine = _Pool(each for each in existing if any(key == place.session_key for key, _ in each.sources))
+    others = _Pool(each for each in existing if any(key != place.session_key for key, _ in each.sources))
     stated: dict[tuple[str, int], Remembered] = {}
     for statement in statements:
-        found = _match(statement, mine, pool, place)
+        found = _match(_fresh(statement, place), mine, others)
         before = stated.get((found.id, found.revision))
         sources = tuple(dict.fromkeys([*(before.sources if before else ()), *found.sources]))
         stated[found.id, found.revision] = replace(before or found, sources=sources)
-        pool.append(found)
+        others.add(found)
     return list(stated.values())
 
 
-def _match(statement: Statement, mine: Sequence[Remembered], pool: Sequence[Remembered], place: Place) -> Remembered:
+class _Pool:
+    """Revisions that can be asked for what is near a text, without comparing everything with everything."""
+
+    def __init__(self, revisions: Iterable[Remembered]) -> None:
+        self._of: dict[str, list[Remembered]] = {}  # id → its revisions
+        known = list(revisions)
+        self._near: Near[str] = Near(weigh(_about(each.text) for each in known), _RELATED)
+        self._spelt: dict[str, list[str]] = {}  # normalised text → ids
+        for each in known:
+            self.add(each)
+
+    def add(self, revision: Remembered) -> None:
+        self._of.setdefault(revision.id, []).append(revision)
+        self._near.add(_about(revision.text), revision.id)
+        self._spelt.setdefault(normalised(revision.text), []).append(revision.id)
+
+    def revisions(self, memory_id: str) -> list[Remembered]:
+        return self._of.get(memory_id, [])
+
+    def near(self, fresh: Remembered) -> list[Remembered]:
+        """Every revision of memories of the same scope that may be the same or related, by id."""
+        ids = {fresh.id, *self._spelt.get(normalised(fresh.text), ())}
+        ids |= {memory_id for _, memory_id in self._near.within(_about(fresh.text))}
+        found = [each for memory_id in sorted(ids) for each in self.revisions(memory_id)]
+        return [each for each in found if (each.scope, each.scope_id) == (fresh.scope, fresh.scope_id)]
+
+
+def _about(text: str) -> frozenset[str]:
+    """What a statement is about: its words without values."""
+    return content_words(_VALUE.sub("", text))
+
+
+def _fresh(statement: Statement, place: Place) -> Remembered:
+    """The statement as if nothing were known."""
     scope_id = place.scope_id(statement.scope)
-    said = max((place.said_at(uuid) for uuid in statement.entries), default=place.now)
-    fresh = Remembered(
+    return Remembered(
         id=memory_id(statement.scope, scope_id, statement.text),
         revision=1,
         kind=statement.kind,
@@ -80,26 +110,23 @@ def _match(statement: Statement, mine: Sequence[Remembered], pool: Sequence[Reme
         scope=statement.scope,
         scope_id=scope_id,
         created_at=place.now,
-        valid_from=said,
+        valid_from=max((place.said_at(uuid) for uuid in statement.entries), default=place.now),
         sources=tuple((place.session_key, uuid) for uuid in statement.entries) or ((place.session_key, ""),),
     )
-    near = [each for each in pool if (each.scope, each.scope_id) == (fresh.scope, scope_id)]
-    if same := _same(fresh, current(near)):
+
+
+def _match(fresh: Remembered, mine: _Pool, others: _Pool) -> Remembered:
+    held = current(others.near(fresh))
+    if same := next((each for each in held if is_same(fresh.text, each.text)), None):
         return replace(same, sources=fresh.sources)
-    own = [each for each in mine if (each.scope, each.scope_id) == (fresh.scope, scope_id)]
-    if kept := _same(
-        fresh, own
-    ):  # stated by this conversation before: identity stays, also where words changed a little
+    # stated by this conversation before: identity stays, also where words changed a little
+    if kept := next((each for each in mine.near(fresh) if is_same(fresh.text, each.text)), None):
         return replace(fresh, id=kept.id, revision=kept.revision, created_at=kept.created_at)
-    older = next((each for each in current(near) if each.id == fresh.id or is_revision(fresh.text, each.text)), None)
+    older = next((each for each in held if each.id == fresh.id or is_revision(fresh.text, each.text)), None)
     if older is None:
         return fresh
-    revision = max(each.revision for each in near if each.id == older.id) + 1
+    revision = max(each.revision for each in others.revisions(older.id)) + 1
     return replace(fresh, id=older.id, revision=revision, created_at=older.created_at)
-
-
-def _same(fresh: Remembered, among: Iterable[Remembered]) -> Remembered | None:
-    return next((each for each in among if is_same(fresh.text, each.text)), None)
 
 
 def is_same(one: str, other: str) -> bool:
@@ -111,11 +138,12 @@ def is_same(one: str, other: str) -> bool:
 
 def is_revision(newer: str, older: str) -> bool:
     """Does the newer text say something else about what the older is about?"""
-    about = overlap(content_words(_VALUE.sub("", newer)), content_words(_VALUE.sub("", older)))
-    return about >= _RELATED and (_contradicts(newer, older) or bool(_CORRECTS.search(newer)))
+    return overlap(_about(newer), _about(older)) >= _RELATED and (
+        _contradicts(newer, older) or bool(_CORRECTS.search(newer))
+    )
 
 
 def _contradicts(one: str, other: str) -> bool:
     values = [frozenset(found.lower() for found in _VALUE.findall(text)) for text in (one, other)]
-    negated = [bool(_NOT & set(words(text.replace("’", "'")))) for text in (one, other)]
+    negated = [bool(NEGATIONS & set(words(text.replace("’", "'")))) for text in (one, other)]
     return (bool(values[0] and values[1]) and values[0] != values[1]) or negated[0] != negated[1]

@@ -11,7 +11,7 @@ from recollect.text import words
 
 Value = TypeVar("Value")
 
-_NEGATIONS = frozenset(
+NEGATIONS = frozenset(
     "no not never none nor without avoid stop don't doesn't didn't isn't aren't can't cannot won't".split()
 )
 
@@ -49,4 +49,4 @@ def sense(text: str) -> tuple[int, frozenset[str]]:
     """What two texts must have in common to be one statement: how often they negate, and every number and version."""
     every = words(text.replace("’", "'"))
     numbers = frozenset(word for word in every if any(letter.isdigit() for letter in word))
-    return sum(word in _NEGATIONS for word in every), numbers
+    return sum(word in NEGATIONS for word in every), numbers
