@@ -271,7 +271,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
         "foreign": short > 7 and sum(word in COMMON for word in words(plain)) * 10 < short,
-        "plain-question": plain.rstrip("\"')” ").endswith("?") and "explicit" not in found,
+        "plain-question": plain.find("?") > 0.4 * len(plain) and "explicit" not in found,
         "correcting": bool(_CORRECTS.match(setting.opening)),
         "answers": setting.asked and not question,
     }

@@ -148,10 +148,11 @@ def _statement(candidate: Candidate, messages: Sequence[Message]) -> Statement:
     if text[-1:] not in ".!?…":
         text += "."
     severity = _severity(text)
+    kind = candidate.kind or _kind(text, severity)
     return Statement(
-        kind=candidate.kind or _kind(text, severity),
+        kind=kind,
         text=text,
-        severity=severity,
+        severity=severity if kind in _RULES else Severity.NONE,
         scope=Scope.USER if _EVERYWHERE.search(text) else Scope.PROJECT,
         entries=(messages[candidate.message].uuid,),
     )
@@ -170,6 +171,9 @@ _SEVERITIES = (
     (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b"),
     (Severity.ALLOW, r"\b(?:may|allowed|is fine|are fine|it'?s ok(?:ay)?|feel free)\b"),
 )  # fmt: skip
+
+
+_RULES = (MemoryKind.CONSTRAINT, MemoryKind.PREFERENCE, MemoryKind.PROCEDURE)  # what can be strict
 
 
 def _severity(text: str) -> Severity:
