@@ -698,7 +698,7 @@ class World:
 
     def job(self) -> tuple[JobStatus, str, str]:
         with self.database.read() as tx:
-            return Jobs(self.owner, clock=self.clock).watermarks(tx, KIND)[KEY]
+            return Jobs(self.owner, clock=self.clock).watermarks(tx, KIND, [KEY])[KEY]
 
     def baseline(self) -> dict[str, str]:
         with self.database.read() as tx:

@@ -180,13 +180,13 @@ class Consolidation:
         damaged = not seen.selection.is_news and bool(seen.selection.chosen) and not self._is_intact(seen)
         with self._database.write() as tx:
             self._jobs.reap(tx, KIND)
-            _, known, _ = self._jobs.watermarks(tx, KIND).get(KEY, (None, "", ""))
+            _, known, _ = self._jobs.watermarks(tx, KIND, [KEY]).get(KEY, (None, "", ""))
             watermark = _watermark(max(seen.newest, _time(known)), seen.selection, damaged)
             self._jobs.enqueue(tx, KIND, [(KEY, watermark)])
             leases = self._jobs.claim(tx, KIND, limit=1, keys=[KEY], hurry=now)
             if leases:
                 return leases[0], (Outcome.SUCCEEDED, "", "")
-            status, newest, done = self._jobs.watermarks(tx, KIND)[KEY]
+            status, newest, done = self._jobs.watermarks(tx, KIND, [KEY])[KEY]
             is_due = newest != done and (damaged or seen.selection.is_news)
             outcome = _waiting(status, is_due, seen.selection)
             told = outcome in (Outcome.FAILED, Outcome.PAUSED, Outcome.COOLING_DOWN)

@@ -171,12 +171,12 @@ class Extract:
         """What `run` would send to a model."""
         waiting = self._eligible(now)
         most = limit if limit is not None else len(waiting) if now else self._config.max_rollouts_per_startup
-        known, number, tokens = self._known(), 0, 0
+        number = tokens = 0
         for group in waiting:
             if number == most:
                 break
             transcript = self._load(group)
-            if _is_due(known.get(group[0].session_key), _watermark(transcript)):
+            if _is_due(self._known([group]).get(group[0].session_key), _watermark(transcript)):
                 number += 1
                 tokens += sum(estimate_tokens(message.text) for message in transcript.messages) + _PROMPT_TOKENS
         return Backlog(number, tokens, number * _ANSWER_TOKENS)
@@ -205,12 +205,12 @@ class Extract:
             groups.setdefault(each.session_key, []).append(each)
         return list(groups.values())
 
-    def _known(self) -> dict[str, tuple[JobStatus, str, str]]:
+    def _known(self, groups: Sequence[Sequence[Conversation]]) -> dict[str, tuple[JobStatus, str, str]]:
         with self._database.read() as tx:
-            return self._jobs.watermarks(tx, KIND)
+            return self._jobs.watermarks(tx, KIND, [group[0].session_key for group in groups])
 
     def _claim(self, batch: Sequence[Sequence[Conversation]], now: bool, report: Report) -> list[_Claimed]:
-        known = self._known()
+        known = self._known(batch)
         marks = {group[0].session_key: _watermark(self._load(group)) for group in batch}
         groups = {group[0].session_key: group for group in batch}
         claimed = []

@@ -190,10 +190,14 @@ class Jobs:
         every = {"every_kind": int(kind is None), "every": int(key is None)}
         return tx.run(_REVIVE, {**names, **every, "key": key or ""})
 
-    def watermarks(self, tx: Transaction, kind: str) -> dict[str, tuple[JobStatus, str, str]]:
+    def watermarks(self, tx: Transaction, kind: str, keys: Sequence[str]) -> dict[str, tuple[JobStatus, str, str]]:
         """key → its state, the newest input it knows, and the input that was done."""
-        names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "kind": kind}
-        return {key: (JobStatus(status), newest, done) for key, status, newest, done in tx.rows(_WATERMARKS, names)}
+        if not keys:
+            return {}
+        placeholders, chosen = marks("key", keys)
+        names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "kind": kind, **chosen}
+        rows = tx.rows(f"{_WATERMARKS} AND job_key IN ({placeholders})", names)
+        return {key: (JobStatus(status), newest, done) for key, status, newest, done in rows}
 
     def list(self, tx: Transaction, statuses: Sequence[JobStatus], limit: int = 100) -> list[Job]:
         if not statuses:
