@@ -46,7 +46,7 @@ def words(text: str) -> list[str]:
     return [found.group().lower() for found in _WORD.finditer(text)]
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=32768)
 def content_words(text: str) -> frozenset[str]:
     """The words that carry meaning, stemmed."""
     return frozenset(stem(word) for word in words(text.replace("’", "'")) if word not in COMMON)
@@ -57,6 +57,7 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one and other else 0.0
 
 
+@lru_cache(maxsize=32768)
 def normalised(text: str) -> str:
     """What two spellings of one statement have in common; identity is taken from it."""
     return " ".join(words(text.replace("’", "'")))

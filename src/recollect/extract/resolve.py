@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from recollect.near import NEGATIONS, Near, weigh
 from recollect.store.memories import current
@@ -93,6 +94,7 @@ class _Pool:
         return [each for each in found if (each.scope, each.scope_id) == (fresh.scope, fresh.scope_id)]
 
 
+@lru_cache(maxsize=32768)  # the same memories are compared again with every conversation
 def _about(text: str) -> frozenset[str]:
     """What a statement is about: its words without values."""
     return content_words(_VALUE.sub("", text))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 from recollect.text import blocks, sentences
 from recollect.types import Role
@@ -80,18 +81,26 @@ _LOG = re.compile(
 _GLYPHS = re.compile(
     r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→←↑↓⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*;?\s*$|</\w+>|\w\(\)|:\d+:\d+"
 )
+_ODD = re.compile(r"[^\w ,.'’\"?!-]|[\d_]")  # neither letters nor what stands between words
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
 _CHATLOG = re.compile(r"^\s*(?:\*\*)?[A-Za-z][\w .-]{0,24}(?:\*\*)?\s*(?:\(\d[\d:apm ]*\)|\[\d[\d:apm ]*\])?:\s+\S")
-_TO_AI = re.compile(
+_TO_AI = (
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instruction|prompt|guidance|rule|guardrail|"
     r"polic)|\b(?:AI|language model|LLM|assistant|chatbot|agent|bot)s?\b[^.\n]{0,30}\b(?:reading this|"
     r"must (?:store|remember|save|record|always)|should (?:store|remember|save|record))|\b(?:note|message|"
     r"attention|dear|hey|hello)[^.\n]{0,12}\b(?:AI|language model|LLM|assistant|chatbot)|^[ \t]*(?:system|"
     r"assistant|user)[ \t]*:\s|<\|?(?:system|im_start)|\b(?:save|store|record|write|commit|add) (?:this |"
     r"it )?(?:in)?to (?:your |the |long-term )?memory\b.{0,60}\bthat\b|\bnew (?:system )?instructions?\s*:|"
-    r"\byou are now\b|\bas an ai\b",
-    re.IGNORECASE | re.MULTILINE,
+    r"\byou are now\b|\bas an ai\b"
 )
+
+
+@cache
+def _to_ai() -> Any:
+    """RE2: every sentence is held against it."""
+    import re2
+
+    return re2.compile(f"(?im){_TO_AI}")
 
 
 def units(messages: Sequence[Message]) -> list[Unit]:
@@ -122,7 +131,7 @@ def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
     return tuple(
         (form, sentence[:_LONGEST])
         for form, piece in pieces
-        if not _TO_AI.search(piece)
+        if not _to_ai().search(piece)
         for sentence in sentences(piece)
         if any(letter.isalpha() for letter in sentence) and sentence.count("“…”") < 2 and sentence.strip(". ") != "“…”"
     )
@@ -157,8 +166,8 @@ def is_machine(line: str) -> bool:
         return True
     line = _CODE.sub("code", line)
     glyphs = len(_GLYPHS.findall(line))
-    plain = sum(letter.isalpha() or letter in " ,.'’\"?!-" for letter in line)
-    return glyphs > 1 or (glyphs == 1 and len(line.split()) < 8) or (len(line) > 24 and plain < 0.72 * len(line))
+    odd = len(_ODD.findall(line))
+    return glyphs > 1 or (glyphs == 1 and len(line.split()) < 8) or (len(line) > 24 and odd > 0.28 * len(line))
 
 
 def _without_pastes(text: str) -> Iterator[tuple[str, str]]:
