@@ -154,7 +154,7 @@ def test_a_model_that_misbehaves_costs_one_try_and_loses_nothing(
 ) -> None:
     script, expected = BAD[case]
     replies: list[Script] = [script]
-    more = {"model_timeout_seconds": 0.5}
+    more = {"model_timeout_seconds": 1.5}
     with (
         ModelServer(lambda request: next_reply(replies, request)) as server,
         opened(tmp_path / "home", server, model, clock, **more) as memory,
@@ -162,7 +162,7 @@ def test_a_model_that_misbehaves_costs_one_try_and_loses_nothing(
         take_in(memory, tmp_path / "projects")
         started = time.monotonic()
         report = memory.process(now=True)
-        assert time.monotonic() - started < 5, "one deadline around everything"
+        assert time.monotonic() - started < 8, "one deadline around everything"
         assert report.failed == 1 and report.problems[0][1].startswith(expected), report.problems
         assert memory.conversations()[0].status is ConversationStatus.READY and kept(memory) == []
         assert state(memory) == "backing_off"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from threading import Event
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from recollect.extract.run import Extract
     from recollect.extract.run import Progress as Done
     from recollect.extract.run import Report as Processed
+    from recollect.extract.values import Strategy
     from recollect.ingest.intake import Intake
     from recollect.ingest.run import Progress, Report
     from recollect.overview import Overview
@@ -105,8 +107,14 @@ class Memory:
 
         `stopping` is told how many answers are waited for after a first Ctrl-C.
         """
+        from recollect.artifacts.projection import Projection
+
         self.intake.mark_ready()
-        return self._extract(stopping).run(limit=limit, now=now, progress=progress)
+        report = self._extract(stopping).run(limit=limit, now=now, progress=progress)
+        projection = Projection(self.database, self.settings, self.owner, self.clock)
+        if report.succeeded or report.succeeded_no_output or not projection.exists():
+            projection.update()
+        return report
 
     def estimate(self, *, limit: int | None = None, now: bool = False) -> Estimate | None:
         """What `process` would send to a paid model; None when nobody is billed."""
@@ -157,6 +165,8 @@ class Memory:
         return [each.id for each in found]
 
     def _extract(self, stopping: Callable[[int], None] = lambda running: None) -> Extract:
+        from recollect.artifacts.files import Files
+        from recollect.artifacts.session_end import SessionEnd
         from recollect.extract.run import Extract
         from recollect.models.choose import language_model
 
@@ -164,16 +174,25 @@ class Memory:
             raise Disabled
         config = self.settings.config
         model = language_model(self.settings, config.model)
+        strategy: Strategy
         if model is None:
             from recollect.extract.offline.strategy import Offline
 
-            return Extract(self.database, self.settings, self.owner, self.clock, Offline(), stopping=stopping)
-        from recollect.extract.model import ByModel
+            strategy = Offline()
+        else:
+            from recollect.extract.model import ByModel
 
-        strategy = ByModel(model, part_tokens=config.model_part_tokens, seconds=config.model_timeout_seconds)
-        workers = config.extraction_concurrency
+            strategy = ByModel(model, part_tokens=config.model_part_tokens, seconds=config.model_timeout_seconds)
+        gap = timedelta(minutes=config.conversation_gap_minutes)
         return Extract(
-            self.database, self.settings, self.owner, self.clock, strategy, workers=workers, stopping=stopping
+            self.database,
+            self.settings,
+            self.owner,
+            self.clock,
+            strategy,
+            workers=1 if model is None else config.extraction_concurrency,
+            artifacts=SessionEnd(Files(self.settings.home), self.owner.agent_id, gap),
+            stopping=stopping,
         )
 
     def conversations(

@@ -11,6 +11,7 @@
     │   └── SchemaTooNew      written by a newer recollect
     ├── LeaseLost             somebody else owns the job now; nothing was written
     ├── InvalidTransition     a state change that the life cycle does not allow
+    ├── ArtifactError         a canonical file is not what it has to be (kinds of it in `artifacts`)
     ├── ModelFailed           a model gave no answer (in `models.base`, with the reason)
     └── Disabled              enabled = false in the configuration
 
@@ -87,6 +88,12 @@ class LeaseLost(RecollectError):
 
 class InvalidTransition(RecollectError):
     """That state change is not allowed."""
+
+
+class ArtifactError(RecollectError):
+    """A canonical file is not what it has to be."""
+
+    hint = "Nothing was overwritten. Put the file back as it was, or move it away, and run `recollect retry`."
 
 
 class Disabled(RecollectError):

@@ -35,8 +35,9 @@ _LONGEST_LINE = 240
 class Workspace:
     """Paths are relative, with forward slashes. Hidden files are somebody else's: neither listed nor touched."""
 
-    def __init__(self, root: Path, *, durable: bool = True) -> None:
+    def __init__(self, root: Path, *, durable: bool = True, most: int = FILES_LIMIT) -> None:
         self.root = root
+        self._most = most  # files
         self._durable = durable  # a staging folder is worth nothing after a crash
         self._count: int | None = None
 
@@ -174,8 +175,8 @@ class Workspace:
     def _make_room(self, path: str) -> None:
         if self._count is None:
             self._count = len(self.files())
-        if self._count >= FILES_LIMIT:
-            raise ToolRefused(f"{path}: there are {FILES_LIMIT} files already, which is the most")
+        if self._count >= self._most:
+            raise ToolRefused(f"{path}: there are {self._most} files already, which is the most")
         self._count += 1
 
     def _sync(self, descriptor: int) -> None:

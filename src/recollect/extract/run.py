@@ -1,8 +1,9 @@
 """The runner of phase 1: claims conversations under leases, has a strategy process them, stores what comes of it.
 
 For every conversation: claim its job and mark it `processing`; load its entries up to the claimed watermark; ask the
-strategy; store the answer with its time; write artifacts; then, in one transaction, the stage-1 row, its memories, the
-conversation's state and the job's end. A rerun after a crash finds the stored answer and goes on from there.
+strategy; store the answer with its time; resolve its statements and store that, too; write artifacts; then, in one
+transaction, the stage-1 row, its memories, the conversation's state and the job's end. A rerun after a crash finds what
+was stored and goes on from there: it writes equal artifacts, whatever was learnt elsewhere meanwhile.
 
 Strategies work in threads, so that models are asked in parallel; everything else happens in the calling thread, which
 renews the leases meanwhile.
@@ -24,7 +25,7 @@ from typing import Protocol
 import msgspec
 
 from recollect.config import Settings
-from recollect.errors import LeaseLost
+from recollect.errors import ArtifactError, LeaseLost
 from recollect.extract.offline.units import Message
 from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
@@ -46,6 +47,7 @@ from recollect.types import (
     ConversationStatus,
     JobStatus,
     Owner,
+    Remembered,
     Role,
     Scope,
     Stage1,
@@ -69,15 +71,19 @@ class Step(StrEnum):
     CLAIMED = "claimed"
     LOADED = "loaded"
     ANSWERED = "answered"  # and stored
+    RESOLVED = "resolved"  # and stored
     WRITTEN = "written"  # artifacts
-    RESOLVED = "resolved"
     STORED = "stored"
 
 
 class Artifacts(Protocol):
     """Where canonical files are written, between the stored answer and the rows made from it."""
 
-    def write(self, transcript: Transcript, extraction: Extraction, captured_at: Timestamp) -> None: ...
+    def write(
+        self, transcript: Transcript, extraction: Extraction, stated: Sequence[Remembered], captured_at: Timestamp
+    ) -> None:
+        """OSError and ArtifactError when it could not be done; nothing is lost by trying again."""
+        ...
 
 
 @dataclass(slots=True)
@@ -120,6 +126,7 @@ class _Answered:
     transcript: Transcript
     extraction: Extraction
     captured_at: Timestamp
+    question: str  # names the stored answer
 
 
 class _Changed(Exception):
@@ -318,15 +325,18 @@ class Extract:
             stored = answers.Stored(text, now)
         self._reached(Step.ANSWERED)
         extraction = msgspec.json.decode(stored.answer, type=Extraction)
-        return _Answered(transcript, extraction, stored.answered_at)
+        return _Answered(transcript, extraction, stored.answered_at, question)
 
     def _finish(self, claimed: _Claimed, future: Future[_Answered], report: Report) -> None:
         try:
             answered = future.result()
+            stated = self._resolve(claimed.lease, answered)
+            self._reached(Step.RESOLVED)
             if self._artifacts is not None:
-                self._artifacts.write(answered.transcript, answered.extraction, answered.captured_at)
+                self._hold(claimed.lease)
+                self._artifacts.write(answered.transcript, answered.extraction, stated, answered.captured_at)
             self._reached(Step.WRITTEN)
-            self._store(claimed, answered, report)
+            self._store(claimed, answered, stated, report)
         except LeaseLost as error:
             log.warning("%s", error)
             report.skipped += 1
@@ -344,6 +354,8 @@ class Extract:
             self._fail(claimed, reason, report, permanent=failed.permanent, at_least=failed.retry_after or 0.0)
         except OSError as error:  # an artifact could not be written
             self._fail(claimed, f"{error.filename}: {error.strerror}", report)
+        except ArtifactError as error:
+            self._fail(claimed, f"{error.kind}: {error.message}", report)
 
     def _fail(
         self, claimed: _Claimed, reason: str, report: Report, *, permanent: bool = False, at_least: float = 0.0
@@ -361,18 +373,34 @@ class Extract:
         except LeaseLost as error:
             log.warning("%s", error)
 
-    def _store(self, claimed: _Claimed, answered: _Answered, report: Report) -> None:
-        """Everything that follows from the answer, at once or not at all."""
-        transcript, extraction = answered.transcript, answered.extraction
-        key, conversation = claimed.lease.key, transcript.conversation
-        times = {message.uuid: Timestamp(message.timestamp) for message in transcript.messages}
-        last = conversation.last_message_at
-        place = Place(key, conversation.project_id, lambda uuid: times.get(uuid, last), answered.captured_at)
-        scopes = [(Scope.USER, ""), (Scope.PROJECT, conversation.project_id), (Scope.CONVERSATION, key)]
+    def _resolve(self, lease: Lease, answered: _Answered) -> list[Remembered]:
+        """The revisions that the answer states. Decided once, and stored before anything is written."""
+        question = digest(answered.question, "resolved")
+        conversation = answered.transcript.conversation
+        scopes = [(Scope.USER, ""), (Scope.PROJECT, conversation.project_id), (Scope.CONVERSATION, lease.key)]
         with self._database.read() as tx:
-            existing = memories.in_scopes(tx, self._owner, scopes)
-        stated = resolve(extraction.statements, existing, place)
-        self._reached(Step.RESOLVED)
+            stored = answers.load(tx, self._owner, KIND, lease.key, question)
+            existing = [] if stored else memories.in_scopes(tx, self._owner, scopes)
+        if stored is None:
+            times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
+            last = conversation.last_message_at
+            place = Place(lease.key, conversation.project_id, lambda uuid: times.get(uuid, last), answered.captured_at)
+            stated = resolve(answered.extraction.statements, existing, place)
+            text, now = msgspec.json.encode(stated).decode(), timestamp(self._clock())
+            with self._database.write() as tx:
+                answers.save(tx, self._owner, KIND, lease.key, question, text, now)
+            stored = answers.Stored(text, now)
+        return msgspec.json.decode(stored.answer, type=list[Remembered])
+
+    def _hold(self, lease: Lease) -> None:
+        """LeaseLost when another worker has taken over: files are not written for it."""
+        with self._database.write() as tx:
+            if self._jobs.heartbeat(tx, [lease]):
+                raise LeaseLost(f"{lease.key} was taken over by another process")
+
+    def _store(self, claimed: _Claimed, answered: _Answered, stated: list[Remembered], report: Report) -> None:
+        """Everything that follows from the answer, at once or not at all."""
+        transcript, extraction, key = answered.transcript, answered.extraction, claimed.lease.key
         ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
         if extraction.is_empty:
             ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, _NOTHING

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import tempfile
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from recollect.app import open_memory
+from recollect.artifacts.files import Files
+from recollect.artifacts.session_end import SessionEnd
 from recollect.extract.offline.strategy import Offline
 from recollect.extract.run import Extract
 from recollect.extract.values import Extraction, Transcript
@@ -40,7 +43,10 @@ def run(megabytes: int, samples: Path | None) -> dict[str, Any]:
         with open_memory(base / "home", environ={"HOME": name}) as memory:
             memory.ingest(folder=tree)
             strategy = _Timed()
-            extract = Extract(memory.database, memory.settings, memory.owner, memory.clock, strategy)
+            artifacts = SessionEnd(Files(memory.settings.home), memory.owner.agent_id, timedelta(hours=1))
+            extract = Extract(
+                memory.database, memory.settings, memory.owner, memory.clock, strategy, artifacts=artifacts
+            )
             started = time.perf_counter()
             report = extract.run(now=True)
             seconds = time.perf_counter() - started

@@ -1,0 +1,1 @@
+"""Stage 3: canonical Markdown. Files are the history; everything else can be made from them again."""

@@ -1,0 +1,144 @@
+"""Bodies of transcripts and summaries: Markdown for a person, and read back into the same values. Pure.
+
+A body is a title, a line of links, and sections under headings that we know. A line of text that looks like such a
+heading gets a backslash in front, and loses it when it is read. Text is expected as `sanitize` leaves it; then nothing
+of it is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from recollect.artifacts.names import wikilink
+from recollect.errors import ArtifactError
+from recollect.extract.offline.units import Message
+from recollect.types import MemoryKind, Remembered, Role, Scope, Severity, Timestamp
+
+_MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)")
+_MESSAGE_LIKE = re.compile(r"\\*### (?:user|assistant) · ")
+_SECTIONS = ("Summary", "Memories", "Raw memory")
+_SECTION = re.compile(rf"## ({'|'.join(_SECTIONS)})")
+_SECTION_LIKE = re.compile(rf"\\*## (?:{'|'.join(_SECTIONS)})$")
+_MEMORY = re.compile(r"- \*\*(\w+)\*\* \((\w+), (\w+)\) (.*) — said (\S+), first seen (\S+), from (\S*) \^(\S+)-r(\d+)")
+_SAFE = ":@/+=-_.~"  # in an entry's id; never a space, a comma or a question mark
+_UNKNOWN = "?"  # a source without an entry
+
+
+class BadBody(ArtifactError):
+    """The body is not what an artifact of its kind has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    title: str  # one line
+    summary: str
+    memories: tuple[Remembered, ...]
+    raw_memory: str
+
+
+# Transcripts
+
+
+def transcript(title: str, links: Sequence[tuple[str, str]], messages: Sequence[Message]) -> str:
+    """Each message under a heading with its role, its time and its entry's id."""
+    parts = [_opening(title, links)]
+    for each in messages:
+        heading = f"### {each.role} · {each.timestamp} · {_quoted(each.uuid)}"
+        parts.append(f"{heading}\n\n{_escaped(each.text, _MESSAGE_LIKE)}")
+    return "\n\n".join(parts)
+
+
+def parse_transcript(body: str) -> list[Message]:
+    return [
+        Message(unquote(found[3], errors="surrogatepass"), Role(found[1]), text, found[2])
+        for found, text in _sections(body, _MESSAGE, _MESSAGE_LIKE)
+    ]
+
+
+# Summaries
+
+
+def summary(value: Summary, links: Sequence[tuple[str, str]]) -> str:
+    memories = "\n".join(_memory(each) for each in value.memories)
+    texts = (_escaped(value.summary, _SECTION_LIKE), memories, _escaped(value.raw_memory, _SECTION_LIKE))
+    sections = [f"## {name}\n\n{text}" for name, text in zip(_SECTIONS, texts, strict=True)]
+    return "\n\n".join([_opening(value.title, links), *sections])
+
+
+def parse_summary(body: str, session_key: str, project_id: str) -> Summary:
+    """The memories of a summary are those of its own conversation: the frontmatter says which and where."""
+    sections = {found[1]: text for found, text in _sections(body, _SECTION, _SECTION_LIKE)}
+    if list(sections) != list(_SECTIONS):
+        raise BadBody("a summary has the sections Summary, Memories and Raw memory")
+    title = body.partition("\n")[0].removeprefix("#").removeprefix(" ")
+    lines = [line for line in sections["Memories"].split("\n") if line]
+    return Summary(
+        title,
+        sections["Summary"],
+        tuple(_parse_memory(line, session_key, project_id) for line in lines),
+        sections["Raw memory"],
+    )
+
+
+def _memory(each: Remembered) -> str:
+    text = each.text.replace("\\", "\\\\").replace("\n", "\\n")
+    sources = ",".join(_quoted(uuid) or _UNKNOWN for _, uuid in each.sources)
+    return (
+        f"- **{each.kind}** ({each.severity}, {each.scope}) {text} — said {each.valid_from},"
+        f" first seen {each.created_at}, from {sources} ^{each.id}-r{each.revision}"
+    )
+
+
+def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
+    found = _MEMORY.fullmatch(line)
+    if found is None:
+        raise BadBody(f"no memory: {line[:80]}")
+    kind, severity, scope, text, said, seen, sources, name, revision = found.groups()
+    try:
+        ranges = Scope(scope)
+        return Remembered(
+            id=name,
+            revision=int(revision),
+            kind=MemoryKind(kind),
+            text=re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], text),
+            severity=Severity(severity),
+            scope=ranges,
+            scope_id={Scope.USER: "", Scope.PROJECT: project_id, Scope.CONVERSATION: session_key}[ranges],
+            created_at=Timestamp(seen),
+            valid_from=Timestamp(said),
+            sources=tuple((session_key, _entry(source)) for source in sources.split(",") if source),
+        )
+    except ValueError as error:
+        raise BadBody(f"{error}: {line[:80]}") from None
+
+
+def _entry(source: str) -> str:
+    return "" if source == _UNKNOWN else unquote(source, errors="surrogatepass")
+
+
+# Both
+
+
+def _opening(title: str, links: Sequence[tuple[str, str]]) -> str:
+    return f"# {title}\n\n" + " ".join(wikilink(path, label) for path, label in links)
+
+
+def _quoted(uuid: str) -> str:
+    return quote(uuid, safe=_SAFE, errors="surrogatepass")
+
+
+def _escaped(text: str, like: re.Pattern[str]) -> str:
+    return "\n".join(f"\\{line}" if like.match(line) else line for line in text.split("\n"))
+
+
+def _sections(body: str, heading: re.Pattern[str], like: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
+    """Each heading with the text below it: without the blank line after the one and that before the next."""
+    lines = body.split("\n")
+    starts = [(at, found) for at, line in enumerate(lines) if (found := heading.fullmatch(line))]
+    for number, (at, found) in enumerate(starts):
+        end = starts[number + 1][0] - 1 if number + 1 < len(starts) else len(lines)
+        text = (line[1:] if line.startswith("\\") and like.match(line) else line for line in lines[at + 2 : end])
+        yield found, "\n".join(text)

@@ -1,0 +1,223 @@
+"""An artifact as text: YAML frontmatter, then a Markdown body that the frontmatter's checksum covers. Pure.
+
+The order of keys is the order of the fields below and never depends on the values, so that equal content is equal
+bytes. Strings are always quoted: no YAML library, of version 1.1 or 1.2, takes a time for a date or `no` for false.
+The pure Python emitter writes, whether or not libyaml is installed, for the same reason; libyaml reads where it can.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeVar
+
+import yaml
+
+from recollect.artifacts.names import Kind
+from recollect.errors import ArtifactError
+from recollect.types import Timestamp
+
+HASH_SCOPE = "body-normalized-v1"
+_FENCE = "---"
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class BadFrontmatter(ArtifactError):
+    """The frontmatter is missing or is not what an artifact has."""
+
+
+class ChecksumMismatch(ArtifactError):
+    """The file is not what its checksum says: it was changed by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The frontmatter of an immutable artifact: the specification's keys in its order, then ours."""
+
+    kind: Kind
+    agent_id: str
+    session_id: str
+    session_key: str
+    project: str
+    harness: str
+    captured_at: Timestamp
+    started_at: Timestamp | None
+    ended_at: Timestamp | None  # null while the conversation may still grow
+    manifest_path: str
+    source_node_id: str | None
+    content_sha256: str
+    hash_scope: str
+    sanitizer_version: str | None
+    memory_sentence: str
+    memory_sentence_version: str
+    memory_sentence_quality: str
+    memory_sentence_generated_at: Timestamp
+    memory_sentence_sha256: str
+    project_id: str
+    snapshot: str  # of the entries that were extracted
+    source_file: str
+    branch: str
+    rollout_slug: str | None  # of a summary
+    parts: int | None  # of a summary
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """A file that a newer set of the same conversation took the place of. It may be deleted by now."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The frontmatter of a manifest, the only file that changes: its revision is compared and swapped."""
+
+    kind: Kind
+    agent_id: str
+    session_id: str
+    session_key: str
+    project: str
+    harness: str
+    captured_at: Timestamp  # of the first set, as in the name
+    summary_path: str | None
+    transcript_path: str
+    compaction_path: str | None
+    memory_md_refs: tuple[str, ...]
+    updated_at: Timestamp
+    project_id: str
+    snapshot: str
+    revision: int
+    summary_sha256: str | None
+    transcript_sha256: str
+    superseded: tuple[Superseded, ...]
+    content_sha256: str
+    hash_scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    head: Content | Manifest
+    body: str  # normalised
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Whose and what it is; never changes under one name."""
+        return self.head.kind, self.head.agent_id, self.head.session_key, self.head.session_id, self.head.harness
+
+
+def normalised(body: str) -> str:
+    """`body-normalized-v1`: LF line endings, no spaces or tabs at the end of a line, no blank lines at the end."""
+    lines = body.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(line.rstrip(" \t") for line in lines).rstrip("\n")
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+_Head = TypeVar("_Head", Content, Manifest)
+
+
+def sealed(head: _Head, body: str) -> tuple[_Head, str]:
+    """The head with its checksums, and the body that they cover. A path may hold half characters; a file does not."""
+    body = normalised(body)
+    texts = {name: value for name, value in asdict(head).items() if type(value) is str}
+    changed: dict[str, Any] = {name: value.encode("utf-8", "replace").decode() for name, value in texts.items()}
+    changed |= {"content_sha256": sha256(body), "hash_scope": HASH_SCOPE}
+    if isinstance(head, Content):
+        changed["memory_sentence_sha256"] = sha256(changed["memory_sentence"])
+    return replace(head, **changed), body
+
+
+def rendered(head: Content | Manifest, body: str) -> str:
+    """The text of the file; head and body come from `sealed`."""
+    values = {key: _plain(value) for key, value in asdict(head).items()}
+    front = yaml.dump(
+        values, Dumper=_Quoting, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1 << 30
+    )
+    return f"{_FENCE}\n{front}{_FENCE}\n\n{body}\n"
+
+
+def parse(text: str) -> Document:
+    """What `rendered` wrote. Raises BadFrontmatter and ChecksumMismatch."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.startswith(f"{_FENCE}\n"):
+        raise BadFrontmatter("the file does not begin with frontmatter")
+    front, fence, body = text[len(_FENCE) + 1 :].partition(f"\n{_FENCE}\n")
+    if not fence:
+        raise BadFrontmatter("the frontmatter has no end")
+    try:
+        values = yaml.load(front, Loader=_Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadFrontmatter(f"the frontmatter is no YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(values, dict):
+        raise BadFrontmatter("the frontmatter holds no keys")
+    head = _head(values)
+    body = normalised(body.removeprefix("\n"))
+    if head.hash_scope != HASH_SCOPE:
+        raise BadFrontmatter(f"hash_scope is {head.hash_scope}, not {HASH_SCOPE}")
+    if head.content_sha256 != sha256(body):
+        raise ChecksumMismatch("the body is not what content_sha256 says")
+    if isinstance(head, Content) and head.memory_sentence_sha256 != sha256(head.memory_sentence):
+        raise ChecksumMismatch("memory_sentence is not what memory_sentence_sha256 says")
+    return Document(head, body)
+
+
+def _head(values: dict[Any, Any]) -> Content | Manifest:
+    kind = values.get("kind")
+    if kind not in set(Kind):
+        raise BadFrontmatter(f"kind is {kind!r}")
+    form: Any = Manifest if kind == Kind.MANIFEST else Content
+    read: dict[str, Any] = {}
+    for field in fields(form):
+        if field.name not in values:
+            raise BadFrontmatter(f"{field.name} is missing")
+        read[field.name] = _typed(field.name, str(field.type), values[field.name])
+    if form is Content and kind == Kind.TRANSCRIPT and read["sanitizer_version"] is None:
+        raise BadFrontmatter("sanitizer_version is missing")
+    made: Content | Manifest = form(**read | {"kind": Kind(kind)})
+    return made
+
+
+def _typed(name: str, wanted: str, value: Any) -> Any:
+    """The value as its field declares it; frontmatter that a person edited may hold anything."""
+    if name == "superseded" and isinstance(value, list):
+        rows = [each for each in value if isinstance(each, dict) and {"path", "sha256"} <= each.keys()]
+        if len(rows) == len(value):
+            return tuple(Superseded(str(each["path"]), str(each["sha256"])) for each in rows)
+    elif name == "memory_md_refs" and isinstance(value, list):
+        if all(isinstance(each, str) for each in value):
+            return tuple(value)
+    elif value is None and wanted.endswith("None"):
+        return None
+    elif isinstance(value, int if wanted.startswith("int") else str) and not isinstance(value, bool):
+        return value
+    raise BadFrontmatter(f"{name} is {value!r}")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return value
+
+
+class _Quoting(yaml.SafeDumper):  # type: ignore[misc]
+    """Keys bare, strings quoted, no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:
+        node = super().represent_mapping(tag, mapping, flow_style)
+        for key, _ in node.value:
+            key.style = None
+        return node
+
+
+_Quoting.add_representer(str, lambda dumper, value: dumper.represent_scalar("tag:yaml.org,2002:str", value, style='"'))

@@ -1,0 +1,180 @@
+"""The only hand that writes canonical files: *create if absent* and *replace if the revision matches*.
+
+A write is a temporary file in the same folder, fsync, rename, fsync of the folder, under a lock that the kernel gives
+back when a process dies. There is one writer at a time, so the temporary file has one name and crashes leave no litter.
+Files are their owner's alone, and a symbolic link is never followed below the home.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from recollect.artifacts import names
+from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Manifest, parse
+from recollect.consolidate.workspace import make_private
+from recollect.errors import ArtifactError
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOCK = ".recollect.lock"
+_TEMPORARY = ".recollect.tmp"
+
+
+class ContentDiffers(ArtifactError):
+    """There is a file of that name with other content, and artifacts never change."""
+
+
+class OtherIdentity(ArtifactError):
+    """There is a file of that name that belongs to another conversation."""
+
+
+class Tampered(ArtifactError):
+    """There is a file of that name that was changed by hand."""
+
+
+class RevisionChanged(ArtifactError):
+    """Somebody else wrote the file in the meantime; read it and try again."""
+
+
+class Files:
+    """Paths are relative to the home. `wrote` is called after every change on disk; a test crashes there."""
+
+    def __init__(self, home: Path, *, wrote: Callable[[str], None] = lambda path: None) -> None:
+        self._home = home
+        self._wrote = wrote
+
+    def names(self, token: str = "") -> list[names.Name]:
+        """The artifacts of a conversation, or of all, oldest first."""
+        marker = f"--{token}--" if token else "--"
+        try:
+            with self._folder() as folder, os.scandir(folder) as listed:
+                found = [each.name for each in listed if marker in each.name]
+        except FileNotFoundError:
+            return []
+        return sorted(name for file in found if (name := names.parse(file)))
+
+    def read(self, path: str) -> str | None:
+        """The text of a file; None when there is none. UnicodeError never: half characters show as such."""
+        try:
+            with self._folder() as folder:
+                return _read(_file(path), folder)
+        except FileNotFoundError:
+            return None
+
+    def create(self, path: str, text: str) -> bool:
+        """Writes a file that is not there. False when it is, with just that text; other content is an error."""
+        with self._locked() as folder:
+            before = _read(_file(path), folder)
+            if before is not None:
+                _compare(path, before, text)
+                return False
+            self._put(path, folder, text)
+        self._wrote(path)
+        return True
+
+    def replace(self, path: str, text: str, revision: int) -> None:
+        """Writes a manifest if the one that is there has this revision; 0: if there is none."""
+        with self._locked() as folder:
+            before = _read(_file(path), folder)
+            if (0 if before is None else _revision(path, before)) != revision:
+                raise RevisionChanged(f"{path}: not at revision {revision} any more")
+            self._put(path, folder, text)
+        self._wrote(path)
+
+    def delete(self, path: str) -> None:
+        with self._locked() as folder:
+            try:
+                os.unlink(_file(path), dir_fd=folder)
+            except FileNotFoundError:
+                return
+            os.fsync(folder)
+        self._wrote(path)
+
+    def _put(self, path: str, folder: int, text: str) -> None:
+        with suppress(FileNotFoundError):  # a crash left it
+            os.unlink(_TEMPORARY, dir_fd=folder)
+        descriptor = os.open(_TEMPORARY, _CREATE, 0o600, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode("utf-8"))
+                file.flush()
+                os.fsync(descriptor)
+            os.rename(_TEMPORARY, _file(path), src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            with suppress(FileNotFoundError):
+                os.unlink(_TEMPORARY, dir_fd=folder)
+            error.filename = path
+            raise
+        os.fsync(folder)
+
+    @contextmanager
+    def _folder(self) -> Iterator[int]:
+        home = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            folder = os.open(names.FOLDER, _FOLDER, dir_fd=home)
+        finally:
+            os.close(home)
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        make_private(self._home / names.FOLDER)
+        with self._folder() as folder:
+            lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield folder
+            finally:
+                os.close(lock)
+
+
+def _file(path: str) -> str:
+    found = names.parse(path)
+    if found is None or found.path != path:
+        raise ValueError(f"{path!r} is no artifact's path")
+    return found.file
+
+
+def _read(file: str, folder: int) -> str | None:
+    try:
+        descriptor = os.open(file, _READ, dir_fd=folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Tampered(f"{file}: a symbolic link stands in its place") from None
+        raise
+    with os.fdopen(descriptor, "rb") as opened:
+        return opened.read().decode("utf-8", "replace")
+
+
+def _compare(path: str, before: str, wanted: str) -> None:
+    """Nothing when they are equal; else the error that says why they are not."""
+    if before == wanted:
+        return
+    try:
+        there = parse(before)
+    except (BadFrontmatter, ChecksumMismatch) as error:
+        raise Tampered(f"{path}: {error.message}") from None
+    if there.identity != parse(wanted).identity:
+        raise OtherIdentity(f"{path}: it belongs to {there.head.session_key} of {there.head.agent_id}")
+    raise ContentDiffers(f"{path}: there with other content")
+
+
+def _revision(path: str, text: str) -> int:
+    try:
+        head = parse(text).head
+    except (BadFrontmatter, ChecksumMismatch) as error:
+        raise Tampered(f"{path}: {error.message}") from None
+    if not isinstance(head, Manifest):
+        raise Tampered(f"{path}: no manifest")
+    return head.revision

@@ -1,0 +1,123 @@
+"""MEMORY.md: where to begin, then a row per conversation of the last 30 days. A projection, never a source. Pure.
+
+Rows come from frontmatter and are rendered without a model. The text depends on nothing but its content and on which
+rows lie in the window, so that it stays byte for byte the same until one of them changes. The head stays whole; where
+the budget does not hold every row, the oldest are left out, and a line says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from recollect.artifacts.names import wikilink
+from recollect.artifacts.sanitize import line
+from recollect.artifacts.sentence import tidy
+from recollect.text import estimate_tokens
+from recollect.types import MemoryKind, Remembered, Severity, Timestamp, timestamp
+
+DAYS = 30
+BUDGET = 30_000  # tokens
+HEADING = f"## Session Ledger (Last {DAYS} Days)"
+
+_TITLE = "# Memory"
+_MOST = 12  # memories of a section of the head
+_LONGEST = 240  # characters of a memory in the head
+_EMPTY = "No conversation in this time."
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A conversation in the ledger."""
+
+    at: Timestamp  # when it ended, else when it was captured
+    session_id: str
+    project: str
+    sentence: str
+    summary_path: str
+    transcript_path: str
+    manifest_path: str
+
+    @property
+    def text(self) -> str:
+        links = (self.summary_path, "summary"), (self.transcript_path, "transcript"), (self.manifest_path, "manifest")
+        project = line(self.project).replace("|", "/")
+        told = " ".join([tidy(self.sentence), *(wikilink(path, label) for path, label in links)])
+        return f"- {self.at} | session={self.session_id} | project={project} | {told}"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A current memory and the summary that states it."""
+
+    memory: Remembered
+    summary_path: str
+
+    @property
+    def text(self) -> str:
+        said = tidy(line(self.memory.text))
+        said = said if len(said) <= _LONGEST else said[: _LONGEST - 1].rstrip() + "…"
+        block = f"{self.summary_path}#^{self.memory.id}-r{self.memory.revision}"
+        return f"- {said} {wikilink(block, self.memory.valid_from[:10])}"
+
+
+def within(rows: Iterable[Row], now: datetime) -> list[Row]:
+    """Those in [now - 30 days, now], newest first."""
+    first, last = timestamp(now - timedelta(days=DAYS)), timestamp(now)
+    return sorted((each for each in rows if first <= each.at <= last), key=_order, reverse=True)
+
+
+def render(rows: Iterable[Row], placed: Iterable[Placed], now: datetime, budget: int = BUDGET) -> str:
+    """The whole file, within the budget unless the head alone is longer."""
+    found = within(rows, now)
+    head = "\n".join([_TITLE, "", *orientation(placed), HEADING, ""])
+    kept = _fitting(head, found, budget)
+    return f"{head}\n{_body(kept, len(found))}\n"
+
+
+def orientation(placed: Iterable[Placed]) -> list[str]:
+    """What to know first: rules, what is open, and what was learnt last; each with a link to where it was said."""
+    newest = sorted(placed, key=lambda each: (each.memory.valid_from, each.memory.id), reverse=True)
+    rules = [each for each in newest if _is_rule(each.memory)]
+    threads = [each for each in newest if each.memory.kind is MemoryKind.OPEN_THREAD]
+    others = [each for each in newest if each not in rules and each not in threads]
+    found: list[str] = []
+    for title, members in (("Rules and limits", rules), ("Open threads", threads), ("Learnt last", others)):
+        if members:
+            found += [f"## {title}", "", *(each.text for each in members[:_MOST]), ""]
+    return found
+
+
+def _is_rule(memory: Remembered) -> bool:
+    return memory.kind is MemoryKind.CONSTRAINT or memory.severity in (Severity.MUST, Severity.DO_NOT)
+
+
+def _fitting(head: str, rows: Sequence[Row], budget: int) -> Sequence[Row]:
+    """The newest rows that fit, the notice included where some do not."""
+    if estimate_tokens(f"{head}\n{_body(rows, len(rows))}\n") <= budget:
+        return rows
+    left = budget * 7 // 2 - len(f"{head}\n{_notice(len(rows), len(rows))}\n\n\n".encode())
+    kept, day = 0, ""
+    for each in rows:
+        left -= len(f"{each.text}\n".encode()) + (len("\n### 2026-03-28\n\n") if each.at[:10] != day else 0)
+        if left < 0:
+            break
+        kept, day = kept + 1, each.at[:10]
+    return rows[:kept]
+
+
+def _body(rows: Sequence[Row], of: int) -> str:
+    parts = [_notice(len(rows), of)] if len(rows) < of else []
+    for day, members in groupby(rows, key=lambda each: each.at[:10]):
+        parts.append("\n".join([f"### {day}", "", *(each.text for each in members)]))
+    return "\n\n".join(parts) or _EMPTY
+
+
+def _notice(kept: int, of: int) -> str:
+    return f"Kept {kept} of {of} conversations: the oldest were clipped to the budget. Their files are in `memory/`."
+
+
+def _order(each: Row) -> tuple[str, str]:
+    return each.at, each.manifest_path

@@ -1,0 +1,102 @@
+"""Keeps MEMORY.md: one writer at a time, under a lease that covers the write. A projection of the files.
+
+Whoever asked while another one was writing makes the job pending again, and the writer goes round once more: nobody's
+conversation is left out.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+
+from recollect.artifacts import ledger
+from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Content, parse
+from recollect.artifacts.files import Files
+from recollect.artifacts.ledger import Placed, Row
+from recollect.artifacts.names import Kind, Name, session_token
+from recollect.config import Settings
+from recollect.consolidate.workspace import READ_LIMIT, Workspace
+from recollect.store import memories
+from recollect.store.database import Database
+from recollect.store.jobs import Jobs
+from recollect.types import Clock, Owner, timestamp
+
+KIND = "ledger"
+FILE = "MEMORY.md"
+_ROUNDS = 20  # of one writer while others ask again and again
+
+
+class Projection:
+    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock) -> None:
+        self._database = database
+        self._owner = owner
+        self._clock = clock
+        self._files = Files(settings.home)
+        self._folder = Workspace(settings.workspace.parent, most=sys.maxsize)  # beside it lie all artifacts
+        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+
+    def exists(self) -> bool:
+        return (self._folder.root / FILE).is_file()
+
+    def update(self) -> bool:
+        """Brings the file up to date; false when another process does, or when it had nothing to change."""
+        changed = False
+        with self._database.write() as tx:
+            self._jobs.reap(tx, KIND)
+            self._jobs.enqueue(tx, KIND, [(FILE, f"{timestamp(self._clock())}#{secrets.token_hex(8)}")])
+        for _ in range(_ROUNDS):
+            with self._database.write() as tx:
+                leases = self._jobs.claim(tx, KIND, limit=1, keys=[FILE], hurry=True)
+            if not leases:
+                break
+            text = ledger.render(self._rows(), self._placed(), self._clock())
+            changed |= self._folder.write(FILE, text, limit=READ_LIMIT)
+            with self._database.write() as tx:
+                self._jobs.complete(tx, leases[0])
+        return changed
+
+    def _newest(self) -> dict[str, Name]:
+        """token → the summary of its newest set; a conversation whose newest set has none is not there."""
+        sets: dict[str, Name] = {}
+        for name in self._files.names():
+            if name.kind in (Kind.TRANSCRIPT, Kind.SUMMARY):
+                best = sets.get(name.token)
+                if best is None or (name.captured_at, name.kind is Kind.SUMMARY) >= (
+                    best.captured_at,
+                    best.kind is Kind.SUMMARY,
+                ):
+                    sets[name.token] = name
+        return {token: name for token, name in sets.items() if name.kind is Kind.SUMMARY}
+
+    def _rows(self) -> Iterator[Row]:
+        """What was captured before the window ended before it, too: those files are not opened."""
+        first = timestamp(self._clock() - timedelta(days=ledger.DAYS))
+        for name in self._newest().values():
+            if name.captured_at >= first and (head := self._head(name)) and head.agent_id == self._owner.agent_id:
+                yield Row(
+                    head.ended_at or head.captured_at,
+                    head.session_id,
+                    head.project,
+                    head.memory_sentence,
+                    name.path,
+                    Name(name.captured_at, name.token, Kind.TRANSCRIPT).path,
+                    head.manifest_path,
+                )
+
+    def _head(self, name: Name) -> Content | None:
+        try:
+            head = parse(self._files.read(name.path) or "").head
+        except (BadFrontmatter, ChecksumMismatch):
+            return None  # not what was written: no witness
+        return head if isinstance(head, Content) else None
+
+    def _placed(self) -> Iterator[Placed]:
+        newest = self._newest()
+        with self._database.read() as tx:
+            held = memories.current(memories.all_of(tx, self._owner))
+        for memory in held:
+            tokens = [session_token(self._owner.agent_id, key, "") for key, _ in memory.sources]
+            if paths := sorted(newest[token].path for token in tokens if token in newest):
+                yield Placed(memory, paths[-1])

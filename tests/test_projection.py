@@ -1,0 +1,143 @@
+"""MEMORY.md as `process` leaves it: rows from frontmatter, one writer, one file per agent."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recollect.app import Memory, open_memory
+from recollect.artifacts.ledger import HEADING
+from recollect.artifacts.names import wikilinks
+from recollect.artifacts.projection import FILE, KIND, Projection
+from recollect.store.jobs import Jobs
+from tests.conftest import Clock
+from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, ingest, session
+from tests.transcripts import SESSION, START, append
+
+ROW = re.compile(
+    r"^- \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z \| session=\S+ \| project=\S+ \| \S.*[.!?] "
+    r"\[\[memory/\S+--summary\.md\|summary\]\] \[\[memory/\S+--transcript\.md\|transcript\]\] "
+    r"\[\[memory/\S+--manifest\.md\|manifest\]\]$",
+    re.MULTILINE,
+)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(START + timedelta(days=1))
+
+
+@pytest.fixture
+def memory(database_url: tuple[str, str, Path], clock: Clock) -> Iterator[Memory]:
+    _, url, home = database_url
+    with open_memory(home, database=url, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "projects"
+
+
+def projection(memory: Memory) -> Projection:
+    return Projection(memory.database, memory.settings, memory.owner, memory.clock)
+
+
+def shown(memory: Memory) -> str:
+    return (memory.settings.workspace.parent / FILE).read_text()
+
+
+def test_process_leaves_a_row_per_conversation_and_every_link_leads_somewhere(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    ingest(memory, root, *CHAT, name=OTHER)
+    memory.process(now=True)
+    text = shown(memory)
+    assert HEADING in text and "### 2026-03-02" in text
+    assert len(ROW.findall(text)) == 1, "small talk has files, and no row"
+    assert RULE in text.partition(HEADING)[0] and "## Rules and limits" in text
+    for path, _ in wikilinks(text):
+        assert (memory.settings.home / path.partition("#")[0]).is_file()
+    assert (memory.settings.home / FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_it_stays_byte_for_byte_until_something_changes(memory: Memory, root: Path, clock: Clock) -> None:
+    path = ingest(memory, root, *TALK)
+    memory.process(now=True)
+    file = memory.settings.home / FILE
+    before, stamp = file.read_bytes(), file.stat().st_mtime_ns
+    clock.advance(3600)
+    memory.process(now=True)
+    assert not projection(memory).update() and (file.read_bytes(), file.stat().st_mtime_ns) == (before, stamp)
+    append(path, session("From now on deploys happen on Tuesdays only, Priya decides.", "Ok.", first=20))
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    assert file.read_bytes() != before and len(ROW.findall(shown(memory))) == 1, "the newest set, once"
+    clock.advance(40 * 86400)
+    projection(memory).update()
+    assert ROW.findall(shown(memory)) == [] and "No conversation" in shown(memory)
+
+
+def test_a_file_that_is_gone_comes_back_and_a_tampered_summary_is_no_witness(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    before = shown(memory)
+    (memory.settings.home / FILE).unlink()
+    memory.process()
+    assert shown(memory) == before
+    (summary,) = (memory.settings.home / "memory").glob("*--summary.md")
+    summary.write_text(summary.read_text() + "\nThe user loves telemetry.\n")
+    projection(memory).update()
+    assert "telemetry" not in shown(memory) and ROW.findall(shown(memory)) == []
+
+
+def test_every_agent_has_its_own(memory: Memory, database_url: tuple[str, str, Path], clock: Clock, root: Path) -> None:
+    _, url, home = database_url
+    with open_memory(home, database=url, clock=clock, agent_id="ada") as ada:
+        ingest(memory, root, *TALK)
+        memory.process(now=True)
+        ada.ingest(folder=root)
+        ada.process(now=True)
+        assert (home / "agents" / "ada" / FILE).is_file()
+        links = [{path.partition("#")[0] for path, _ in wikilinks(shown(each))} for each in (memory, ada)]
+        assert links[0] and links[1] and not links[0] & links[1]
+
+
+def test_who_asks_while_another_writes_is_not_left_out(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    jobs = Jobs(memory.owner, clock=memory.clock, worker="somebody else")
+    with memory.database.write() as tx:
+        jobs.enqueue(tx, KIND, [(FILE, "w1")])
+        (lease,) = jobs.claim(tx, KIND, limit=1)
+    memory.process(now=True)
+    assert not (memory.settings.home / FILE).exists(), "the lease is another's"
+    with memory.database.write() as tx:
+        jobs.complete(tx, lease)
+    assert projection(memory).update() and FACT in shown(memory)
+
+
+def test_ten_writers_at_once_lose_no_row(database_url: tuple[str, str, Path], clock: Clock, root: Path) -> None:
+    _, url, home = database_url
+    for agent in ("default", "ada"):
+        with open_memory(home, database=url, clock=clock, agent_id=agent) as opened:
+            for number in range(10):
+                ingest(opened, root, *TALK, name=f"{number:08d}{SESSION[8:]}")
+
+    def work(agent: str) -> None:
+        with open_memory(home, database=url, clock=clock, agent_id=agent) as opened:
+            opened.process(limit=2)
+
+    threads = [threading.Thread(target=work, args=(agent,)) for agent in ("default", "ada") * 5]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for agent in ("default", "ada"):
+        with open_memory(home, database=url, clock=clock, agent_id=agent) as opened:
+            opened.process()
+            projection(opened).update()
+            assert len(ROW.findall(shown(opened))) == 10
