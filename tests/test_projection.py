@@ -120,6 +120,16 @@ def test_who_asks_while_another_writes_is_not_left_out(memory: Memory, root: Pat
     assert projection(memory).update() and FACT in shown(memory)
 
 
+def test_a_file_that_cannot_be_written_is_a_job_that_failed_and_mends_itself(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    memory.settings.home.mkdir(mode=0o700, exist_ok=True)
+    (memory.settings.home / FILE).symlink_to(memory.settings.home / "elsewhere")
+    assert memory.process(now=True).succeeded == 1
+    assert memory.status().kinds[KIND] == {"failed": 1} and not (memory.settings.home / "elsewhere").exists()
+    (memory.settings.home / FILE).unlink()
+    assert projection(memory).update() and RULE in shown(memory)
+
+
 def test_ten_writers_at_once_lose_no_row(database_url: tuple[str, str, Path], clock: Clock, root: Path) -> None:
     _, url, home = database_url
     for agent in ("default", "ada"):

@@ -7,7 +7,6 @@ conversation is left out.
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -18,9 +17,10 @@ from recollect.artifacts.ledger import Placed, Row
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.config import Settings
 from recollect.consolidate.workspace import READ_LIMIT, Workspace
+from recollect.models.base import ToolRefused
 from recollect.store import memories
 from recollect.store.database import Database
-from recollect.store.jobs import Jobs
+from recollect.store.jobs import Jobs, Lease
 from recollect.types import Clock, Owner, timestamp
 
 KIND = "ledger"
@@ -34,14 +34,15 @@ class Projection:
         self._owner = owner
         self._clock = clock
         self._files = Files(settings.home)
-        self._folder = Workspace(settings.workspace.parent, most=sys.maxsize)  # beside it lie all artifacts
+        self._folder = Workspace(settings.workspace.parent, most=None)  # beside it lie all artifacts
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
 
     def exists(self) -> bool:
         return (self._folder.root / FILE).is_file()
 
     def update(self) -> bool:
-        """Brings the file up to date; false when another process does, or when it had nothing to change."""
+        """Brings the file up to date; false when another process does, when nothing changed, or when it cannot be
+        written: then the job says why, and tries again when it is asked to."""
         changed = False
         with self._database.write() as tx:
             self._jobs.reap(tx, KIND)
@@ -51,10 +52,23 @@ class Projection:
                 leases = self._jobs.claim(tx, KIND, limit=1, keys=[FILE], hurry=True)
             if not leases:
                 break
+            changed |= self._write(leases[0])
+        return changed
+
+    def _write(self, lease: Lease) -> bool:
+        try:
             text = ledger.render(self._rows(), self._placed(), self._clock())
-            changed |= self._folder.write(FILE, text, limit=READ_LIMIT)
+            changed = self._folder.write(FILE, text, limit=READ_LIMIT)
+        except (OSError, ToolRefused) as error:
             with self._database.write() as tx:
-                self._jobs.complete(tx, leases[0])
+                self._jobs.fail(tx, lease, f"{FILE}: {error}", permanent=True)
+            return False
+        except BaseException:
+            with self._database.write() as tx:
+                self._jobs.release(tx, lease)
+            raise
+        with self._database.write() as tx:
+            self._jobs.complete(tx, lease)
         return changed
 
     def _newest(self) -> dict[str, Name]:

@@ -35,9 +35,9 @@ _LONGEST_LINE = 240
 class Workspace:
     """Paths are relative, with forward slashes. Hidden files are somebody else's: neither listed nor touched."""
 
-    def __init__(self, root: Path, *, durable: bool = True, most: int = FILES_LIMIT) -> None:
+    def __init__(self, root: Path, *, durable: bool = True, most: int | None = FILES_LIMIT) -> None:
         self.root = root
-        self._most = most  # files
+        self._most = most  # files; None: as many as there are
         self._durable = durable  # a staging folder is worth nothing after a crash
         self._count: int | None = None
 
@@ -173,6 +173,8 @@ class Workspace:
             self._sync(descriptor)
 
     def _make_room(self, path: str) -> None:
+        if self._most is None:
+            return
         if self._count is None:
             self._count = len(self.files())
         if self._count >= self._most:
