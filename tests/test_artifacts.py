@@ -24,7 +24,6 @@ from recollect.artifacts import bodies, document, ledger, names, sanitize, sente
 from recollect.artifacts.files import ContentDiffers, Files, OtherIdentity, RevisionChanged, Tampered
 from recollect.artifacts.names import Kind, Name
 from recollect.artifacts.session_end import SessionEnd
-from recollect.extract.offline.units import Message
 from recollect.extract.run import Step
 from recollect.extract.values import Extraction, Transcript
 from recollect.store import memories, stage1
@@ -33,6 +32,7 @@ from recollect.types import (
     Conversation,
     ConversationStatus,
     MemoryKind,
+    Message,
     Remembered,
     Role,
     Scope,

@@ -22,7 +22,6 @@ from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Step
 from recollect.consolidate.selection import Selection, select, statements
 from recollect.consolidate.topics import topic
 from recollect.consolidate.validate import Standard, validate
-from recollect.consolidate.workspace import Workspace
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage
 from recollect.near import Near, weigh
 from recollect.store import answers, memories, stage1
@@ -32,6 +31,7 @@ from recollect.store.memories import Use
 from recollect.store.stage1 import Input
 from recollect.text import content_words, estimate_tokens, overlap
 from recollect.types import JobStatus, MemoryKind, Owner, Remembered, Scope, Severity, Stage1, Timestamp, timestamp
+from recollect.workspace import Workspace
 from tests.conftest import Clock, Place
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

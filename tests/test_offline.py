@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from recollect.extract.offline import summary
 from recollect.extract.offline.statements import LONGEST, MOST, statements
 from recollect.extract.offline.strategy import Offline
-from recollect.extract.offline.units import Message, is_machine, own_words, units
+from recollect.extract.offline.units import is_machine, own_words, units
 from recollect.surfaces.bench import quality
 from recollect.text import estimate_tokens
-from recollect.types import MemoryKind, Role, Scope, Severity, Statement
+from recollect.types import MemoryKind, Message, Role, Scope, Severity, Statement
 from tests.transcripts import claude, write
 
 

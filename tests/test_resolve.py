@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.extract import prompt
-from recollect.extract.offline.units import Message
 from recollect.extract.parts import split
 from recollect.extract.resolve import Place, is_revision, is_same, memory_id, resolve
 from recollect.store.memories import current
 from recollect.text import estimate_tokens, sentences, unique
-from recollect.types import MemoryKind, Remembered, Role, Scope, Statement, Timestamp
+from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Statement, Timestamp
 
 
 def place(session: str = "s1@t", minute: int = 0) -> Place:

@@ -804,6 +804,7 @@ READS: dict[str, Read] = {
     "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),
     "answers.spent": answers.spent,
     "Jobs.watermarks": lambda tx, owner: jobs_of(owner).watermarks(tx, KIND, ["running"]),
+    "Jobs.find": lambda tx, owner: jobs_of(owner).find(tx, KIND, "running"),
     "Jobs.list": lambda tx, owner: jobs_of(owner).list(tx, list(JobStatus)),
     "Jobs.count": lambda tx, owner: jobs_of(owner).count(tx),
     "Jobs.is_held": lambda tx, owner: jobs_of(owner).is_held(tx, KIND, "running"),

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import config
-from recollect.consolidate.workspace import FILE_LIMIT, FILES_LIMIT, READ_LIMIT, Workspace
 from recollect.models.base import ToolRefused
+from recollect.workspace import FILE_LIMIT, FILES_LIMIT, READ_LIMIT, Workspace
 
 
 @pytest.fixture

@@ -118,6 +118,16 @@ class Conversation:
     status_reason: str  # why it was skipped or reopened; empty otherwise
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An entry, as extraction and artifacts see it."""
+
+    uuid: str
+    role: Role
+    text: str
+    timestamp: str = ""
+
+
 class MemoryKind(StrEnum):
     PREFERENCE = "preference"
     DECISION = "decision"
@@ -141,6 +151,10 @@ class Scope(StrEnum):
     USER = "user"  # only when the user said so
     PROJECT = "project"
     CONVERSATION = "conversation"
+
+    def id(self, project_id: str, session_key: str) -> str:
+        """What tells one scope of this kind from another."""
+        return {Scope.USER: "", Scope.PROJECT: project_id, Scope.CONVERSATION: session_key}[self]
 
 
 @dataclass(frozen=True, slots=True)

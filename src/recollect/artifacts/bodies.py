@@ -14,8 +14,7 @@ from urllib.parse import quote, unquote
 
 from recollect.artifacts.names import wikilink
 from recollect.errors import ArtifactError
-from recollect.extract.offline.units import Message
-from recollect.types import MemoryKind, Remembered, Role, Scope, Severity, Timestamp
+from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Timestamp
 
 _MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)")
 _MESSAGE_LIKE = re.compile(r"\\*### (?:user|assistant) · ")
@@ -106,7 +105,7 @@ def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
             text=re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], text),
             severity=Severity(severity),
             scope=ranges,
-            scope_id={Scope.USER: "", Scope.PROJECT: project_id, Scope.CONVERSATION: session_key}[ranges],
+            scope_id=ranges.id(project_id, session_key),
             created_at=Timestamp(seen),
             valid_from=Timestamp(said),
             sources=tuple((session_key, _entry(source)) for source in sources.split(",") if source),

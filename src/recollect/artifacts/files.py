@@ -16,8 +16,8 @@ from pathlib import Path
 
 from recollect.artifacts import names
 from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Manifest, parse
-from recollect.consolidate.workspace import make_private
 from recollect.errors import ArtifactError
+from recollect.workspace import make_private
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -82,7 +82,7 @@ class Files:
         """Writes a manifest if the one that is there has this revision; 0: if there is none."""
         with self._locked() as folder:
             before = _read(_file(path), folder)
-            if (0 if before is None else _revision(path, before)) != revision:
+            if (0 if before is None else manifest(path, before).revision) != revision:
                 raise RevisionChanged(f"{path}: not at revision {revision} any more")
             self._put(path, folder, text)
         self._wrote(path)
@@ -170,11 +170,12 @@ def _compare(path: str, before: str, wanted: str) -> None:
     raise ContentDiffers(f"{path}: there with other content")
 
 
-def _revision(path: str, text: str) -> int:
+def manifest(path: str, text: str) -> Manifest:
+    """What a manifest's file says; Tampered when it is none."""
     try:
         head = parse(text).head
     except (BadFrontmatter, ChecksumMismatch) as error:
         raise Tampered(f"{path}: {error.message}") from None
     if not isinstance(head, Manifest):
         raise Tampered(f"{path}: no manifest")
-    return head.revision
+    return head

@@ -7,7 +7,7 @@ conversation is left out.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from recollect.artifacts import ledger
@@ -16,12 +16,12 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.ledger import Placed, Row
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.config import Settings
-from recollect.consolidate.workspace import READ_LIMIT, Workspace
 from recollect.models.base import ToolRefused
 from recollect.store import memories
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs, Lease
 from recollect.types import Clock, Owner, timestamp
+from recollect.workspace import READ_LIMIT, Workspace
 
 KIND = "ledger"
 FILE = "MEMORY.md"
@@ -57,7 +57,8 @@ class Projection:
 
     def _write(self, lease: Lease) -> bool:
         try:
-            text = ledger.render(self._rows(), self._placed(), self._clock())
+            newest = self._newest()
+            text = ledger.render(self._rows(newest), self._placed(newest), self._clock())
             changed = self._folder.write(FILE, text, limit=READ_LIMIT)
         except (OSError, ToolRefused) as error:
             with self._database.write() as tx:
@@ -84,10 +85,10 @@ class Projection:
                     sets[name.token] = name
         return {token: name for token, name in sets.items() if name.kind is Kind.SUMMARY}
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self, newest: Mapping[str, Name]) -> Iterator[Row]:
         """What was captured before the window ended before it, too: those files are not opened."""
         first = timestamp(self._clock() - timedelta(days=ledger.DAYS))
-        for name in self._newest().values():
+        for name in newest.values():
             if name.captured_at >= first and (head := self._head(name)) and head.agent_id == self._owner.agent_id:
                 yield Row(
                     head.ended_at or head.captured_at,
@@ -106,8 +107,7 @@ class Projection:
             return None  # not what was written: no witness
         return head if isinstance(head, Content) else None
 
-    def _placed(self) -> Iterator[Placed]:
-        newest = self._newest()
+    def _placed(self, newest: Mapping[str, Name]) -> Iterator[Placed]:
         with self._database.read() as tx:
             held = memories.current(memories.all_of(tx, self._owner))
         for memory in held:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from recollect.artifacts import bodies, sentence
+from recollect.artifacts import bodies, files, sentence
 from recollect.artifacts.document import (
     HASH_SCOPE,
     BadFrontmatter,
@@ -26,13 +26,12 @@ from recollect.artifacts.document import (
     rendered,
     sealed,
 )
-from recollect.artifacts.files import Files, RevisionChanged, Tampered
+from recollect.artifacts.files import Files, RevisionChanged
 from recollect.artifacts.names import Kind, Name, session_token, wikilink
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.sanitize import CURRENT, line, sanitized
-from recollect.extract.offline.units import Message
 from recollect.extract.values import Extraction, Transcript
-from recollect.types import Remembered, Role, Timestamp, moment, timestamp
+from recollect.types import Message, Remembered, Role, Timestamp, moment, timestamp
 
 _ATTEMPTS = 8  # of a manifest that others write at the same time
 
@@ -295,16 +294,8 @@ class SessionEnd:
             if name.kind in (Kind.TRANSCRIPT, Kind.SUMMARY):
                 found = self._load(name.path)
                 contents[name] = found.head if found and isinstance(found.head, Content) else None
-        return Known(self._manifest(first) if first else None, first, contents)
-
-    def _manifest(self, name: Name) -> Manifest | None:
-        try:
-            head = parse(self._files.read(name.path) or "").head
-        except (BadFrontmatter, ChecksumMismatch) as error:
-            raise Tampered(f"{name.path}: {error.message}") from None
-        if not isinstance(head, Manifest):
-            raise Tampered(f"{name.path}: no manifest")
-        return head
+        before = files.manifest(first.path, self._files.read(first.path) or "") if first else None
+        return Known(before, first, contents)
 
     def _load(self, path: str) -> Document | None:
         """None when it is gone, or is not what its checksum says."""

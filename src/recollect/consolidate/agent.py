@@ -17,11 +17,11 @@ from recollect.consolidate.offline import SUMMARY_TOKENS
 from recollect.consolidate.prompts import ANSWER, WORK, prompt
 from recollect.consolidate.selection import Selection, latest_first
 from recollect.consolidate.validate import Standard
-from recollect.consolidate.workspace import FILE_LIMIT, READ_LIMIT, Workspace
 from recollect.models.base import Answer, LanguageModel, Limits, Tool, ToolRefused
 from recollect.redact import redact
 from recollect.text import estimate_tokens
 from recollect.types import Remembered, Scope
+from recollect.workspace import FILE_LIMIT, READ_LIMIT, Workspace
 
 _PAGE = 40_000  # characters that one call of read_file returns
 

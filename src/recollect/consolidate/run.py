@@ -29,7 +29,6 @@ from recollect.config import Settings
 from recollect.consolidate import offline, render
 from recollect.consolidate.selection import Selection, select, statements
 from recollect.consolidate.validate import Standard
-from recollect.consolidate.workspace import FILE_LIMIT, READ_LIMIT, Workspace, make_private
 from recollect.errors import LeaseLost, RecollectError, StoreBusy
 from recollect.models.base import Answer, Failure, LanguageModel, ModelFailed, ToolRefused, Usage
 from recollect.models.paid import CapReached, Paid
@@ -39,6 +38,7 @@ from recollect.store.database import Database
 from recollect.store.jobs import Job, Jobs, Lease
 from recollect.store.memories import Use
 from recollect.types import Clock, JobStatus, Owner, Remembered
+from recollect.workspace import FILE_LIMIT, READ_LIMIT, Workspace, make_private
 
 if TYPE_CHECKING:
     from recollect.consolidate.agent import Task
@@ -190,9 +190,8 @@ class Consolidation:
             is_due = newest != done and (damaged or seen.selection.is_news)
             outcome = _waiting(status, is_due, seen.selection)
             told = outcome in (Outcome.FAILED, Outcome.PAUSED, Outcome.COOLING_DOWN)
-            jobs = self._jobs.list(tx, [status], limit=100_000) if told else []
-        reasons = [_reason(job) for job in jobs if (job.kind, job.key) == (KIND, KEY)]
-        return None, (outcome, watermark, "".join(reasons))
+            job = self._jobs.find(tx, KIND, KEY) if told else None
+        return None, (outcome, watermark, _reason(job) if job else "")
 
     def _is_intact(self, material: Material) -> bool:
         """Do the files on disk hold what they should?"""

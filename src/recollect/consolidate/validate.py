@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from recollect.consolidate import render
 from recollect.consolidate.offline import SUMMARY_TOKENS
 from recollect.consolidate.selection import Selection
-from recollect.consolidate.workspace import FILE_LIMIT
 from recollect.near import Near, weigh
 from recollect.text import content_words, estimate_tokens
 from recollect.types import Remembered, Scope
+from recollect.workspace import FILE_LIMIT
 
 _HELD = 0.9  # a line that holds so much of a statement states it
 _SHORTEST = 3  # statements of fewer words are too common to tell whose they are

@@ -11,14 +11,14 @@ import re
 from collections.abc import Sequence
 
 from recollect.extract import prompt
-from recollect.extract.offline.units import Message, own_words
+from recollect.extract.offline.units import own_words
 from recollect.extract.parts import split
 from recollect.extract.schema import ExtractionOut, MemoryOut
 from recollect.extract.values import Extraction, Transcript
 from recollect.models.base import Failure, LanguageModel, ModelFailed
 from recollect.models.paid import Paid
 from recollect.text import content_words
-from recollect.types import Role, Statement
+from recollect.types import Message, Role, Statement
 
 _GROUNDED = 0.34  # of a statement's words that its messages must contain
 _MOST = 60

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recollect.extract.offline.units import Message
 from recollect.text import estimate_tokens
-from recollect.types import Role
+from recollect.types import Message, Role
 
 _OVERHEAD = 12  # tokens of a message's own head
 

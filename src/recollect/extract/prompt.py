@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
-from recollect.extract.offline.units import Message
+from recollect.types import Message
 
 EXTRACT = "extract_v1"
 MERGE = "merge_v1"

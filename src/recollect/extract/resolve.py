@@ -44,9 +44,6 @@ class Place:
     said_at: Callable[[str], Timestamp]  # entry uuid → when
     now: Timestamp
 
-    def scope_id(self, scope: Scope) -> str:
-        return {Scope.USER: "", Scope.PROJECT: self.project_id, Scope.CONVERSATION: self.session_key}[scope]
-
 
 def memory_id(scope: Scope, scope_id: str, text: str) -> str:
     digest = hashlib.sha256("\x1f".join((scope, scope_id, normalised(text))).encode("utf-8", "surrogatepass")).digest()
@@ -102,7 +99,7 @@ def _about(text: str) -> frozenset[str]:
 
 def _fresh(statement: Statement, place: Place) -> Remembered:
     """The statement as if nothing were known."""
-    scope_id = place.scope_id(statement.scope)
+    scope_id = statement.scope.id(place.project_id, place.session_key)
     return Remembered(
         id=memory_id(statement.scope, scope_id, statement.text),
         revision=1,

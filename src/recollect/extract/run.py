@@ -26,7 +26,6 @@ import msgspec
 
 from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
-from recollect.extract.offline.units import Message
 from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
 from recollect.extract.values import Extraction, Strategy, Transcript
@@ -46,6 +45,7 @@ from recollect.types import (
     Conversation,
     ConversationStatus,
     JobStatus,
+    Message,
     Owner,
     Remembered,
     Role,
@@ -166,7 +166,7 @@ class Extract:
         report = Report()
         self._recover()
         waiting = self._eligible(now)
-        most = limit if limit is not None else len(waiting) if now else self._config.max_rollouts_per_startup
+        most = self._most(waiting, limit, now)
         total = min(most, len(waiting))
         while waiting and report.claimed < most:
             batch = [waiting.pop(0) for _ in range(min(_BATCH, most - report.claimed, len(waiting)))]
@@ -177,7 +177,7 @@ class Extract:
     def backlog(self, *, limit: int | None = None, now: bool = False) -> Backlog:
         """What `run` would send to a model."""
         waiting = self._eligible(now)
-        most = limit if limit is not None else len(waiting) if now else self._config.max_rollouts_per_startup
+        most = self._most(waiting, limit, now)
         number = tokens = 0
         for group in waiting:
             if number == most:
@@ -187,6 +187,11 @@ class Extract:
                 number += 1
                 tokens += sum(estimate_tokens(message.text) for message in transcript.messages) + _PROMPT_TOKENS
         return Backlog(number, tokens, number * _ANSWER_TOKENS)
+
+    def _most(self, waiting: Sequence[object], limit: int | None, now: bool) -> int:
+        if limit is not None:
+            return limit
+        return len(waiting) if now else self._config.max_rollouts_per_startup
 
     # Eligibility and claim
 
@@ -228,7 +233,9 @@ class Extract:
             for lease in leases:
                 group = groups[lease.key]
                 if self._set(tx, group, ConversationStatus.PROCESSING, "") == len(group):
-                    claimed.append(_Claimed(lease, [self._as(each, ConversationStatus.PROCESSING) for each in group]))
+                    claimed.append(
+                        _Claimed(lease, [replace(each, status=ConversationStatus.PROCESSING) for each in group])
+                    )
                 else:  # it grew in the meantime
                     self._jobs.release(tx, lease)
             for key, group in groups.items():
@@ -377,7 +384,7 @@ class Extract:
         """The revisions that the answer states. Decided once, and stored before anything is written."""
         question = digest(answered.question, "resolved")
         conversation = answered.transcript.conversation
-        scopes = [(Scope.USER, ""), (Scope.PROJECT, conversation.project_id), (Scope.CONVERSATION, lease.key)]
+        scopes = [(scope, scope.id(conversation.project_id, lease.key)) for scope in Scope]
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
             existing = [] if stored else memories.in_scopes(tx, self._owner, scopes)
@@ -457,10 +464,6 @@ class Extract:
             check_transition(each.status, status)
         changes = [(each, status, reason) for each in group]
         return conversation_rows.set_status(tx, self._owner, changes, timestamp(self._clock()))
-
-    @staticmethod
-    def _as(conversation: Conversation, status: ConversationStatus) -> Conversation:
-        return replace(conversation, status=status)
 
 
 def _watermark(transcript: Transcript) -> str:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from recollect.extract.offline.units import Message
 from recollect.models.paid import Paid
-from recollect.types import Conversation, Statement
+from recollect.types import Conversation, Message, Statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from recollect.errors import LeaseLost
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Row, Transaction, marks
 from recollect.store.workers import certainly_dead, this_worker
 from recollect.types import Clock, JobStatus, Owner, Timestamp, timestamp, utc_now
 
@@ -199,15 +199,16 @@ class Jobs:
         rows = tx.rows(f"{_WATERMARKS} AND job_key IN ({placeholders})", names)
         return {key: (JobStatus(status), newest, done) for key, status, newest, done in rows}
 
+    def find(self, tx: Transaction, kind: str, key: str) -> Job | None:
+        row = tx.row(_FIND, self._key(kind, key))
+        return _job(row) if row else None
+
     def list(self, tx: Transaction, statuses: Sequence[JobStatus], limit: int = 100) -> list[Job]:
         if not statuses:
             return []
         placeholders, chosen = marks("status", [str(status) for status in statuses])
         names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "limit": limit, **chosen}
-        return [
-            Job(kind, key, JobStatus(status), attempts, Timestamp(later), error, Timestamp(updated))
-            for kind, key, status, attempts, later, error, updated in tx.rows(_LIST.format(among=placeholders), names)
-        ]
+        return [_job(row) for row in tx.rows(_LIST.format(among=placeholders), names)]
 
     def count(self, tx: Transaction) -> dict[str, dict[str, int]]:
         """kind → status → number."""
@@ -325,7 +326,16 @@ SELECT kind, status, COUNT(*) FROM memory_jobs WHERE tenant = :tenant AND agent_
 GROUP BY kind, status ORDER BY kind, status
 """
 
-_LIST = """
-SELECT kind, job_key, status, attempts, not_before, last_error, updated_at FROM memory_jobs
-WHERE tenant = :tenant AND agent_id = :agent_id AND status IN ({among}) ORDER BY updated_at DESC, job_key LIMIT :limit
+_JOB = "SELECT kind, job_key, status, attempts, not_before, last_error, updated_at FROM memory_jobs"
+
+_FIND = f"{_JOB} WHERE {_OURS} AND job_key = :key"
+
+_LIST = f"""
+{_JOB} WHERE tenant = :tenant AND agent_id = :agent_id AND status IN ({{among}})
+ORDER BY updated_at DESC, job_key LIMIT :limit
 """
+
+
+def _job(row: Row) -> Job:
+    kind, key, status, attempts, later, error, updated = row
+    return Job(kind, key, JobStatus(status), attempts, Timestamp(later), error, Timestamp(updated))

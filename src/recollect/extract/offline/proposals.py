@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from recollect.extract.offline.units import Message, own_words
+from recollect.extract.offline.units import own_words
 from recollect.text import content_words
-from recollect.types import MemoryKind, Role
+from recollect.types import MemoryKind, Message, Role
 
 
 @dataclass(frozen=True, slots=True)

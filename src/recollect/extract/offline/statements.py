@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from recollect.extract.offline import cues, proposals
-from recollect.extract.offline.units import Message, Unit, units
+from recollect.extract.offline.units import TOOL, Unit, units
 from recollect.text import COMMON, content_words, overlap
-from recollect.types import MemoryKind, Role, Scope, Severity, Statement
+from recollect.types import MemoryKind, Message, Role, Scope, Severity, Statement
 
 LONGEST = 400  # characters of sentences that are joined
 _MOST_CHARACTERS = 800  # of a statement; some people write without full stops
@@ -63,7 +63,7 @@ def _said(messages: Sequence[Message]) -> Iterable[Candidate]:
 
 def settings_of(messages: Sequence[Message], mine: Sequence[Unit]) -> list[cues.Setting]:
     """What surrounds each of the user's sentences."""
-    working = any(_TOOL.search(message.text) for message in messages if message.role is Role.ASSISTANT)
+    working = any(TOOL.search(message.text) for message in messages if message.role is Role.ASSISTANT)
     asked = [False, *(message.role is Role.ASSISTANT and _asks(message.text) for message in messages)]
     return [cues.Setting(messages[unit.message].text.lstrip()[:40], asked[unit.message], working) for unit in mine]
 
@@ -71,7 +71,7 @@ def settings_of(messages: Sequence[Message], mine: Sequence[Unit]) -> list[cues.
 def _asks(text: str) -> bool:
     """Does it end with a question, tool lines aside?"""
     lines = (line.strip(" \t\"')*_") for line in reversed(text.splitlines()))
-    return next((line.endswith("?") for line in lines if line and not _TOOL.match(line)), False)
+    return next((line.endswith("?") for line in lines if line and not TOOL.match(line)), False)
 
 
 def _in_context(mine: Sequence[Unit], scores: Sequence[float]) -> list[float]:
@@ -83,9 +83,6 @@ def _in_context(mine: Sequence[Unit], scores: Sequence[float]) -> list[float]:
         score + _COMPANY if score < best[unit.message] and best[unit.message] > _STRONG else score
         for unit, score in zip(mine, scores, strict=True)
     ]
-
-
-_TOOL = re.compile(r"^\[[A-Za-z_][\w .:-]{0,40}\] \S", re.MULTILINE)
 
 
 def _continues(group: Sequence[tuple[Unit, float]], unit: Unit, score: float) -> bool:

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from recollect.extract.offline.units import Message, Unit, units
+from recollect.extract.offline.units import TOOL, Unit, units
 from recollect.text import content_words, unique, words
-from recollect.types import MemoryKind, Role, Statement
+from recollect.types import MemoryKind, Message, Role, Statement
 
-_TOOL = re.compile(r"^\[([A-Za-z_][\w .:-]{0,40})\] (.+?)( \(failed\))?$", re.MULTILINE)
 _PATH = re.compile(r"^[\w@.~/\\ -]*[\w-]+\.\w{1,8}$|^/[\w./-]+$")
 _CHATTER = re.compile(
     r"^(?:let me|i'?ll|i will|i am going|i'?m going|now (?:i|let)|first,? (?:i|let)|next,? (?:i|let)|looking|"
@@ -62,10 +61,10 @@ def activity(messages: Sequence[Message]) -> Activity:
     for message in messages:
         if message.role is not Role.ASSISTANT:
             continue
-        for tool, target, failure in _TOOL.findall(message.text):
+        for tool, target, failure in TOOL.findall(message.text):
             calls += 1
             target = target.removesuffix(" (ok)").strip()
-            if _is_path(target) and re.search(r"edit|write|create|patch|update|notebook", tool, re.IGNORECASE):
+            if _PATH.match(target) and re.search(r"edit|write|create|patch|update|notebook", tool, re.IGNORECASE):
                 changed[target] += 1
             elif re.search(r"bash|exec|shell|command|terminal|run", tool, re.IGNORECASE) and len(target) <= 120:
                 failed[target] = bool(failure)
@@ -73,10 +72,6 @@ def activity(messages: Sequence[Message]) -> Activity:
     commands = [command for command, count in worked.most_common() if count and _is_telling(command)]
     broken = [command for command, still in failed.items() if still and not worked[command] and _is_telling(command)]
     return Activity(tuple(path for path, _ in changed.most_common(8)), tuple(commands[:6]), tuple(broken[:3]), calls)
-
-
-def _is_path(text: str) -> bool:
-    return bool(_PATH.match(text))
 
 
 def _is_telling(command: str) -> bool:

@@ -13,17 +13,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from recollect.text import blocks, sentences
-from recollect.types import Role
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """An entry, as extraction sees it."""
-
-    uuid: str
-    role: Role
-    text: str
-    timestamp: str = ""
+from recollect.types import Message, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +37,7 @@ _DOCUMENT = 6_000  # characters: what is longer than this was pasted, but for wh
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i've|we|we're|we've|my|our|me|us|please)\b", re.IGNORECASE)
 _LONGEST = 2_000  # characters of a sentence that are looked at
 
-_TOOL = re.compile(r"^\[[A-Za-z_][\w .:-]{0,40}\](?: .*)?$")
+TOOL = re.compile(r"^\[([A-Za-z_][\w .:-]{0,40})\](?: (.+?))?( \(failed\))?$", re.MULTILINE)  # a tool's line
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,300})?>")
 _FRAME = re.compile(
     r"^[ \t]*(?:[-=~*_#]{3,}[ \t]*\w[^\n]*[-=~*_#]{3,}|[-=~*_#]{3,}[ \t]*(?:begin|"
@@ -154,7 +144,7 @@ def _without_tags(text: str) -> str:
 
 
 def _prose(text: str) -> Iterator[tuple[str, str]]:
-    lines = "\n".join(line for line in text.splitlines() if not _TOOL.match(line.strip()))
+    lines = "\n".join(line for line in text.splitlines() if not TOOL.match(line.strip()))
     for form, piece in blocks(lines):
         if form in ("prose", "item", "heading") and not is_machine(piece):
             yield form, piece

@@ -14,8 +14,8 @@ from importlib import resources
 from typing import Any
 
 from recollect.extract.offline.statements import statements
-from recollect.extract.offline.units import Message, units
-from recollect.types import Role
+from recollect.extract.offline.units import units
+from recollect.types import Message, Role
 
 Extractor = Callable[[Sequence[Message]], list[str]]
 
