@@ -13,6 +13,8 @@ import pytest
 from pydantic import BaseModel
 
 from recollect.app import Memory, open_memory
+from recollect.artifacts.files import Files
+from recollect.artifacts.session_end import SessionEnd
 from recollect.errors import Disabled
 from recollect.extract.model import ByModel
 from recollect.extract.offline.strategy import Offline
@@ -106,6 +108,7 @@ def extract(memory: Memory, strategy: Strategy | None = None, **more: Any) -> Ex
         memory.owner,
         memory.clock,
         strategy or Offline(),
+        more.pop("artifacts", SessionEnd(Files(memory.settings.home), memory.owner.agent_id, timedelta(minutes=30))),
         **more,
     )
 

@@ -31,8 +31,9 @@ from hypothesis import strategies as st
 
 from recollect.app import open_memory
 from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, StoreFull
-from recollect.store import answers, conversations, entries, files, memories, projects, stage1
+from recollect.store import answers, artifacts, conversations, entries, files, memories, projects, stage1
 from recollect.store.answers import Spent
+from recollect.store.artifacts import Indexed
 from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey, Stored
 from recollect.store.files import FileState, MalformedLine
@@ -757,6 +758,23 @@ A_MEMORY = Remembered(
     valid_from=at(1),
     sources=(("s@1", "e1"),),
 )
+A_FILE = Indexed(
+    source_path="memory/a.md",
+    source_sha256="abc",
+    source_kind="summary",
+    session_token="token",
+    session_key="s@1",
+    session_id="s",
+    harness=SOURCE,
+    project="/code/garden",
+    project_id="garden",
+    captured_at=NOW,
+    ended_at=at(1),
+    manifest_path="memory/m.md",
+    memory_sentence="One sentence.",
+    is_current=1,
+    signature="1-2-3",
+)
 SPENT = Spent(NOW[:10], "a:model", 1, 100, 10, 5)
 
 
@@ -792,6 +810,9 @@ READS: dict[str, Read] = {
         conversations.of_key(tx, owner, only(tx, owner).session_key) if conversations.search(tx, owner) else []
     ),
     "entries.of_conversation": lambda tx, owner: entries.of_conversation(tx, key_of(owner), SESSION, at(0), at(59)),
+    "artifacts.of_session": lambda tx, owner: artifacts.of_session(tx, owner, "s@1"),
+    "artifacts.signatures": artifacts.signatures,
+    "artifacts.current": lambda tx, owner: artifacts.current(tx, owner, "summary"),
     "stage1.load": lambda tx, owner: stage1.load(tx, owner, "s@1"),
     "stage1.inputs": stage1.inputs,
     "stage1.vanished": stage1.vanished,
@@ -835,6 +856,7 @@ WRITES: dict[str, Read] = {
     ),
     "conversations.delete": lambda tx, owner: conversations.delete(tx, owner, [only(tx, owner)]),
     "projects.save": lambda tx, owner: projects.save(tx, owner, [Project("/new", "new", "path")], NOW),
+    "artifacts.replace_sessions": lambda tx, owner: artifacts.replace_sessions(tx, owner, ["s@1"], []),
     "stage1.save": lambda tx, owner: stage1.save(tx, owner, replace(A_ROW, raw_memory="other")),
     "stage1.delete": lambda tx, owner: stage1.delete(tx, owner, "s@1"),
     "stage1.mark_selected": lambda tx, owner: stage1.mark_selected(tx, owner, [("s@1", at(2))]),
@@ -865,6 +887,7 @@ def fill(tx: Transaction, owner: Owner) -> None:
     entries.insert_compactions(tx, [compaction(key)])
     conversations.insert(tx, owner, [a_conversation()], NOW)
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
+    artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE])
     stage1.save(tx, owner, A_ROW)
     stage1.mark_selected(tx, owner, [("s@1", at(1)), ("gone@1", at(1))])
     memories.replace_session(tx, owner, "s@1", [A_MEMORY])
@@ -887,7 +910,7 @@ def test_every_function_of_the_store_has_a_row() -> None:
             if not each.startswith("_") and "tx" in inspect.signature(function).parameters
         }
 
-    modules = (files, entries, conversations, projects, stage1, memories, answers)
+    modules = (files, entries, conversations, projects, stage1, memories, answers, artifacts)
     functions = {each for module in modules for each in of(module, module.__name__.rpartition(".")[2])}
     assert functions | of(Jobs, "Jobs") == set(READS) | set(WRITES)
     assert not set(READS) & set(WRITES)
@@ -949,6 +972,7 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         "memory_malformed_lines": 1,
         "memory_jobs": 3,
         "memory_stage1": 1,
+        "memory_artifacts": 1,
         "memory_memories": 1,
         "memory_sources": 1,
         "memory_answers": 1,
@@ -972,6 +996,7 @@ EVERY_TABLE = (
     "entries.delete_from",
     "conversations.update",
     "projects.save",
+    "artifacts.replace_sessions",
     "stage1.delete",
     "stage1.cite",
     "memories.replace_session",

@@ -190,8 +190,8 @@ class Memory:
             self.owner,
             self.clock,
             strategy,
+            SessionEnd(Files(self.settings.home), self.owner.agent_id, gap),
             workers=1 if model is None else config.extraction_concurrency,
-            artifacts=SessionEnd(Files(self.settings.home), self.owner.agent_id, gap),
             stopping=stopping,
         )
 

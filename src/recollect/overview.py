@@ -26,6 +26,7 @@ _TABLES = (
     "memory_malformed_lines",
     "memory_jobs",
     "memory_stage1",
+    "memory_artifacts",
     "memory_memories",
     "memory_sources",
     "memory_answers",

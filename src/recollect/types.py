@@ -126,6 +126,9 @@ class Message:
     role: Role
     text: str
     timestamp: str = ""
+    tools: str = ""  # names, comma-separated
+    cwd: str = ""  # where it differs from the conversation's
+    branch: str = ""  # the same
 
 
 class MemoryKind(StrEnum):

@@ -16,7 +16,7 @@ from recollect.artifacts.names import wikilink
 from recollect.errors import ArtifactError
 from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Timestamp
 
-_MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)")
+_MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|branch)=\S+)*)")
 _MESSAGE_LIKE = re.compile(r"\\*### (?:user|assistant) · ")
 _SECTIONS = ("Summary", "Memories", "Raw memory")
 _SECTION = re.compile(rf"## ({'|'.join(_SECTIONS)})")
@@ -42,19 +42,23 @@ class Summary:
 
 
 def transcript(title: str, links: Sequence[tuple[str, str]], messages: Sequence[Message]) -> str:
-    """Each message under a heading with its role, its time and its entry's id."""
+    """Each message under a heading: role, time, entry's id, tools, and its place where that is another."""
     parts = [_opening(title, links)]
     for each in messages:
-        heading = f"### {each.role} · {each.timestamp} · {_quoted(each.uuid)}"
+        told = (("tools", each.tools), ("cwd", each.cwd), ("branch", each.branch))
+        extra = "".join(f" · {name}={_quoted(value, ',')}" for name, value in told if value)
+        heading = f"### {each.role} · {each.timestamp} · {_quoted(each.uuid)}{extra}"
         parts.append(f"{heading}\n\n{_escaped(each.text, _MESSAGE_LIKE)}")
     return "\n\n".join(parts)
 
 
 def parse_transcript(body: str) -> list[Message]:
-    return [
-        Message(unquote(found[3], errors="surrogatepass"), Role(found[1]), text, found[2])
-        for found, text in _sections(body, _MESSAGE, _MESSAGE_LIKE)
-    ]
+    messages = []
+    for found, text in _sections(body, _MESSAGE, _MESSAGE_LIKE):
+        told = (each.split("=", 1) for each in found[4].split(" · ")[1:])
+        extra = {name: unquote(value, errors="surrogatepass") for name, value in told}
+        messages.append(Message(unquote(found[3], errors="surrogatepass"), Role(found[1]), text, found[2], **extra))
+    return messages
 
 
 # Summaries
@@ -125,8 +129,8 @@ def _opening(title: str, links: Sequence[tuple[str, str]]) -> str:
     return f"# {title}\n\n" + " ".join(wikilink(path, label) for path, label in links)
 
 
-def _quoted(uuid: str) -> str:
-    return quote(uuid, safe=_SAFE, errors="surrogatepass")
+def _quoted(text: str, more: str = "") -> str:
+    return quote(text, safe=_SAFE + more, errors="surrogatepass")
 
 
 def _escaped(text: str, like: re.Pattern[str]) -> str:

@@ -60,6 +60,7 @@ class Content:
     branch: str
     rollout_slug: str | None  # of a summary
     parts: int | None  # of a summary
+    strategy: str | None  # of a summary: how it was made
 
 
 @dataclass(frozen=True, slots=True)

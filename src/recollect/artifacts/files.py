@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -53,8 +53,8 @@ class Files:
         """The artifacts of a conversation, or of all, oldest first."""
         marker = f"--{token}--" if token else "--"
         try:
-            with self._folder() as folder, os.scandir(folder) as listed:
-                found = [each.name for each in listed if marker in each.name]
+            with self._folder() as folder:
+                found = [each for each in os.listdir(folder) if marker in each]  # noqa: PTH208  twice as fast as scandir
         except FileNotFoundError:
             return []
         return sorted(name for file in found if (name := names.parse(file)))
@@ -66,6 +66,15 @@ class Files:
                 return _read(_file(path), folder)
         except FileNotFoundError:
             return None
+
+    def signatures(self, paths: Iterable[str]) -> dict[str, str]:
+        """Of stat: a signature changes whenever its file does. Files that are gone are left out."""
+        found = {}
+        with suppress(FileNotFoundError), self._folder() as folder:
+            for path in paths:
+                with suppress(FileNotFoundError):
+                    found[path] = signature(os.stat(_file(path), dir_fd=folder, follow_symlinks=False))
+        return found
 
     def create(self, path: str, text: str) -> bool:
         """Writes a file that is not there. False when it is, with just that text; other content is an error."""
@@ -135,6 +144,10 @@ class Files:
                 yield folder
             finally:
                 os.close(lock)
+
+
+def signature(found: os.stat_result) -> str:
+    return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
 
 
 def _file(path: str) -> str:

@@ -17,10 +17,11 @@ from recollect.artifacts.ledger import Placed, Row
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.config import Settings
 from recollect.models.base import ToolRefused
-from recollect.store import memories
+from recollect.store import artifacts, memories
+from recollect.store.artifacts import Indexed
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs, Lease
-from recollect.types import Clock, Owner, timestamp
+from recollect.types import Clock, Owner, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace
 
 KIND = "ledger"
@@ -86,16 +87,25 @@ class Projection:
         return {token: name for token, name in sets.items() if name.kind is Kind.SUMMARY}
 
     def _rows(self, newest: Mapping[str, Name]) -> Iterator[Row]:
-        """What was captured before the window ended before it, too: those files are not opened."""
+        """What was captured before the window ended before it, too: those files are not opened. Nor are files that
+        are what they were when they were indexed."""
         first = timestamp(self._clock() - timedelta(days=ledger.DAYS))
-        for name in newest.values():
-            if name.captured_at >= first and (head := self._head(name)) and head.agent_id == self._owner.agent_id:
+        inside = {name.path: name for name in newest.values() if name.captured_at >= first}
+        signatures = self._files.signatures(inside)
+        with self._database.read() as tx:
+            known = {row.source_path: row for row in artifacts.current(tx, self._owner, Kind.SUMMARY, since=first)}
+        for path, name in inside.items():
+            indexed = known.get(path)
+            head: Indexed | Content | None = indexed
+            if indexed is None or indexed.signature != signatures.get(path):
+                head = self._head(name)
+            if head is not None:
                 yield Row(
-                    head.ended_at or head.captured_at,
+                    Timestamp(head.ended_at or head.captured_at),
                     head.session_id,
                     head.project,
                     head.memory_sentence,
-                    name.path,
+                    path,
                     Name(name.captured_at, name.token, Kind.TRANSCRIPT).path,
                     head.manifest_path,
                 )
@@ -105,7 +115,7 @@ class Projection:
             head = parse(self._files.read(name.path) or "").head
         except (BadFrontmatter, ChecksumMismatch):
             return None  # not what was written: no witness
-        return head if isinstance(head, Content) else None
+        return head if isinstance(head, Content) and head.agent_id == self._owner.agent_id else None
 
     def _placed(self, newest: Mapping[str, Name]) -> Iterator[Placed]:
         with self._database.read() as tx:

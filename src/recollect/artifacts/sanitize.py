@@ -51,6 +51,15 @@ def sanitized(text: str, version: str = CURRENT) -> str:
             return text
 
 
+def plain(text: str) -> str:
+    """The rules that need no judgement: what a clean text and its copy in a file have in common."""
+    while True:
+        before = text
+        text = normalised(_controls(_newlines(text)))
+        if text == before:
+            return text
+
+
 def line(text: str, version: str = CURRENT) -> str:
     """The same for what has to stand on one line."""
     return sanitized(" ".join(sanitized(text, version).split()), version)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from recollect.artifacts import bodies, files, sentence
+from recollect.artifacts import bodies, files, rows, sentence
 from recollect.artifacts.document import (
     HASH_SCOPE,
     BadFrontmatter,
@@ -30,7 +30,7 @@ from recollect.artifacts.files import Files, RevisionChanged
 from recollect.artifacts.names import Kind, Name, session_token, wikilink
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.sanitize import CURRENT, line, sanitized
-from recollect.extract.values import Extraction, Transcript
+from recollect.extract.values import Extraction, Transcript, Written
 from recollect.types import Message, Remembered, Role, Timestamp, moment, timestamp
 
 _ATTEMPTS = 8  # of a manifest that others write at the same time
@@ -62,8 +62,12 @@ class Ended:
 @dataclass(frozen=True, slots=True)
 class Artifact:
     path: str
-    text: str
-    sha256: str
+    head: Content
+    body: str
+
+    @property
+    def document(self) -> Document:
+        return Document(self.head, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,9 @@ def place(known: Known, token: str, snapshot: str, answered_at: Timestamp) -> tu
     return captured, known.manifest_name or Name(first, token, Kind.MANIFEST)
 
 
-def artifacts(end: Ended, snapshot: str, captured: Timestamp, manifest: Name) -> tuple[Artifact, Artifact | None]:
+def artifacts(
+    end: Ended, snapshot: str, strategy: str, captured: Timestamp, manifest: Name
+) -> tuple[Artifact, Artifact | None]:
     """Transcript and summary; no summary where nothing was worth keeping."""
     links = [(manifest.path, "manifest")]
     head = _content(end, snapshot, captured, manifest.path)
@@ -146,7 +152,7 @@ def artifacts(end: Ended, snapshot: str, captured: Timestamp, manifest: Name) ->
         sanitized(end.extraction.raw_memory),
     )
     name = replace(name, kind=Kind.SUMMARY)
-    head = replace(head, rollout_slug=slug, parts=end.extraction.parts)
+    head = replace(head, rollout_slug=slug, parts=end.extraction.parts, strategy=strategy)
     return transcript, _artifact(name, head, bodies.summary(value, links))
 
 
@@ -173,12 +179,12 @@ def manifest(
         transcript_path=transcript.path,
         compaction_path=before.compaction_path if before else None,
         memory_md_refs=before.memory_md_refs if before else (),
-        updated_at=_captured(transcript),
+        updated_at=transcript.head.captured_at,
         project_id=conversation.project_id,
         snapshot=snapshot,
         revision=before.revision if before else 0,
-        summary_sha256=summary.sha256 if summary else None,
-        transcript_sha256=transcript.sha256,
+        summary_sha256=summary.head.content_sha256 if summary else None,
+        transcript_sha256=transcript.head.content_sha256,
         superseded=tuple(Superseded(path, hashes[path]) for path in sorted(hashes) if path not in current),
         content_sha256="",
         hash_scope=HASH_SCOPE,
@@ -220,18 +226,12 @@ def _content(end: Ended, snapshot: str, captured: Timestamp, manifest_path: str)
         branch=conversation.branch,
         rollout_slug=None,
         parts=None,
+        strategy=None,
     )
 
 
 def _artifact(name: Name, head: Content, body: str) -> Artifact:
-    head, body = sealed(head, body)
-    return Artifact(name.path, rendered(head, body), head.content_sha256)
-
-
-def _captured(artifact: Artifact) -> Timestamp:
-    name = parse_name(artifact.path)
-    assert name is not None
-    return name.captured_at
+    return Artifact(name.path, *sealed(head, body))
 
 
 def _after(moment_: Timestamp) -> Timestamp:
@@ -250,34 +250,51 @@ class SessionEnd:
         self._gap = gap  # of silence, after which a conversation has ended
 
     def write(
-        self, transcript: Transcript, extraction: Extraction, stated: Sequence[Remembered], captured_at: Timestamp
-    ) -> None:
+        self,
+        transcript: Transcript,
+        extraction: Extraction,
+        stated: Sequence[Remembered],
+        captured_at: Timestamp,
+        strategy: str = "",
+    ) -> Written:
         end = ended(self._agent_id, transcript, extraction, stated, captured_at, self._gap)
-        for attempt in range(1, _ATTEMPTS + 1):
+        attempt = 1
+        while True:
             try:
-                self._write(end, transcript.snapshot)
-                return
+                return self._write(end, transcript.snapshot, strategy)
             except RevisionChanged:
                 if attempt == _ATTEMPTS:
                     raise
+                attempt += 1
 
-    def _write(self, end: Ended, snapshot: str) -> None:
+    def _write(self, end: Ended, snapshot: str, strategy: str) -> Written:
         conversation = end.transcript.conversation
         token = session_token(self._agent_id, conversation.session_key, conversation.session_id)
         known = self._known(token)
         captured, name = place(known, token, snapshot, end.answered_at)
-        transcript, summary = artifacts(end, snapshot, captured, name)
-        self._files.create(transcript.path, transcript.text)
-        if summary:
-            self._files.create(summary.path, summary.text)
+        transcript, summary = artifacts(end, snapshot, strategy, captured, name)
+        current = [transcript, *([summary] if summary else [])]
+        for each in current:
+            self._files.create(each.path, rendered(each.head, each.body))
         head = manifest(known, name, end, snapshot, transcript, summary)
         if head != known.manifest:
             before = known.manifest.revision if known.manifest else 0
             self._files.replace(name.path, rendered(head, manifest_body(head, end.title)), before)
-        self._drop(head, {each.uuid for each in end.messages})
+        gone = self._drop(head, {each.uuid for each in end.messages})
+        past = {each.path: held for each, held in known.contents.items() if held and each.path not in gone}
+        heads = past | {each.path: each.head for each in current} | {name.path: head}
+        told = rows.derived(transcript.document, summary.document if summary else None)
+        paths = {each.path for each in current}
+        signatures = self._files.signatures(heads)
+        found = [
+            rows.indexed(path, each, signatures.get(path, ""), current=path in paths)
+            for path, each in sorted(heads.items())
+        ]
+        return Written(told.stage1, told.stated, tuple(found))
 
-    def _drop(self, head: Manifest, entries: set[str]) -> None:
+    def _drop(self, head: Manifest, entries: set[str]) -> set[str]:
         """Deletes superseded transcripts that the newest one holds as a whole; what was tampered with stays."""
+        gone = set()
         for each in head.superseded:
             name = parse_name(each.path)
             if name is None or name.kind is not Kind.TRANSCRIPT:
@@ -285,6 +302,8 @@ class SessionEnd:
             found = self._load(each.path)
             if found and all(message.uuid in entries for message in bodies.parse_transcript(found.body)):
                 self._files.delete(each.path)
+                gone.add(each.path)
+        return gone
 
     def _known(self, token: str) -> Known:
         names = self._files.names(token)

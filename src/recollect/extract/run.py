@@ -28,12 +28,13 @@ from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
 from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
-from recollect.extract.values import Extraction, Strategy, Transcript
+from recollect.extract.values import Extraction, Strategy, Transcript, Written
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
 from recollect.models.paid import CapReached, Paid, digest
 from recollect.redact import redact
 from recollect.store import answers, memories, stage1
+from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store.database import Database, Transaction
@@ -50,7 +51,6 @@ from recollect.types import (
     Remembered,
     Role,
     Scope,
-    Stage1,
     Statement,
     Timestamp,
     timestamp,
@@ -80,8 +80,13 @@ class Artifacts(Protocol):
     """Where canonical files are written, between the stored answer and the rows made from it."""
 
     def write(
-        self, transcript: Transcript, extraction: Extraction, stated: Sequence[Remembered], captured_at: Timestamp
-    ) -> None:
+        self,
+        transcript: Transcript,
+        extraction: Extraction,
+        stated: Sequence[Remembered],
+        captured_at: Timestamp,
+        strategy: str,
+    ) -> Written:
         """OSError and ArtifactError when it could not be done; nothing is lost by trying again."""
         ...
 
@@ -144,9 +149,9 @@ class Extract:
         owner: Owner,
         clock: Clock,
         strategy: Strategy,
+        artifacts: Artifacts,
         *,
         workers: int = 1,
-        artifacts: Artifacts | None = None,
         stopping: Callable[[int], None] = lambda running: None,
         reached: Callable[[Step], None] = lambda step: None,
     ) -> None:
@@ -339,11 +344,12 @@ class Extract:
             answered = future.result()
             stated = self._resolve(claimed.lease, answered)
             self._reached(Step.RESOLVED)
-            if self._artifacts is not None:
-                self._hold(claimed.lease)
-                self._artifacts.write(answered.transcript, answered.extraction, stated, answered.captured_at)
+            self._hold(claimed.lease)
+            written = self._artifacts.write(
+                answered.transcript, answered.extraction, stated, answered.captured_at, self._strategy.id
+            )
             self._reached(Step.WRITTEN)
-            self._store(claimed, answered, stated, report)
+            self._store(claimed, written, report)
         except LeaseLost as error:
             log.warning("%s", error)
             report.skipped += 1
@@ -405,46 +411,26 @@ class Extract:
             if self._jobs.heartbeat(tx, [lease]):
                 raise LeaseLost(f"{lease.key} was taken over by another process")
 
-    def _store(self, claimed: _Claimed, answered: _Answered, stated: list[Remembered], report: Report) -> None:
-        """Everything that follows from the answer, at once or not at all."""
-        transcript, extraction, key = answered.transcript, answered.extraction, claimed.lease.key
+    def _store(self, claimed: _Claimed, written: Written, report: Report) -> None:
+        """Everything that follows from the files, at once or not at all."""
+        key = claimed.lease.key
         ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
-        if extraction.is_empty:
+        if written.stage1 is None:
             ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, _NOTHING
         with self._database.write() as tx:
             self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest, as in a claim: no deadlock
             self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
-            memories.replace_session(tx, self._owner, key, stated)
-            if extraction.is_empty:
+            memories.replace_session(tx, self._owner, key, written.stated)
+            if written.stage1 is None:
                 stage1.delete(tx, self._owner, key)
             else:
-                stage1.save(tx, self._owner, self._row(transcript, extraction, answered.captured_at))
+                stage1.save(tx, self._owner, written.stage1)
+            artifact_rows.replace_sessions(tx, self._owner, [key], written.files)
             answers.delete(tx, self._owner, KIND, key)
         self._reached(Step.STORED)
-        report.memories += len(stated)
-        report.succeeded += not extraction.is_empty
-        report.succeeded_no_output += extraction.is_empty
-
-    def _row(self, transcript: Transcript, extraction: Extraction, captured_at: Timestamp) -> Stage1:
-        conversation = transcript.conversation
-        return Stage1(
-            session_key=conversation.session_key,
-            source=conversation.source,
-            session_id=conversation.session_id,
-            project=conversation.project,
-            project_id=conversation.project_id,
-            first_message_at=conversation.first_message_at,
-            source_updated_at=conversation.last_message_at,
-            entry_count=len(transcript.messages),
-            snapshot=transcript.snapshot,
-            generated_at=captured_at,
-            strategy=self._strategy.id,
-            parts=extraction.parts,
-            raw_memory=extraction.raw_memory,
-            rollout_summary=extraction.rollout_summary,
-            rollout_slug=extraction.rollout_slug,
-            memory_sentence=extraction.memory_sentence,
-        )
+        report.memories += len(written.stated)
+        report.succeeded += written.stage1 is not None
+        report.succeeded_no_output += written.stage1 is None
 
     # Rows
 
@@ -455,7 +441,7 @@ class Extract:
             for each in group:
                 key = FileKey(self._owner, each.source, each.source_file)
                 rows = entry_rows.of_conversation(tx, key, each.session_id, each.first_message_at, each.last_message_at)
-                messages |= {uuid: Message(uuid, Role(role), text, at) for uuid, role, text, at in rows}
+                messages |= {row[0]: _message(each, *row) for row in rows}
         newest = max(group, key=lambda each: each.last_message_at)
         return Transcript(newest, sorted(messages.values(), key=lambda message: message.timestamp))
 
@@ -464,6 +450,13 @@ class Extract:
             check_transition(each.status, status)
         changes = [(each, status, reason) for each in group]
         return conversation_rows.set_status(tx, self._owner, changes, timestamp(self._clock()))
+
+
+def _message(
+    conversation: Conversation, uuid: str, role: str, text: str, at: str, tools: str, cwd: str, branch: str
+) -> Message:
+    elsewhere = "" if cwd == conversation.project else cwd
+    return Message(uuid, Role(role), text, at, tools, elsewhere, "" if branch == conversation.branch else branch)
 
 
 def _watermark(transcript: Transcript) -> str:

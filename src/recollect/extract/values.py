@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from recollect.artifacts.sanitize import plain
 from recollect.models.paid import Paid
-from recollect.types import Conversation, Message, Statement
+from recollect.store.artifacts import Indexed
+from recollect.types import Conversation, Message, Remembered, Stage1, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +22,10 @@ class Transcript:
 
     @property
     def snapshot(self) -> str:
-        """Changes when any message does, and with nothing else."""
+        """Changes when any message does, and with nothing else. The same for what was read back from an artifact."""
         hashed = hashlib.sha256()
         for message in self.messages:
-            for field in (message.uuid, message.role, message.timestamp, message.text):
+            for field in (message.uuid, message.role, message.timestamp, plain(message.text)):
                 hashed.update(field.encode("utf-8", "surrogatepass") + b"\x1f")
         return hashed.hexdigest()[:32]
 
@@ -42,6 +44,15 @@ class Extraction:
     @property
     def is_empty(self) -> bool:
         return not (self.raw_memory or self.rollout_summary or self.statements)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The rows that follow from a conversation's canonical files."""
+
+    stage1: Stage1 | None  # None: nothing was worth keeping
+    stated: tuple[Remembered, ...]
+    files: tuple[Indexed, ...]
 
 
 class Strategy(Protocol):

@@ -251,10 +251,11 @@ def user_texts(
 
 def of_conversation(
     tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp
-) -> list[tuple[str, str, str, str]]:
-    """(uuid, role, content, timestamp) between two times, in order."""
+) -> list[tuple[str, str, str, str, str, str, str]]:
+    """(uuid, role, content, timestamp, tools, cwd, branch) between two times, in order."""
     return tx.rows(
-        f"SELECT entry_uuid, role, content, timestamp FROM memory_transcript_entries WHERE {_FILE}"
+        "SELECT entry_uuid, role, content, timestamp, tool_names, cwd, branch"
+        f" FROM memory_transcript_entries WHERE {_FILE}"
         " AND session_id = :session_id AND timestamp >= :first AND timestamp <= :last AND withdrawn = 0"
         " ORDER BY timestamp, generation, line_offset",
         {**key.names(), "session_id": session_id, "first": first, "last": last},

@@ -44,9 +44,7 @@ def run(megabytes: int, samples: Path | None) -> dict[str, Any]:
             memory.ingest(folder=tree)
             strategy = _Timed()
             artifacts = SessionEnd(Files(memory.settings.home), memory.owner.agent_id, timedelta(hours=1))
-            extract = Extract(
-                memory.database, memory.settings, memory.owner, memory.clock, strategy, artifacts=artifacts
-            )
+            extract = Extract(memory.database, memory.settings, memory.owner, memory.clock, strategy, artifacts)
             started = time.perf_counter()
             report = extract.run(now=True)
             seconds = time.perf_counter() - started

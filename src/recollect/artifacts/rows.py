@@ -1,0 +1,96 @@
+"""The rows that follow from canonical files. Pure; the end of a session and a re-index both go through here, so that
+what the database says of a conversation is what its files say, whoever wrote it there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.artifacts import bodies
+from recollect.artifacts.document import Content, Document, Manifest
+from recollect.artifacts.names import Kind, session_token
+from recollect.store.artifacts import Indexed
+from recollect.types import Conversation, ConversationStatus, Message, Remembered, Stage1, Timestamp
+
+NOTHING = "nothing worth keeping"  # why a conversation with a transcript has no summary
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A conversation as its newest artifacts tell it."""
+
+    conversation: Conversation  # without an id
+    messages: tuple[Message, ...]
+    stage1: Stage1 | None
+    stated: tuple[Remembered, ...]
+
+
+def derived(transcript: Document, summary: Document | None) -> Derived:
+    """BadBody when a body is not what its kind has."""
+    head = transcript.head
+    assert isinstance(head, Content)
+    messages = tuple(bodies.parse_transcript(transcript.body))
+    times = [Timestamp(each.timestamp) for each in messages] or [head.started_at or head.captured_at]
+    conversation = Conversation(
+        id=0,
+        session_id=head.session_id,
+        session_key=head.session_key,
+        source=head.harness,
+        source_file=head.source_file,
+        project=head.project,
+        project_id=head.project_id,
+        branch=head.branch,
+        first_message_at=head.started_at or times[0],
+        last_message_at=max(times),
+        entry_count=len(messages),
+        status=ConversationStatus.ARCHIVED if summary else ConversationStatus.SKIPPED,
+        status_reason="" if summary else NOTHING,
+    )
+    if summary is None:
+        return Derived(conversation, messages, None, ())
+    told = bodies.parse_summary(summary.body, head.session_key, head.project_id)
+    return Derived(conversation, messages, _stage1(conversation, summary, told), told.memories)
+
+
+def _stage1(conversation: Conversation, summary: Document, told: bodies.Summary) -> Stage1:
+    head = summary.head
+    assert isinstance(head, Content)
+    return Stage1(
+        session_key=conversation.session_key,
+        source=conversation.source,
+        session_id=conversation.session_id,
+        project=conversation.project,
+        project_id=conversation.project_id,
+        first_message_at=conversation.first_message_at,
+        source_updated_at=conversation.last_message_at,
+        entry_count=conversation.entry_count,
+        snapshot=head.snapshot,
+        generated_at=head.memory_sentence_generated_at,
+        strategy=head.strategy or "",
+        parts=head.parts or 1,
+        raw_memory=told.raw_memory,
+        rollout_summary=told.summary,
+        rollout_slug=head.rollout_slug or "",
+        memory_sentence=head.memory_sentence,
+    )
+
+
+def indexed(path: str, head: Content | Manifest, signature: str, *, current: bool) -> Indexed:
+    content = head if isinstance(head, Content) else None
+    return Indexed(
+        source_path=path,
+        source_sha256=head.content_sha256,
+        source_kind=str(head.kind),
+        session_token=session_token(head.agent_id, head.session_key, head.session_id),
+        session_key=head.session_key,
+        session_id=head.session_id,
+        harness=head.harness,
+        project=head.project,
+        project_id=head.project_id,
+        captured_at=head.captured_at,
+        ended_at=content.ended_at or "" if content else "",
+        manifest_path=content.manifest_path if content else path,
+        memory_sentence=content.memory_sentence if content else "",
+        is_current=int(current or head.kind is Kind.MANIFEST),
+        signature=signature,
+    )

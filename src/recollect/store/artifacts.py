@@ -1,0 +1,76 @@
+"""memory_artifacts: which canonical files there are, and what of them is in the other tables.
+
+A row follows from its file alone; files are never read from here but to be shown, linked or found unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass
+
+from recollect.store.database import Transaction, marks
+from recollect.types import Owner, Timestamp
+
+_OWN = "tenant = :tenant AND agent_id = :agent_id"
+_CHUNK = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A canonical file; the columns in their order."""
+
+    source_path: str
+    source_sha256: str
+    source_kind: str
+    session_token: str
+    session_key: str
+    session_id: str
+    harness: str
+    project: str
+    project_id: str
+    captured_at: Timestamp
+    ended_at: str  # empty: the conversation may still grow
+    manifest_path: str
+    memory_sentence: str  # empty for a manifest
+    is_current: int  # 1: the manifest, or what it points at
+    signature: str  # of stat, when it was read or written
+
+
+_COLUMNS = tuple(Indexed.__dataclass_fields__)
+
+
+def replace_sessions(tx: Transaction, owner: Owner, session_keys: Sequence[str], rows: Sequence[Indexed]) -> None:
+    """The files of these conversations are exactly these."""
+    for start in range(0, len(session_keys), _CHUNK):
+        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
+        tx.run(
+            f"DELETE FROM memory_artifacts WHERE {_OWN} AND session_key IN ({placeholders})",
+            {**asdict(owner), **chosen},
+        )
+    if rows:
+        tx.run_many(
+            f"INSERT INTO memory_artifacts (tenant, agent_id, {', '.join(_COLUMNS)}) VALUES (:tenant, :agent_id,"
+            f" {', '.join(':' + name for name in _COLUMNS)}) ON CONFLICT DO NOTHING",
+            [(owner.tenant, owner.agent_id, *astuple(row)) for row in rows],
+        )
+
+
+def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Indexed]:
+    """The files of a conversation, oldest first."""
+    return _load(tx, " AND session_key = :key ORDER BY source_path", owner, {"key": session_key})
+
+
+def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:
+    """path → signature of every file that is known."""
+    return dict(tx.rows(f"SELECT source_path, signature FROM memory_artifacts WHERE {_OWN}", asdict(owner)))
+
+
+def current(tx: Transaction, owner: Owner, kind: str, *, since: str = "") -> list[Indexed]:
+    """What manifests point at, by time of capture."""
+    where = " AND source_kind = :kind AND is_current = 1 AND captured_at >= :since ORDER BY captured_at, source_path"
+    return _load(tx, where, owner, {"kind": kind, "since": since})
+
+
+def _load(tx: Transaction, where: str, owner: Owner, names: dict[str, str]) -> list[Indexed]:
+    sql = f"SELECT {', '.join(_COLUMNS)} FROM memory_artifacts WHERE {_OWN}{where}"
+    return [Indexed(*row) for row in tx.rows(sql, {**asdict(owner), **names})]
