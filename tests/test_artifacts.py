@@ -334,7 +334,14 @@ def test_hostile_text_takes_no_time(sign: str) -> None:
 
 
 messages = st.builds(
-    Message, st.text(min_size=1), st.sampled_from(Role), any_text, st.sampled_from([at(1), at(2), at(59)])
+    Message,
+    st.text(min_size=1),
+    st.sampled_from(Role),
+    any_text,
+    st.sampled_from([at(1), at(2), at(59)]),
+    tools=st.text(),
+    cwd=st.text() | st.just("/code/my garden=1 · x"),
+    branch=st.text(),
 )
 heading_like = st.sampled_from(
     ["### user · x · y", "\\### assistant · x · y", "## Memories", "\\\\## Summary", "## Raw memory\n\n", "# T", "^m-a"]
