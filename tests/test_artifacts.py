@@ -340,8 +340,9 @@ messages = st.builds(
     any_text,
     st.sampled_from([at(1), at(2), at(59)]),
     tools=st.text(),
-    cwd=st.text() | st.just("/code/my garden=1 · x"),
-    branch=st.text(),
+    cwd=st.none() | st.text() | st.just("/code/my garden=1 · x"),
+    project_id=st.none() | st.text(),
+    branch=st.none() | st.text(),
 )
 heading_like = st.sampled_from(
     ["### user · x · y", "\\### assistant · x · y", "## Memories", "\\\\## Summary", "## Raw memory\n\n", "# T", "^m-a"]

@@ -21,6 +21,8 @@ from recollect.types import Clock, Conversation, ConversationStatus, Owner, time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from recollect.artifacts.reindex import Progress as Reading
+    from recollect.artifacts.reindex import Report as Reindexed
     from recollect.consolidate.run import Report as Consolidated
     from recollect.extract.run import Extract
     from recollect.extract.run import Progress as Done
@@ -136,6 +138,15 @@ class Memory:
         config = self.settings.config
         model = language_model(self.settings, config.consolidation_model or config.model)
         return Consolidation(self.database, self.settings, self.owner, self.clock, model).run(now=now)
+
+    def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
+        """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""
+        from recollect.artifacts.projection import Projection
+        from recollect.artifacts.reindex import Reindex
+
+        report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
+        Projection(self.database, self.settings, self.owner, self.clock).update()
+        return report
 
     def newest(self, limit: int) -> list[str]:
         """What was learnt last."""

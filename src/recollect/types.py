@@ -127,8 +127,9 @@ class Message:
     text: str
     timestamp: str = ""
     tools: str = ""  # names, comma-separated
-    cwd: str = ""  # where it differs from the conversation's
-    branch: str = ""  # the same
+    cwd: str | None = None  # None: that of the conversation; so the next two
+    project_id: str | None = None
+    branch: str | None = None
 
 
 class MemoryKind(StrEnum):

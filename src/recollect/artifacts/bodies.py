@@ -16,7 +16,7 @@ from recollect.artifacts.names import wikilink
 from recollect.errors import ArtifactError
 from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Timestamp
 
-_MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|branch)=\S+)*)")
+_MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|project_id|branch)=\S*)*)")
 _MESSAGE_LIKE = re.compile(r"\\*### (?:user|assistant) · ")
 _SECTIONS = ("Summary", "Memories", "Raw memory")
 _SECTION = re.compile(rf"## ({'|'.join(_SECTIONS)})")
@@ -45,8 +45,9 @@ def transcript(title: str, links: Sequence[tuple[str, str]], messages: Sequence[
     """Each message under a heading: role, time, entry's id, tools, and its place where that is another."""
     parts = [_opening(title, links)]
     for each in messages:
-        told = (("tools", each.tools), ("cwd", each.cwd), ("branch", each.branch))
-        extra = "".join(f" · {name}={_quoted(value, ',')}" for name, value in told if value)
+        told = [(name, getattr(each, name)) for name in ("cwd", "project_id", "branch")]
+        told = [("tools", each.tools or None), *told]
+        extra = "".join(f" · {name}={_quoted(value, ',')}" for name, value in told if value is not None)
         heading = f"### {each.role} · {each.timestamp} · {_quoted(each.uuid)}{extra}"
         parts.append(f"{heading}\n\n{_escaped(each.text, _MESSAGE_LIKE)}")
     return "\n\n".join(parts)

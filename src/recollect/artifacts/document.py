@@ -8,6 +8,8 @@ The pure Python emitter writes, whether or not libyaml is installed, for the sam
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -20,6 +22,8 @@ from recollect.types import Timestamp
 HASH_SCOPE = "body-normalized-v1"
 _FENCE = "---"
 
+_PLAIN = r"[ !#-\[\]-~\u00a1-\u1fff\u2010-\u2027\u2030-\ud7ff]*"  # what YAML writes and reads as it is
+_LINE = re.compile(rf'([a-z_0-9]+): (?:"({_PLAIN})"|(0|[1-9]\d{{0,15}})|(null|\[\]))', re.ASCII)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -134,29 +138,22 @@ def sealed(head: _Head, body: str) -> tuple[_Head, str]:
 
 def rendered(head: Content | Manifest, body: str) -> str:
     """The text of the file; head and body come from `sealed`."""
-    values = {key: _plain(value) for key, value in asdict(head).items()}
+    return framed(asdict(head), body)
+
+
+def framed(values: Mapping[str, Any], body: str) -> str:
+    """Frontmatter and body as one text, the keys in the order given."""
+    plain = {key: _plain(value) for key, value in values.items()}
     front = yaml.dump(
-        values, Dumper=_Quoting, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1 << 30
+        plain, Dumper=_Quoting, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1 << 30
     )
     return f"{_FENCE}\n{front}{_FENCE}\n\n{body}\n"
 
 
 def parse(text: str) -> Document:
     """What `rendered` wrote. Raises BadFrontmatter and ChecksumMismatch."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not text.startswith(f"{_FENCE}\n"):
-        raise BadFrontmatter("the file does not begin with frontmatter")
-    front, fence, body = text[len(_FENCE) + 1 :].partition(f"\n{_FENCE}\n")
-    if not fence:
-        raise BadFrontmatter("the frontmatter has no end")
-    try:
-        values = yaml.load(front, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadFrontmatter(f"the frontmatter is no YAML: {str(error).splitlines()[0]}") from None
-    if not isinstance(values, dict):
-        raise BadFrontmatter("the frontmatter holds no keys")
+    values, body = unframed(text)
     head = _head(values)
-    body = normalised(body.removeprefix("\n"))
     if head.hash_scope != HASH_SCOPE:
         raise BadFrontmatter(f"hash_scope is {head.hash_scope}, not {HASH_SCOPE}")
     if head.content_sha256 != sha256(body):
@@ -166,9 +163,43 @@ def parse(text: str) -> Document:
     return Document(head, body)
 
 
+def unframed(text: str) -> tuple[dict[Any, Any], str]:
+    """Frontmatter and the normalised body. BadFrontmatter when there is none."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.startswith(f"{_FENCE}\n"):
+        raise BadFrontmatter("the file does not begin with frontmatter")
+    front, fence, body = text[len(_FENCE) + 1 :].partition(f"\n{_FENCE}\n")
+    if not fence:
+        raise BadFrontmatter("the frontmatter has no end")
+    return _simple(front) or _yaml(front), normalised(body.removeprefix("\n"))
+
+
+def _simple(front: str) -> dict[Any, Any] | None:
+    """Lines as `framed` writes nearly all of them, ten times as fast as YAML; None when one is not."""
+    values: dict[Any, Any] = {}
+    for line in front.split("\n"):
+        found = _LINE.fullmatch(line)
+        if found is None or found[1] in values:
+            return None
+        name, text, number, nothing = found.groups()
+        values[name] = text if text is not None else int(number) if number else None if nothing == "null" else []
+    return values
+
+
+def _yaml(front: str) -> dict[Any, Any]:
+    try:
+        values = yaml.load(front, Loader=_Loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadFrontmatter(f"the frontmatter is no YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(values, dict):
+        raise BadFrontmatter("the frontmatter holds no keys")
+    return values
+
+
 def _head(values: dict[Any, Any]) -> Content | Manifest:
     kind = values.get("kind")
-    if kind not in set(Kind):
+    if kind not in set(Kind) or kind == Kind.TOMBSTONE:
         raise BadFrontmatter(f"kind is {kind!r}")
     form: Any = Manifest if kind == Kind.MANIFEST else Content
     read: dict[str, Any] = {}
@@ -188,7 +219,7 @@ def _typed(name: str, wanted: str, value: Any) -> Any:
         rows = [each for each in value if isinstance(each, dict) and {"path", "sha256"} <= each.keys()]
         if len(rows) == len(value):
             return tuple(Superseded(str(each["path"]), str(each["sha256"])) for each in rows)
-    elif name == "memory_md_refs" and isinstance(value, list):
+    elif wanted.startswith("tuple[str") and isinstance(value, list):
         if all(isinstance(each, str) for each in value):
             return tuple(value)
     elif value is None and wanted.endswith("None"):

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from recollect.artifacts import names
 from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Manifest, parse
+from recollect.artifacts.names import FOLDER, Name
+from recollect.artifacts.names import parse as parse_name
 from recollect.errors import ArtifactError
 from recollect.workspace import make_private
 
@@ -49,21 +50,22 @@ class Files:
         self._home = home
         self._wrote = wrote
 
-    def names(self, token: str = "") -> list[names.Name]:
+    def names(self, token: str = "", within: str = FOLDER) -> list[Name]:
         """The artifacts of a conversation, or of all, oldest first."""
         marker = f"--{token}--" if token else "--"
         try:
-            with self._folder() as folder:
+            with self._folder(within) as folder:
                 found = [each for each in os.listdir(folder) if marker in each]  # noqa: PTH208  twice as fast as scandir
         except FileNotFoundError:
             return []
-        return sorted(name for file in found if (name := names.parse(file)))
+        return sorted(name for file in found if (name := parse_name(file)))
 
     def read(self, path: str) -> str | None:
         """The text of a file; None when there is none. UnicodeError never: half characters show as such."""
+        name = _name(path)
         try:
-            with self._folder() as folder:
-                return _read(_file(path), folder)
+            with self._folder(name.folder) as folder:
+                return _read(name.file, folder)
         except FileNotFoundError:
             return None
 
@@ -73,13 +75,23 @@ class Files:
         with suppress(FileNotFoundError), self._folder() as folder:
             for path in paths:
                 with suppress(FileNotFoundError):
-                    found[path] = signature(os.stat(_file(path), dir_fd=folder, follow_symlinks=False))
+                    found[path] = signature(os.stat(_name(path).file, dir_fd=folder, follow_symlinks=False))
         return found
+
+    def scan(self) -> Iterator[tuple[Name, str]]:
+        """Every artifact with its signature, in no order."""
+        with suppress(FileNotFoundError), self._folder() as folder, os.scandir(folder) as listed:
+            for each in listed:
+                name = parse_name(each.name)
+                if name is not None:
+                    with suppress(FileNotFoundError):
+                        yield name, signature(each.stat(follow_symlinks=False))
 
     def create(self, path: str, text: str) -> bool:
         """Writes a file that is not there. False when it is, with just that text; other content is an error."""
-        with self._locked() as folder:
-            before = _read(_file(path), folder)
+        name = _name(path)
+        with self._locked(name.folder) as folder:
+            before = _read(name.file, folder)
             if before is not None:
                 _compare(path, before, text)
                 return False
@@ -89,17 +101,19 @@ class Files:
 
     def replace(self, path: str, text: str, revision: int) -> None:
         """Writes a manifest if the one that is there has this revision; 0: if there is none."""
-        with self._locked() as folder:
-            before = _read(_file(path), folder)
+        name = _name(path)
+        with self._locked(name.folder) as folder:
+            before = _read(name.file, folder)
             if (0 if before is None else manifest(path, before).revision) != revision:
                 raise RevisionChanged(f"{path}: not at revision {revision} any more")
             self._put(path, folder, text)
         self._wrote(path)
 
     def delete(self, path: str) -> None:
-        with self._locked() as folder:
+        name = _name(path)
+        with self._locked(name.folder) as folder:
             try:
-                os.unlink(_file(path), dir_fd=folder)
+                os.unlink(name.file, dir_fd=folder)
             except FileNotFoundError:
                 return
             os.fsync(folder)
@@ -114,7 +128,7 @@ class Files:
                 file.write(text.encode("utf-8"))
                 file.flush()
                 os.fsync(descriptor)
-            os.rename(_TEMPORARY, _file(path), src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(_TEMPORARY, _name(path).file, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             with suppress(FileNotFoundError):
                 os.unlink(_TEMPORARY, dir_fd=folder)
@@ -123,21 +137,23 @@ class Files:
         os.fsync(folder)
 
     @contextmanager
-    def _folder(self) -> Iterator[int]:
-        home = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def _folder(self, path: str = FOLDER) -> Iterator[int]:
+        """Opened name by name: no link leads out."""
+        folder = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            folder = os.open(names.FOLDER, _FOLDER, dir_fd=home)
-        finally:
-            os.close(home)
-        try:
+            for part in path.split("/"):
+                inner = os.open(part, _FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = inner
             yield folder
         finally:
             os.close(folder)
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
-        make_private(self._home / names.FOLDER)
-        with self._folder() as folder:
+    def _locked(self, path: str) -> Iterator[int]:
+        make_private(self._home / FOLDER)
+        make_private(self._home / path)
+        with self._folder(path) as folder:
             lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
@@ -150,11 +166,11 @@ def signature(found: os.stat_result) -> str:
     return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
 
 
-def _file(path: str) -> str:
-    found = names.parse(path)
+def _name(path: str) -> Name:
+    found = parse_name(path)
     if found is None or found.path != path:
         raise ValueError(f"{path!r} is no artifact's path")
-    return found.file
+    return found
 
 
 def _read(file: str, folder: int) -> str | None:

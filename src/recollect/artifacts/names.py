@@ -15,6 +15,7 @@ from enum import StrEnum
 from recollect.types import Timestamp
 
 FOLDER = "memory"
+TOMBSTONES = f"{FOLDER}/tombstones"
 
 _NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z)--([a-z2-7]{16})--([a-z]+)\.md", re.ASCII)
 _LINK = re.compile(r"\[\[([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]")
@@ -25,6 +26,7 @@ class Kind(StrEnum):
     TRANSCRIPT = "transcript"
     COMPACTION = "compaction"
     MANIFEST = "manifest"
+    TOMBSTONE = "tombstone"  # what was removed: hashes and paths, never text
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,8 +42,12 @@ class Name:
         return f"{self.captured_at.replace(':', '-')}--{self.token}--{self.kind}.md"
 
     @property
+    def folder(self) -> str:
+        return TOMBSTONES if self.kind is Kind.TOMBSTONE else FOLDER
+
+    @property
     def path(self) -> str:
-        return f"{FOLDER}/{self.file}"
+        return f"{self.folder}/{self.file}"
 
 
 def session_token(agent_id: str, session_key: str, session_id: str) -> str:
@@ -52,7 +58,7 @@ def session_token(agent_id: str, session_key: str, session_id: str) -> str:
 
 def parse(path: str) -> Name | None:
     """A file name, or a path relative to the home; None when it is no artifact's."""
-    found = _NAME.fullmatch(path.removeprefix(f"{FOLDER}/"))
+    found = _NAME.fullmatch(path.removeprefix(f"{TOMBSTONES}/").removeprefix(f"{FOLDER}/"))
     if found is None or found[3] not in set(Kind):
         return None
     day, _, time = found[1].partition("T")

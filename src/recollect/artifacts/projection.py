@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 from recollect.artifacts import ledger
-from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Content, parse
+from recollect.artifacts.document import Content, parse
 from recollect.artifacts.files import Files
 from recollect.artifacts.ledger import Placed, Row
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.config import Settings
+from recollect.errors import ArtifactError
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, memories
 from recollect.store.artifacts import Indexed
@@ -113,7 +114,7 @@ class Projection:
     def _head(self, name: Name) -> Content | None:
         try:
             head = parse(self._files.read(name.path) or "").head
-        except (BadFrontmatter, ChecksumMismatch):
+        except ArtifactError:
             return None  # not what was written: no witness
         return head if isinstance(head, Content) and head.agent_id == self._owner.agent_id else None
 

@@ -452,16 +452,20 @@ class Extract:
         return conversation_rows.set_status(tx, self._owner, changes, timestamp(self._clock()))
 
 
-def _message(
-    conversation: Conversation, uuid: str, role: str, text: str, at: str, tools: str, cwd: str, branch: str
-) -> Message:
-    elsewhere = "" if cwd == conversation.project else cwd
-    return Message(uuid, Role(role), text, at, tools, elsewhere, "" if branch == conversation.branch else branch)
+def _message(talk: Conversation, uuid: str, role: str, text: str, at: str, tools: str, *place: str) -> Message:
+    """Its place (folder, project, branch) only where it is not the conversation's."""
+    usual = (talk.project, talk.project_id, talk.branch)
+    other = (None if own == known else own for own, known in zip(place, usual, strict=True))
+    return Message(uuid, Role(role), text, at, tools, *other)
 
 
 def _watermark(transcript: Transcript) -> str:
+    return watermark(transcript.conversation.last_message_at, transcript.snapshot)
+
+
+def watermark(last_message_at: Timestamp, snapshot: str) -> str:
     """Newest message first, so that watermarks grow with time; then what exactly was said."""
-    return f"{transcript.conversation.last_message_at}#{transcript.snapshot}"
+    return f"{last_message_at}#{snapshot}"
 
 
 def _is_due(known: tuple[JobStatus, str, str] | None, watermark: str) -> bool:

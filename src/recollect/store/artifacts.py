@@ -60,6 +60,17 @@ def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Indexed]
     return _load(tx, " AND session_key = :key ORDER BY source_path", owner, {"key": session_key})
 
 
+def of_sessions(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, list[Indexed]]:
+    """session key → its files; nobody else changes these rows until the transaction ends."""
+    found: dict[str, list[Indexed]] = {}
+    for start in range(0, len(session_keys), _CHUNK):
+        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
+        where = f" AND session_key IN ({placeholders}) ORDER BY source_path {tx.dialect.for_update}"
+        for row in _load(tx, where, owner, chosen):
+            found.setdefault(row.session_key, []).append(row)
+    return found
+
+
 def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:
     """path → signature of every file that is known."""
     return dict(tx.rows(f"SELECT source_path, signature FROM memory_artifacts WHERE {_OWN}", asdict(owner)))

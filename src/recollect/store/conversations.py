@@ -9,6 +9,8 @@ from recollect.store.database import Transaction, marks
 from recollect.store.entries import FileKey
 from recollect.types import Conversation, ConversationStatus, Owner, Timestamp
 
+_CHUNK = 400
+
 _COLUMNS = tuple(Conversation.__dataclass_fields__)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
 _VALUES = tuple(name for name in _COLUMNS if name != "id")
@@ -78,6 +80,21 @@ def for_extraction(
 def of_key(tx: Transaction, owner: Owner, session_key: str) -> list[Conversation]:
     """One, but for a session that stands in several files."""
     return _load(tx, " AND session_key = :key ORDER BY id", {**asdict(owner), "key": session_key})
+
+
+def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, set[ConversationStatus]]:
+    """session key → the states of its conversation in the files that hold it."""
+    found: dict[str, set[ConversationStatus]] = {}
+    for start in range(0, len(session_keys), _CHUNK):
+        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
+        rows = tx.rows(
+            "SELECT session_key, status FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+            f" AND session_key IN ({placeholders})",
+            {**asdict(owner), **chosen},
+        )
+        for key, status in rows:
+            found.setdefault(key, set()).add(ConversationStatus(status))
+    return found
 
 
 def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:

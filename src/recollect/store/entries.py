@@ -106,6 +106,21 @@ def insert(tx: Transaction, rows: Sequence[EntryRow]) -> int:
     return tx.run_many(_INSERT, rows) if rows else 0
 
 
+def restore(tx: Transaction, rows: Sequence[EntryRow]) -> None:
+    """Entries as canonical files tell them: new ones, and the text of those that stand here with another one."""
+    if rows:
+        tx.run_many(
+            _INSERT.replace(
+                "DO NOTHING",
+                "(tenant, agent_id, source, entry_uuid) DO UPDATE SET content = excluded.content, role = excluded.role,"
+                " timestamp = excluded.timestamp WHERE memory_transcript_entries.content <> excluded.content"
+                " OR memory_transcript_entries.role <> excluded.role"
+                " OR memory_transcript_entries.timestamp <> excluded.timestamp",
+            ),
+            rows,
+        )
+
+
 def overwrite(tx: Transaction, rows: Sequence[EntryRow]) -> None:
     """The row of that uuid becomes this one, whichever file it stood in. Withdrawn stays withdrawn."""
     tx.run_many(
@@ -251,10 +266,10 @@ def user_texts(
 
 def of_conversation(
     tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp
-) -> list[tuple[str, str, str, str, str, str, str]]:
-    """(uuid, role, content, timestamp, tools, cwd, branch) between two times, in order."""
+) -> list[tuple[str, str, str, str, str, str, str, str]]:
+    """(uuid, role, content, timestamp, tools, cwd, project_id, branch) between two times, in order."""
     return tx.rows(
-        "SELECT entry_uuid, role, content, timestamp, tool_names, cwd, branch"
+        "SELECT entry_uuid, role, content, timestamp, tool_names, cwd, project_id, branch"
         f" FROM memory_transcript_entries WHERE {_FILE}"
         " AND session_id = :session_id AND timestamp >= :first AND timestamp <= :last AND withdrawn = 0"
         " ORDER BY timestamp, generation, line_offset",

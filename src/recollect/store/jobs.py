@@ -190,6 +190,10 @@ class Jobs:
         every = {"every_kind": int(kind is None), "every": int(key is None)}
         return tx.run(_REVIVE, {**names, **every, "key": key or ""})
 
+    def settle(self, tx: Transaction, kind: str, key: str, watermark: str, status: JobStatus) -> None:
+        """A job that was done, as far as its results tell; one that is known stays as it is."""
+        tx.run(_SETTLE, {**self._key(kind, key), "watermark": watermark, "status": str(status), "now": self._now()})
+
     def watermarks(self, tx: Transaction, kind: str, keys: Sequence[str]) -> dict[str, tuple[JobStatus, str, str]]:
         """key → its state, the newest input it knows, and the input that was done."""
         if not keys:
@@ -243,6 +247,13 @@ ON CONFLICT (tenant, agent_id, kind, job_key) DO UPDATE SET
                 THEN memory_jobs.status ELSE 'pending' END,
   attempts = CASE WHEN memory_jobs.status IN ('running', 'backing_off') THEN memory_jobs.attempts ELSE 0 END
 WHERE memory_jobs.input_watermark <> excluded.input_watermark
+"""
+
+_SETTLE = """
+INSERT INTO memory_jobs (tenant, agent_id, kind, job_key, status, worker, fencing_token, lease_expires_at, not_before,
+                         attempts, last_error, input_watermark, success_watermark, created_at, updated_at)
+VALUES (:tenant, :agent_id, :kind, :key, :status, '', 0, '', '', 0, '', :watermark, :watermark, :now, :now)
+ON CONFLICT DO NOTHING
 """
 
 _OURS = "tenant = :tenant AND agent_id = :agent_id AND kind = :kind"

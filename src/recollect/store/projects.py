@@ -13,7 +13,7 @@ from recollect.types import Owner, Timestamp
 class Project:
     cwd: str
     project_id: str
-    resolved_by: str  # remote | git | path
+    resolved_by: str  # remote | git | path | artifact
 
 
 def load_all(tx: Transaction, owner: Owner) -> dict[str, Project]:

@@ -11,7 +11,7 @@ import click
 
 from recollect.app import Memory, open_memory
 from recollect.surfaces.cli import guarded
-from recollect.surfaces.cli.common import count, table
+from recollect.surfaces.cli.common import count, counting, table
 from recollect.surfaces.cli.ingest import describe, progress
 from recollect.surfaces.samples import write_samples
 
@@ -55,13 +55,11 @@ def start() -> int:
 
 def _learn(memory: Memory) -> None:
     """Phases 1 and 2, as far as no paid model is asked."""
-    from recollect.surfaces.cli.process import progress as done
-
     if memory.settings.config.model != "offline":
         click.echo("\nA model is configured: `recollect process` asks it, and `recollect consolidate` comes after.")
         return
-    with done(quiet=False) as step:
-        processed = memory.process(now=True, **step)
+    with counting("extracting", quiet=False) as progress:
+        processed = memory.process(now=True, progress=progress)
     memory.consolidate(now=True)
     kept = sum(memory.status().memories.values())
     click.echo(

@@ -23,3 +23,12 @@ CREATE TABLE memory_artifacts (
 );
 CREATE INDEX memory_artifacts_session ON memory_artifacts (tenant, agent_id, session_key);
 CREATE INDEX memory_artifacts_time ON memory_artifacts (tenant, agent_id, source_kind, captured_at);
+
+-- derived: what must never come back, from the tombstones on disk; hashes only
+CREATE TABLE memory_tombstones (
+  tenant {KEY} NOT NULL,
+  agent_id {KEY} NOT NULL,
+  hash {KEY} NOT NULL,                     -- of an entry's id, or of its session, role and text
+  source_path {KEY} NOT NULL,              -- the tombstone
+  PRIMARY KEY (tenant, agent_id, hash)
+);

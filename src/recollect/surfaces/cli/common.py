@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from typing import Any, TypeVar
@@ -74,6 +75,21 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 def is_terminal() -> bool:
     return sys.stderr.isatty()
+
+
+@contextmanager
+def counting(verb: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar with (done, of) on a terminal; nothing elsewhere."""
+    if quiet or not is_terminal():
+        yield lambda done, of: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 class _OwnersFile(RotatingFileHandler):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import count, is_terminal, memory, options, print_json
+from recollect.surfaces.cli.common import count, counting, is_terminal, memory, options, print_json
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -37,8 +35,8 @@ def command(limit: int | None, now: bool, yes: bool, as_json: bool, agent_id: st
     with memory(agent_id) as opened:
         if not yes:
             _ask(opened, limit, now, as_json)
-        with progress(quiet=as_json) as step:
-            report = opened.process(limit=limit, now=now, stopping=_stopping, **step)
+        with counting("extracting", as_json) as progress:
+            report = opened.process(limit=limit, now=now, stopping=_stopping, progress=progress)
     if as_json:
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in report.problems]})
     else:
@@ -83,17 +81,3 @@ def _describe(report: Report) -> None:
         click.echo(f"  {key}: {reason}", err=True)
     if report.failed:
         click.echo("  They are tried again by themselves; `recollect status` tells when.", err=True)
-
-
-@contextmanager
-def progress(quiet: bool) -> Iterator[dict[str, Any]]:
-    if quiet or not is_terminal():
-        yield {}
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("extracting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield {"progress": lambda done, of: bar.update(task, completed=done, total=of)}

@@ -1,0 +1,382 @@
+"""Rebuilds what the database knows of conversations from their canonical files alone.
+
+Files that are what they were when they were last read cost one `stat`. The others are read conversation by
+conversation, checked (frontmatter, checksums, names, links) and turned into rows by the same step as at the end of a
+session. What only the database knows stays as it is: offsets, jobs, use, baselines, states. A conversation that is
+ahead of its files, because it grew or is being processed, is left to the pipeline; a file that is not what it was
+written as changes nothing and is listed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+
+from recollect.artifacts import bodies, rows, tombstones
+from recollect.artifacts.document import Content, Document, Manifest, parse
+from recollect.artifacts.files import Files
+from recollect.artifacts.names import FOLDER, Kind, Name, session_token, wikilinks
+from recollect.artifacts.names import parse as parse_name
+from recollect.artifacts.rows import Derived
+from recollect.artifacts.tombstones import Graveyard, entry_hash
+from recollect.config import Settings
+from recollect.errors import ArtifactError
+from recollect.extract.run import KIND as EXTRACT
+from recollect.extract.run import watermark
+from recollect.ingest.writer import is_named_after
+from recollect.store import artifacts as artifact_rows
+from recollect.store import conversations as conversation_rows
+from recollect.store import entries as entry_rows
+from recollect.store import memories, projects, stage1
+from recollect.store import tombstones as tombstone_rows
+from recollect.store.artifacts import Indexed
+from recollect.store.database import Database, Transaction
+from recollect.store.entries import EntryRow
+from recollect.store.jobs import Jobs
+from recollect.store.projects import Project
+from recollect.types import Clock, ConversationStatus, JobStatus, Owner, timestamp
+
+_BATCH = 200  # conversations in memory, and in a commit, at a time
+_FOREIGN = "foreign"  # a file of another agent: known, and none of ours
+_SETTLED = {ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED}
+
+_AGAIN = "Put the file back, or run `recollect doctor --fix`: it is made again from what the database holds."
+_HINTS = {
+    "BadFrontmatter": _AGAIN,
+    "ChecksumMismatch": _AGAIN,
+    "Tampered": _AGAIN,
+    "BadBody": _AGAIN,
+    "WrongName": "Give the file its name back, or move it away.",
+    "NoManifest": "Run `recollect doctor --fix`: the manifest is written from the files that are there.",
+    "BrokenLink": _AGAIN,
+    "Missing": _AGAIN,
+    "Erased": "Delete the file, or run `recollect doctor --fix`.",
+}
+
+Progress = Callable[[int, int], None]  # (files, of)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a file."""
+
+    path: str
+    kind: str  # one of _HINTS
+    what: str
+
+    @property
+    def hint(self) -> str:
+        return _HINTS.get(self.kind, _HINTS["Tampered"])
+
+
+@dataclass(slots=True)
+class Report:
+    """The JSON of `recollect reindex`."""
+
+    files: int = 0  # canonical files that there are
+    read: int = 0  # of them, those that were not known as they are
+    conversations: int = 0  # rebuilt
+    entries: int = 0
+    memories: int = 0
+    skipped: int = 0  # conversations that are ahead of their files
+    seconds: float = 0.0
+    problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The files of one conversation, as they are on disk."""
+
+    token: str
+    signatures: Mapping[Name, str]
+    documents: Mapping[Name, Document | ArtifactError]
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """What the files of a conversation amount to."""
+
+    session_key: str  # empty: they tell nothing
+    derived: Derived | None
+    snapshot: str
+    files: tuple[Indexed, ...]
+    problems: tuple[Problem, ...]
+
+
+# Decisions
+
+
+def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
+    """Pure: what is true of a conversation by its files, and what is wrong with them."""
+    problems = [problem for name in sorted(held.documents) if (problem := _wrong(name, held.documents[name], erased))]
+    bad = {problem.path for problem in problems}
+    good = {name: doc for name, doc in held.documents.items() if isinstance(doc, Document) and name.path not in bad}
+    foreign = [name for name, doc in good.items() if doc.head.agent_id != agent_id]
+    if foreign:
+        return Assessed("", None, "", tuple(_foreign(name, held.signatures[name]) for name in foreign), tuple(problems))
+    manifest = next((doc.head for doc in good.values() if isinstance(doc.head, Manifest)), None)
+    if manifest is not None:
+        problems += _links(manifest, held)
+        chosen = [manifest.transcript_path, manifest.summary_path]
+    else:
+        if good:
+            problems.append(Problem(min(good).path, "NoManifest", "its conversation has no manifest"))
+        chosen = _newest(good)
+    transcript, summary = (good.get(name) if path and (name := parse_name(path)) else None for path in chosen)
+    derived, snapshot = None, ""
+    superseded = manifest is not None and getattr(manifest, "superseded_by", None)
+    if transcript is not None and not superseded and not (summary is None and chosen[1]):
+        try:
+            derived = rows.derived(transcript, summary)
+            snapshot = transcript.head.snapshot
+        except bodies.BadBody as error:
+            problems.append(Problem(chosen[0] or "", "BadBody", error.message))
+    current = {path for path in chosen if path}
+    files = [
+        rows.indexed(
+            name.path,
+            doc.head,
+            "" if problems else held.signatures[name],  # what is broken is looked at every time
+            current=name.path in current,
+        )
+        for name, doc in good.items()
+    ]
+    key = next((doc.head.session_key for doc in good.values()), "")
+    return Assessed(key, derived, snapshot, tuple(files), tuple(problems))
+
+
+def _wrong(name: Name, found: Document | ArtifactError, erased: Graveyard) -> Problem | None:
+    if erased.covers(name):
+        return Problem(name.path, "Erased", "it was erased, and is here again")
+    if isinstance(found, ArtifactError):
+        return Problem(name.path, found.kind, found.message)
+    head = found.head
+    told = Name(head.captured_at, session_token(head.agent_id, head.session_key, head.session_id), head.kind)
+    if told != name:
+        return Problem(name.path, "WrongName", f"by its frontmatter it is {told.file}")
+    return None
+
+
+def _links(manifest: Manifest, held: Held) -> Iterator[Problem]:
+    """Links of the manifest that lead nowhere, and contents that are not what it says they are."""
+    there = {name.path: doc for name, doc in held.documents.items()}
+    own = next(path for path, doc in there.items() if isinstance(doc, Document) and doc.head is manifest)
+    document = there[own]
+    assert isinstance(document, Document)
+    sums = {manifest.transcript_path: manifest.transcript_sha256, manifest.summary_path: manifest.summary_sha256}
+    linked = {path for path, _ in wikilinks(document.body)} | {manifest.compaction_path}
+    for path in sorted({each for each in {*sums, *linked} if each}):
+        target = there.get(path)
+        if target is None:
+            yield Problem(own, "BrokenLink", f"{path} is not there")
+        elif isinstance(target, Document) and sums.get(path, target.head.content_sha256) != target.head.content_sha256:
+            yield Problem(path, "ChecksumMismatch", f"{own} knows it with another content")
+    for path, doc in there.items():
+        if isinstance(doc, Document) and isinstance(doc.head, Content) and doc.head.manifest_path != own:
+            yield Problem(path, "BrokenLink", f"its manifest {doc.head.manifest_path} is not there")
+
+
+def _newest(good: Mapping[Name, Document]) -> list[str | None]:
+    """Without a manifest, the newest set counts."""
+    newest = max((name for name in good if name.kind is Kind.TRANSCRIPT), default=None)
+    if newest is None:
+        return [None, None]
+    summary = Name(newest.captured_at, newest.token, Kind.SUMMARY)
+    return [newest.path, summary.path if summary in good else None]
+
+
+def _foreign(name: Name, signature: str) -> Indexed:
+    """Nothing but the name of a file that is another agent's, so that it is not read again."""
+    return Indexed(
+        source_path=name.path,
+        source_sha256="",
+        source_kind=_FOREIGN,
+        session_token=name.token,
+        session_key=f"{_FOREIGN} {name.token}",
+        session_id="",
+        harness="",
+        project="",
+        project_id="",
+        captured_at=name.captured_at,
+        ended_at="",
+        manifest_path="",
+        memory_sentence="",
+        is_current=0,
+        signature=signature,
+    )
+
+
+def entry_rows_of(owner: Owner, derived: Derived, erased: Graveyard) -> list[EntryRow]:
+    """Rows of a transcript's messages. They stand before everything that is read from the agent's own file."""
+    talk = derived.conversation
+    owned = int(is_named_after(PurePath(talk.source_file).stem, talk.session_id))
+    return [
+        EntryRow(
+            owner.tenant,
+            owner.agent_id,
+            talk.source,
+            message.uuid,
+            talk.session_id,
+            talk.source_file,
+            0,
+            number,
+            message.role,
+            message.text,
+            message.tools,
+            message.timestamp,
+            _or(message.cwd, talk.project),
+            _or(message.project_id, talk.project_id),
+            _or(message.branch, talk.branch),
+            owned,
+        )
+        for number, message in enumerate(derived.messages)
+        if not erased.hashes or entry_hash(talk.source, message.uuid) not in erased.hashes
+    ]
+
+
+def _or(own: str | None, usual: str) -> str:
+    return usual if own is None else own
+
+
+# The runner
+
+
+class Reindex:
+    """`stored` is called after every commit; a test crashes there."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        *,
+        stored: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._owner = owner
+        self._clock = clock
+        self._files = Files(settings.home)
+        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._stored = stored
+
+    def run(self, *, full: bool = False, progress: Progress = lambda files, of: None) -> Report:
+        """`full` reads every file, also those that seem unchanged."""
+        started = time.monotonic()
+        report = Report()
+        erased = self._bury(report)
+        there = dict(self._files.scan())
+        with self._database.read() as tx:
+            known = artifact_rows.signatures(tx, self._owner)
+        report.files = len(there)
+        tokens = _changed(there, {} if full else known)
+        gone = {name.token for path in known if (name := parse_name(path)) and name not in there}
+        held: dict[str, list[Name]] = {token: [] for token in sorted(tokens | gone)}
+        for name in there:
+            if name.token in held:
+                held[name.token].append(name)
+        done = 0
+        for batch in _batches(held.items(), _BATCH):
+            loaded = [self._load(token, {name: there[name] for name in names}) for token, names in batch]
+            self._store([assess(each, self._owner.agent_id, erased) for each in loaded], known, erased, report)
+            self._stored()
+            done += sum(len(names) for _, names in batch)
+            report.read += sum(len(names) for _, names in batch)
+            progress(done, sum(map(len, held.values())))
+        report.problems += _missing(known, there, erased)
+        report.seconds = round(time.monotonic() - started, 3)
+        return report
+
+    def _bury(self, report: Report) -> Graveyard:
+        """What tombstones say is known to the database before anything else is read."""
+        stones = list(tombstones.read_all(self._files))
+        report.problems += [Problem(path, "BadFrontmatter", "no tombstone") for path, stone in stones if stone is None]
+        with self._database.read() as tx:
+            known = tombstone_rows.paths(tx, self._owner)
+        for path, stone in stones:
+            if stone is not None and stone.agent_id == self._owner.agent_id and path not in known:
+                with self._database.write() as tx:
+                    tombstone_rows.save(tx, self._owner, path, stone.hashes)
+        return tombstones.graveyard((stone for _, stone in stones), self._owner.agent_id)
+
+    def _load(self, token: str, signatures: Mapping[Name, str]) -> Held:
+        documents: dict[Name, Document | ArtifactError] = {}
+        for name in signatures:
+            try:
+                text = self._files.read(name.path)
+                if text is not None:
+                    documents[name] = parse(text)
+            except ArtifactError as error:
+                documents[name] = error
+        return Held(token, signatures, documents)
+
+    def _store(self, found: Sequence[Assessed], known: Mapping[str, str], erased: Graveyard, report: Report) -> None:
+        for each in found:
+            report.problems += each.problems
+        keys = [each.session_key for each in found if each.session_key]
+        with self._database.write() as tx:
+            standing = conversation_rows.states(tx, self._owner, keys)
+            indexed = artifact_rows.of_sessions(tx, self._owner, keys)
+            for each in found:
+                now = {row.source_path: row.signature for row in indexed.get(each.session_key, ())}
+                if any(known.get(path) != signature for path, signature in now.items()):
+                    report.skipped += 1  # the pipeline wrote it meanwhile, and knows better
+                elif not _SETTLED.issuperset(standing.get(each.session_key, ())):
+                    report.skipped += 1
+                    self._point(tx, each)
+                else:
+                    self._point(tx, each)
+                    self._rebuild(tx, each, each.session_key in standing, erased, report)
+
+    def _point(self, tx: Transaction, each: Assessed) -> None:
+        keys = sorted({row.session_key for row in each.files})
+        artifact_rows.replace_sessions(tx, self._owner, keys, each.files)
+
+    def _rebuild(self, tx: Transaction, each: Assessed, stands: bool, erased: Graveyard, report: Report) -> None:
+        derived = each.derived
+        if derived is None:
+            return
+        talk, now = derived.conversation, timestamp(self._clock())
+        added = entry_rows_of(self._owner, derived, erased)
+        entry_rows.restore(tx, added)
+        if not stands:
+            conversation_rows.insert(tx, self._owner, [talk], now)
+        places = {row.cwd: Project(row.cwd, row.project_id, "artifact") for row in added if row.cwd}
+        projects.save(tx, self._owner, places.values(), now)
+        memories.replace_session(tx, self._owner, talk.session_key, derived.stated)
+        status = JobStatus.SUCCEEDED
+        if derived.stage1 is None:
+            stage1.delete(tx, self._owner, talk.session_key)
+            status = JobStatus.SUCCEEDED_NO_OUTPUT
+        else:
+            stage1.save(tx, self._owner, derived.stage1)
+        mark = watermark(talk.last_message_at, each.snapshot)
+        self._jobs.settle(tx, EXTRACT, talk.session_key, mark, status)  # what was paid for is not asked again
+        report.conversations += 1
+        report.entries += len(added)
+        report.memories += len(derived.stated)
+
+
+def _changed(there: Mapping[Name, str], known: Mapping[str, str]) -> set[str]:
+    prefix = f"{FOLDER}/"
+    return {name.token for name, signature in there.items() if known.get(prefix + name.file) != signature}
+
+
+def _missing(known: Mapping[str, str], there: Mapping[Name, str], erased: Graveyard) -> Iterator[Problem]:
+    for path in sorted(known):
+        name = parse_name(path)
+        if name is not None and name not in there and not erased.covers(name):
+            yield Problem(path, "Missing", "it was there, and is gone")
+
+
+def _batches(items: Iterable[tuple[str, list[Name]]], size: int) -> Iterator[list[tuple[str, list[Name]]]]:
+    batch: list[tuple[str, list[Name]]] = []
+    for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,99 @@
+"""Tombstones: what was erased, as files that survive the database. They hold hashes, paths and a reason, never text.
+
+An entry is recognised by its id wherever its copy turns up, and by its session, role and text where a copy has another
+id: in a fork, or in a transcript that was rewritten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+
+from recollect.artifacts.document import HASH_SCOPE, BadFrontmatter, ChecksumMismatch, framed, sha256, unframed
+from recollect.artifacts.files import Files
+from recollect.artifacts.names import TOMBSTONES, Kind, Name
+from recollect.types import Timestamp
+
+_TEXT = "# Removed\n\nWhat this page speaks of was erased, and stays erased: it is known by hashes alone."
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """The frontmatter: the specification's fields, then ours."""
+
+    kind: str
+    agent_id: str
+    session_token: str  # of the first conversation
+    removed_at: Timestamp
+    reason: str
+    removed_paths: tuple[str, ...]
+    whole_tokens: tuple[str, ...]  # conversations of which nothing stays
+    hashes: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        return Name(self.removed_at, self.session_token, Kind.TOMBSTONE).path
+
+
+def entry_hash(source: str, uuid: str) -> str:
+    return _hash("entry", source, uuid)
+
+
+def text_hash(source: str, session_id: str, role: str, text: str) -> str:
+    return _hash("text", source, session_id, role, text)
+
+
+def rendered(stone: Tombstone) -> str:
+    values = asdict(stone) | {"content_sha256": "", "hash_scope": HASH_SCOPE}
+    body = "\n".join([_TEXT, "", *(f"- {each}" for each in stone.hashes)])
+    return framed(values | {"content_sha256": sha256(body)}, body)
+
+
+def parse(text: str) -> Tombstone:
+    """BadFrontmatter and ChecksumMismatch when it is not what `rendered` wrote."""
+    values, body = unframed(text)
+    if values.get("kind") != Kind.TOMBSTONE or not {field.name for field in fields(Tombstone)} <= values.keys():
+        raise BadFrontmatter("no tombstone")
+    if values.get("content_sha256") != sha256(body):
+        raise ChecksumMismatch("the body is not what content_sha256 says")
+    lists = {name: tuple(map(str, values[name] or ())) for name in ("removed_paths", "whole_tokens", "hashes")}
+    texts = {name: str(values[name]) for name in ("kind", "agent_id", "session_token", "removed_at", "reason")}
+    return Tombstone(**texts, **lists)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Graveyard:
+    """What all tombstones of an agent say together."""
+
+    tokens: frozenset[str]  # conversations of which nothing stays
+    paths: frozenset[str]
+    hashes: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.paths or self.hashes or self.tokens)
+
+    def covers(self, name: Name) -> bool:
+        return name.token in self.tokens or name.path in self.paths
+
+
+def read_all(files: Files) -> Iterator[tuple[str, Tombstone | None]]:
+    """Every tombstone with its path; None when it cannot be read."""
+    for name in files.names(within=TOMBSTONES):
+        try:
+            yield name.path, parse(files.read(name.path) or "")
+        except (BadFrontmatter, ChecksumMismatch):
+            yield name.path, None
+
+
+def graveyard(stones: Iterable[Tombstone | None], agent_id: str) -> Graveyard:
+    own = [each for each in stones if each is not None and each.agent_id == agent_id]
+    return Graveyard(
+        frozenset(token for each in own for token in each.whole_tokens),
+        frozenset(path for each in own for path in each.removed_paths),
+        frozenset(each_hash for each in own for each_hash in each.hashes),
+    )
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:40]

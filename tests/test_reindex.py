@@ -1,0 +1,309 @@
+"""Re-indexing: the database comes back from canonical files, and what only it knows stays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.app import Memory, open_memory
+from recollect.artifacts.document import parse, rendered
+from recollect.artifacts.projection import FILE
+from recollect.artifacts.reindex import Reindex, Report
+from recollect.types import ConversationStatus
+from tests.conftest import Clock, Place
+from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
+from tests.transcripts import SESSION, START, append, claude, write
+
+DERIVED = {
+    "memory_transcript_entries": "source, entry_uuid, session_id, source_file, role, content, tool_names, timestamp,"
+    " cwd, project_id, branch, owned, withdrawn",
+    "memory_conversations": "source, session_id, source_file, session_key, project, project_id, branch,"
+    " first_message_at, last_message_at, entry_count, status, status_reason",
+    "memory_stage1": "*",
+    "memory_memories": "*",
+    "memory_sources": "*",
+    "memory_artifacts": "*",
+    "memory_projects": "cwd, project_id",
+}
+OPERATIONAL = ("memory_use", "memory_stage1_use", "memory_jobs", "memory_file_states", "memory_token_accounts")
+THIRD = "77777777-2222-4333-8444-555555555555"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(START + timedelta(days=1))
+
+
+@pytest.fixture
+def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
+    with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "projects"
+
+
+def content(memory: Memory, tables: dict[str, str] = DERIVED) -> dict[str, list[Any]]:
+    with memory.database.read() as tx:
+        return {table: sorted(tx.rows(f"SELECT {columns} FROM {table}"), key=repr) for table, columns in tables.items()}
+
+
+def operational(memory: Memory) -> dict[str, list[Any]]:
+    """But for the job that writes MEMORY.md."""
+    found = content(memory, dict.fromkeys(OPERATIONAL, "*"))
+    return found | {"memory_jobs": [row for row in found["memory_jobs"] if "ledger" not in row]}
+
+
+def empty(memory: Memory) -> None:
+    """As if the database had been deleted."""
+    with memory.database.write() as tx:
+        for table in (*DERIVED, *OPERATIONAL, "memory_compactions", "memory_answers"):
+            tx.run(f"DELETE FROM {table}")
+
+
+def fill(memory: Memory, root: Path) -> None:
+    """Three conversations, one of them without anything worth keeping, one with odd places and tools."""
+    ingest(memory, root, *TALK)
+    ingest(memory, root, *CHAT, name=OTHER)
+    odd = [
+        claude(1, "We decided to keep the tide tables in PostgreSQL.", session=THIRD, gitBranch="topic one"),
+        claude(2, "Agreed, PostgreSQL it is.\x1b[0m \n", role="assistant", session=THIRD, cwd="/code/else where"),
+        claude(3, "Never use SQLite for the tide tables.", session=THIRD),
+    ]
+    write(root / "-code-tides" / f"{THIRD}.jsonl", b"".join(odd))
+    memory.ingest(folder=root)
+    memory.process(now=True)
+
+
+def files(memory: Memory, kind: str = "") -> list[Path]:
+    return sorted((memory.settings.home / "memory").glob(f"*{kind}.md"))
+
+
+def kinds(report: Report) -> set[str]:
+    return {problem.kind for problem in report.problems}
+
+
+# 9, 10: parity, and what only the database knows
+
+
+def test_09_an_empty_database_comes_back_from_the_files(memory: Memory, root: Path) -> None:
+    """Validation test 9: content-linked rows are rebuilt from Markdown."""
+    fill(memory, root)
+    before, ledger = content(memory), (memory.settings.home / FILE).read_bytes()
+    empty(memory)
+    (memory.settings.home / FILE).unlink()
+    report = memory.reindex()
+    assert (report.conversations, report.problems) == (3, [])
+    after = content(memory)
+    assert [row for row in after["memory_transcript_entries"] if "\x1b" in row[5]] == []
+    for found in (before, after):  # ingest keeps what a terminal showed; a file does not
+        found["memory_transcript_entries"] = [
+            tuple(each.replace("\x1b[0m", "").rstrip() if isinstance(each, str) else each for each in row)
+            for row in found["memory_transcript_entries"]
+        ]
+    assert after == before
+    assert (memory.settings.home / FILE).read_bytes() == ledger
+
+
+def test_a_following_ingest_of_the_same_transcripts_pays_no_model_again(memory: Memory, root: Path) -> None:
+    model = Scripted()
+    fill(memory, root)
+    before = {path: path.read_bytes() for path in files(memory)}
+    empty(memory)
+    memory.reindex()
+    for _ in range(2):  # once from the files alone, once with the agents' transcripts
+        report = extract(memory, by(model)).run(now=True)
+        assert (report.claimed, model.calls) == (0, [])
+        memory.ingest(folder=root)
+    assert {path: path.read_bytes() for path in files(memory)} == before
+    assert {each.status for each in memory.conversations()} == {ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED}
+
+
+def test_10_what_only_the_database_knows_stays(memory: Memory, root: Path, clock: Clock) -> None:
+    """Validation test 10: use, offsets, jobs and baselines are not touched."""
+    fill(memory, root)
+    memory.consolidate(now=True)
+    with memory.database.read() as tx:
+        ids = [name for (name,) in tx.rows("SELECT DISTINCT memory_id FROM memory_memories")]
+    memory.cite(ids)
+    before, rows = operational(memory), content(memory)
+    clock.advance(60)
+    memory.reindex(full=True)
+    assert operational(memory) == before
+    assert {name: found for name, found in content(memory).items() if name != "memory_transcript_entries"} == {
+        name: found for name, found in rows.items() if name != "memory_transcript_entries"
+    }
+
+
+def test_markdown_wins_over_rows_that_say_something_else(memory: Memory, root: Path) -> None:
+    fill(memory, root)
+    memory.reindex(full=True)
+    before = content(memory)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_memories SET text = 'wrong'")
+        tx.run("UPDATE memory_stage1 SET raw_memory = 'wrong'")
+        tx.run("UPDATE memory_transcript_entries SET content = 'wrong'")
+        tx.run("DELETE FROM memory_sources")
+    memory.reindex(full=True)
+    assert content(memory) == before
+
+
+def test_unchanged_files_are_not_read(memory: Memory, root: Path) -> None:
+    fill(memory, root)
+    assert memory.reindex().read == 0
+    files(memory, "manifest")[0].touch()
+    assert memory.reindex().read == 3  # its conversation
+    assert memory.reindex().read == 0
+
+
+# Beside a running pipeline
+
+
+def test_a_conversation_that_grew_is_left_to_the_pipeline(memory: Memory, root: Path) -> None:
+    fill(memory, root)
+    append(root / "-code-tides" / f"{SESSION}.jsonl", session("And Omar owns tide-prod-1.", "Noted.", first=7))
+    memory.ingest(folder=root)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_transcript_entries SET content = 'newer' WHERE content = :was", {"was": FACT})
+    report = memory.reindex(full=True)
+    assert report.skipped == 1
+    with memory.database.read() as tx:
+        assert tx.row("SELECT 1 FROM memory_transcript_entries WHERE content = 'newer'")
+
+
+def test_what_the_pipeline_wrote_meanwhile_stands(
+    memory: Memory, root: Path, database_url: Place, clock: Clock
+) -> None:
+    fill(memory, root)
+    talk = root / "-code-tides" / f"{SESSION}.jsonl"
+    ran = []
+
+    class Late(Reindex):
+        def _load(self, token: str, signatures: Any) -> Any:
+            held = super()._load(token, signatures)
+            if not ran:
+                ran.append(token)
+                append(talk, session("Remember: Omar owns tide-prod-1.", "Noted.", first=7))
+                with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url) as other:
+                    other.ingest(folder=root)
+                    other.process(now=True)
+            return held
+
+    clock.advance(3600)
+    Late(memory.database, memory.settings, memory.owner, clock).run(full=True)
+    with memory.database.read() as tx:
+        assert tx.row("SELECT 1 FROM memory_transcript_entries WHERE content LIKE '%Omar%'")
+        rows = tx.rows("SELECT text FROM memory_memories WHERE text LIKE '%Omar%'")
+    assert rows
+    assert memory.reindex().problems == []
+
+
+def test_a_crash_after_any_commit_ends_in_the_same_rows(
+    memory: Memory, root: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(memory, root)
+    memory.reindex(full=True)
+    before = content(memory)
+    monkeypatch.setattr("recollect.artifacts.reindex._BATCH", 1)
+
+    def crash() -> None:
+        raise KeyboardInterrupt
+
+    empty(memory)
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            Reindex(memory.database, memory.settings, memory.owner, clock, stored=crash).run()
+    assert Reindex(memory.database, memory.settings, memory.owner, clock).run().problems == []
+    assert content(memory) == before
+
+
+# What is wrong
+
+
+def test_damage_is_listed_every_time_and_changes_nothing(memory: Memory, root: Path) -> None:
+    fill(memory, root)
+    before = content(memory)
+    summary = files(memory, "summary")[0]
+    summary.write_text(summary.read_text().replace("## Summary", "## Summary\n\nForged."))
+    for _ in range(2):
+        assert kinds(memory.reindex()) == {"ChecksumMismatch"}
+    rows = content(memory)
+    assert [rows[name] for name in ("memory_memories", "memory_stage1")] == [
+        before[name] for name in ("memory_memories", "memory_stage1")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage", "found"),
+    [
+        ("transcript", lambda path: path.unlink(), {"BrokenLink", "Missing"}),
+        ("transcript", lambda path: path.write_text("no frontmatter"), {"BadFrontmatter"}),
+        ("summary", lambda path: path.rename(path.with_name("2020-01-01" + path.name[10:])), None),
+        ("manifest", lambda path: path.unlink(), {"NoManifest", "Missing"}),
+        ("manifest", lambda path: path.write_text("---\nkind: [\n---\n\n"), {"BadFrontmatter", "NoManifest"}),
+        ("summary", lambda path: (path.unlink(), path.symlink_to("/etc/hostname")), {"Tampered"}),
+    ],
+)
+def test_every_damage_has_a_name_and_a_hint(
+    memory: Memory, root: Path, kind: str, damage: Any, found: set[str] | None
+) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    damage(files(memory, kind)[0])
+    report = memory.reindex()
+    assert kinds(report) == (found or {"WrongName", "BrokenLink", "Missing"})
+    assert all(problem.hint for problem in report.problems)
+
+
+def test_without_a_manifest_the_newest_set_is_still_found(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    before = content(memory, {name: DERIVED[name] for name in ("memory_memories", "memory_stage1")})
+    files(memory, "manifest")[0].unlink()
+    empty(memory)
+    assert kinds(memory.reindex()) == {"NoManifest"}
+    assert content(memory, {name: DERIVED[name] for name in ("memory_memories", "memory_stage1")}) == before
+
+
+def test_12_files_of_another_agent_are_not_ours_and_are_read_once(
+    memory: Memory, database_url: Place, clock: Clock, root: Path
+) -> None:
+    """Validation test 12: no cross-agent bleed."""
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url, agent_id="bob") as bob:
+        ingest(bob, root.with_name("bobs"), RULE, "Yes.", "Bob's own: never push on Fridays.", name=OTHER)
+        bob.process(now=True)
+        before = content(bob)
+        empty(bob)
+        assert bob.reindex().conversations == 1
+        assert bob.reindex().read == 0
+        with bob.database.read() as tx:
+            assert tx.rows("SELECT DISTINCT agent_id FROM memory_memories") == [("bob",)]
+        assert memory.reindex().conversations == 1
+        found = content(bob)
+    ours = {name: [row for row in rows if "foreign" not in str(row)] for name, rows in found.items()}
+    assert ours == before
+
+
+def test_nothing_is_there_and_nothing_happens(memory: Memory) -> None:
+    report = memory.reindex()
+    assert (report.files, report.problems) == (0, [])
+
+
+def test_frontmatter_reads_the_same_by_either_reader(memory: Memory, root: Path) -> None:
+    from recollect.artifacts import document
+
+    fill(memory, root)
+    for path in files(memory):
+        front = re.split(r"^---\n", path.read_text(), maxsplit=2, flags=re.MULTILINE)[1].rstrip("\n")
+        assert document._simple(front) == document._yaml(front)
+        found = parse(path.read_text())
+        assert rendered(found.head, found.body) == path.read_text()
