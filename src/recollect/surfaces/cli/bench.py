@@ -81,6 +81,17 @@ def pipeline(mb: int, samples: Path | None, as_json: bool) -> int:
     return 0
 
 
+@command.command("lineage")
+@click.option("--artifacts", type=click.IntRange(min=30), default=20_000, show_default=True, help="Files in the store.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def lineage(artifacts: int, as_json: bool) -> int:
+    """One session's end, MEMORY.md, a full and an incremental re-index; beside reading and hashing the same files."""
+    from recollect.surfaces.bench import lineage as bench
+
+    _show(bench.run(artifacts), as_json)
+    return 0
+
+
 def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)
