@@ -668,7 +668,7 @@ class World:
     def add(self, *rows: Stage1, stating: Sequence[Remembered] = ()) -> None:
         with self.database.write() as tx:
             for each in rows:
-                stage1.save(tx, self.owner, each)
+                stage1.save(tx, self.owner, [each])
                 own = [
                     replace(said, sources=tuple(source for source in said.sources if source[0] == each.session_key))
                     for said in stating
@@ -677,7 +677,7 @@ class World:
 
     def erase(self, name: str) -> None:
         with self.database.write() as tx:
-            stage1.delete(tx, self.owner, key_of(name))
+            stage1.delete(tx, self.owner, [key_of(name)])
             memories.replace_session(tx, self.owner, key_of(name), [])
 
     def consolidation(self, model: Clerk | None = None, **options: Any) -> Consolidation:

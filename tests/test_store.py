@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 
 from recollect.app import open_memory
 from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, StoreFull
-from recollect.store import answers, artifacts, conversations, entries, files, memories, projects, stage1
+from recollect.store import answers, artifacts, conversations, entries, files, memories, projects, stage1, tombstones
 from recollect.store.answers import Spent
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Database, Transaction
@@ -809,6 +809,13 @@ READS: dict[str, Read] = {
     "conversations.of_key": lambda tx, owner: (
         conversations.of_key(tx, owner, only(tx, owner).session_key) if conversations.search(tx, owner) else []
     ),
+    "conversations.states": lambda tx, owner: conversations.states(
+        tx, owner, [each.session_key for each in conversations.search(tx, owner)]
+    ),
+    "artifacts.of_sessions": lambda tx, owner: artifacts.of_sessions(tx, owner, ["s@1"]),
+    "tombstones.exist": tombstones.exist,
+    "tombstones.erased": lambda tx, owner: tombstones.erased(tx, owner, ["h1", "h2"]),
+    "tombstones.paths": tombstones.paths,
     "entries.of_conversation": lambda tx, owner: entries.of_conversation(tx, key_of(owner), SESSION, at(0), at(59)),
     "artifacts.of_session": lambda tx, owner: artifacts.of_session(tx, owner, "s@1"),
     "artifacts.signatures": artifacts.signatures,
@@ -856,12 +863,15 @@ WRITES: dict[str, Read] = {
     ),
     "conversations.delete": lambda tx, owner: conversations.delete(tx, owner, [only(tx, owner)]),
     "projects.save": lambda tx, owner: projects.save(tx, owner, [Project("/new", "new", "path")], NOW),
+    "tombstones.save": lambda tx, owner: tombstones.save(tx, owner, "memory/tombstones/b.md", ["h2"]),
+    "entries.restore": lambda tx, owner: entries.restore(tx, rows_of(key_of(owner), an_entry("e1", content="other"))),
+    "Jobs.settle": lambda tx, owner: jobs_of(owner).settle(tx, KIND, [("done", "w1", JobStatus.SUCCEEDED)]),
     "artifacts.replace_sessions": lambda tx, owner: artifacts.replace_sessions(tx, owner, ["s@1"], []),
-    "stage1.save": lambda tx, owner: stage1.save(tx, owner, replace(A_ROW, raw_memory="other")),
-    "stage1.delete": lambda tx, owner: stage1.delete(tx, owner, "s@1"),
+    "stage1.save": lambda tx, owner: stage1.save(tx, owner, [replace(A_ROW, raw_memory="other")]),
+    "stage1.delete": lambda tx, owner: stage1.delete(tx, owner, ["s@1"]),
     "stage1.mark_selected": lambda tx, owner: stage1.mark_selected(tx, owner, [("s@1", at(2))]),
     "stage1.cite": lambda tx, owner: stage1.cite(tx, owner, ["s@1"], at(3)),
-    "memories.replace_session": lambda tx, owner: memories.replace_session(tx, owner, "s@1", []),
+    "memories.replace_sessions": lambda tx, owner: memories.replace_sessions(tx, owner, {"s@1": []}),
     "memories.cite": lambda tx, owner: memories.cite(tx, owner, ["m-one"], at(3)),
     "answers.save": lambda tx, owner: answers.save(tx, owner, KIND, "running", "h2", "{}", NOW),
     "answers.delete": lambda tx, owner: answers.delete(tx, owner, KIND, "running"),
@@ -888,9 +898,10 @@ def fill(tx: Transaction, owner: Owner) -> None:
     conversations.insert(tx, owner, [a_conversation()], NOW)
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
     artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE])
-    stage1.save(tx, owner, A_ROW)
+    tombstones.save(tx, owner, "memory/tombstones/a.md", ["h1"])
+    stage1.save(tx, owner, [A_ROW])
     stage1.mark_selected(tx, owner, [("s@1", at(1)), ("gone@1", at(1))])
-    memories.replace_session(tx, owner, "s@1", [A_MEMORY])
+    memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY]})
     memories.cite(tx, owner, ["m-one"], NOW)
     answers.save(tx, owner, KIND, "running", "h1", '{"a": 1}', NOW)
     answers.charge(tx, owner, KIND, "running", SPENT)
@@ -910,7 +921,7 @@ def test_every_function_of_the_store_has_a_row() -> None:
             if not each.startswith("_") and "tx" in inspect.signature(function).parameters
         }
 
-    modules = (files, entries, conversations, projects, stage1, memories, answers, artifacts)
+    modules = (files, entries, conversations, projects, stage1, memories, answers, artifacts, tombstones)
     functions = {each for module in modules for each in of(module, module.__name__.rpartition(".")[2])}
     assert functions | of(Jobs, "Jobs") == set(READS) | set(WRITES)
     assert not set(READS) & set(WRITES)
@@ -997,9 +1008,10 @@ EVERY_TABLE = (
     "conversations.update",
     "projects.save",
     "artifacts.replace_sessions",
+    "tombstones.save",
     "stage1.delete",
     "stage1.cite",
-    "memories.replace_session",
+    "memories.replace_sessions",
     "memories.cite",
     "answers.delete",
     "answers.charge",

@@ -10,7 +10,7 @@ written as changes nothing and is listed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
@@ -318,45 +318,49 @@ class Reindex:
         keys = [each.session_key for each in found if each.session_key]
         with self._database.write() as tx:
             standing = conversation_rows.states(tx, self._owner, keys)
-            indexed = artifact_rows.of_sessions(tx, self._owner, keys)
-            for each in found:
-                now = {row.source_path: row.signature for row in indexed.get(each.session_key, ())}
-                if any(known.get(path) != signature for path, signature in now.items()):
-                    report.skipped += 1  # the pipeline wrote it meanwhile, and knows better
-                elif not _SETTLED.issuperset(standing.get(each.session_key, ())):
-                    report.skipped += 1
-                    self._point(tx, each)
-                else:
-                    self._point(tx, each)
-                    self._rebuild(tx, each, each.session_key in standing, erased, report)
+            indexed = artifact_rows.of_sessions(tx, self._owner, keys, lock=True)
+            fresh = [each for each in found if not _is_overtaken(indexed.get(each.session_key, ()), known)]
+            settled = [each for each in fresh if _SETTLED.issuperset(standing.get(each.session_key, ()))]
+            files = [row for each in fresh for row in each.files]
+            told = [(each.derived, each.snapshot) for each in settled if each.derived]
+            self._rebuild(tx, told, standing.keys(), erased, report)
+            artifact_rows.replace_sessions(tx, self._owner, sorted({row.session_key for row in files}), files)
+        report.skipped += len(found) - len(settled)
 
-    def _point(self, tx: Transaction, each: Assessed) -> None:
-        keys = sorted({row.session_key for row in each.files})
-        artifact_rows.replace_sessions(tx, self._owner, keys, each.files)
-
-    def _rebuild(self, tx: Transaction, each: Assessed, stands: bool, erased: Graveyard, report: Report) -> None:
-        derived = each.derived
-        if derived is None:
-            return
-        talk, now = derived.conversation, timestamp(self._clock())
-        added = entry_rows_of(self._owner, derived, erased)
+    def _rebuild(
+        self,
+        tx: Transaction,
+        told: Sequence[tuple[Derived, str]],  # with its snapshot
+        standing: Container[str],
+        erased: Graveyard,
+        report: Report,
+    ) -> None:
+        """Jobs before the rest, as everywhere: no two processes wait for each other."""
+        owner, now = self._owner, timestamp(self._clock())
+        done = []  # what was paid for is not asked again
+        for derived, snapshot in told:
+            talk, status = derived.conversation, JobStatus.SUCCEEDED
+            if derived.stage1 is None:
+                status = JobStatus.SUCCEEDED_NO_OUTPUT
+            done.append((talk.session_key, watermark(talk.last_message_at, snapshot), status))
+        self._jobs.settle(tx, EXTRACT, done)
+        added = [row for derived, _ in told for row in entry_rows_of(owner, derived, erased)]
         entry_rows.restore(tx, added)
-        if not stands:
-            conversation_rows.insert(tx, self._owner, [talk], now)
+        talks = [derived.conversation for derived, _ in told]
+        conversation_rows.insert(tx, owner, [talk for talk in talks if talk.session_key not in standing], now)
         places = {row.cwd: Project(row.cwd, row.project_id, "artifact") for row in added if row.cwd}
-        projects.save(tx, self._owner, places.values(), now)
-        memories.replace_session(tx, self._owner, talk.session_key, derived.stated)
-        status = JobStatus.SUCCEEDED
-        if derived.stage1 is None:
-            stage1.delete(tx, self._owner, talk.session_key)
-            status = JobStatus.SUCCEEDED_NO_OUTPUT
-        else:
-            stage1.save(tx, self._owner, derived.stage1)
-        mark = watermark(talk.last_message_at, each.snapshot)
-        self._jobs.settle(tx, EXTRACT, talk.session_key, mark, status)  # what was paid for is not asked again
-        report.conversations += 1
+        projects.save(tx, owner, [places[cwd] for cwd in sorted(places)], now)
+        memories.replace_sessions(tx, owner, {each.conversation.session_key: each.stated for each, _ in told})
+        stage1.delete(tx, owner, [each.conversation.session_key for each, _ in told if each.stage1 is None])
+        stage1.save(tx, owner, [each.stage1 for each, _ in told if each.stage1])
+        report.conversations += len(told)
         report.entries += len(added)
-        report.memories += len(derived.stated)
+        report.memories += sum(len(each.stated) for each, _ in told)
+
+
+def _is_overtaken(now: Iterable[Indexed], known: Mapping[str, str]) -> bool:
+    """Did the pipeline write it after we looked? Then it knows better."""
+    return any(known.get(row.source_path) != row.signature for row in now)
 
 
 def _changed(there: Mapping[Name, str], known: Mapping[str, str]) -> set[str]:

@@ -420,11 +420,11 @@ class Extract:
         with self._database.write() as tx:
             self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest, as in a claim: no deadlock
             self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
-            memories.replace_session(tx, self._owner, key, written.stated)
+            memories.replace_sessions(tx, self._owner, {key: written.stated})
             if written.stage1 is None:
-                stage1.delete(tx, self._owner, key)
+                stage1.delete(tx, self._owner, [key])
             else:
-                stage1.save(tx, self._owner, written.stage1)
+                stage1.save(tx, self._owner, [written.stage1])
             artifact_rows.replace_sessions(tx, self._owner, [key], written.files)
             answers.delete(tx, self._owner, KIND, key)
         self._reached(Step.STORED)

@@ -6,7 +6,8 @@ A row follows from its file alone; files are never read from here but to be show
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict
+from typing import NamedTuple
 
 from recollect.store.database import Transaction, marks
 from recollect.types import Owner, Timestamp
@@ -15,9 +16,8 @@ _OWN = "tenant = :tenant AND agent_id = :agent_id"
 _CHUNK = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """A canonical file; the columns in their order."""
+class Indexed(NamedTuple):
+    """A canonical file; the columns in their order. A tuple, since it is bound as it is."""
 
     source_path: str
     source_sha256: str
@@ -36,7 +36,7 @@ class Indexed:
     signature: str  # of stat, when it was read or written
 
 
-_COLUMNS = tuple(Indexed.__dataclass_fields__)
+_COLUMNS = Indexed._fields
 
 
 def replace_sessions(tx: Transaction, owner: Owner, session_keys: Sequence[str], rows: Sequence[Indexed]) -> None:
@@ -51,7 +51,7 @@ def replace_sessions(tx: Transaction, owner: Owner, session_keys: Sequence[str],
         tx.run_many(
             f"INSERT INTO memory_artifacts (tenant, agent_id, {', '.join(_COLUMNS)}) VALUES (:tenant, :agent_id,"
             f" {', '.join(':' + name for name in _COLUMNS)}) ON CONFLICT DO NOTHING",
-            [(owner.tenant, owner.agent_id, *astuple(row)) for row in rows],
+            [(owner.tenant, owner.agent_id, *row) for row in rows],
         )
 
 
@@ -60,12 +60,15 @@ def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Indexed]
     return _load(tx, " AND session_key = :key ORDER BY source_path", owner, {"key": session_key})
 
 
-def of_sessions(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, list[Indexed]]:
-    """session key → its files; nobody else changes these rows until the transaction ends."""
+def of_sessions(
+    tx: Transaction, owner: Owner, session_keys: Sequence[str], *, lock: bool = False
+) -> dict[str, list[Indexed]]:
+    """session key → its files. With `lock` nobody else changes these rows until the transaction ends."""
+    held = tx.dialect.for_update if lock else ""
     found: dict[str, list[Indexed]] = {}
     for start in range(0, len(session_keys), _CHUNK):
         placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
-        where = f" AND session_key IN ({placeholders}) ORDER BY source_path {tx.dialect.for_update}"
+        where = f" AND session_key IN ({placeholders}) ORDER BY source_path {held}"
         for row in _load(tx, where, owner, chosen):
             found.setdefault(row.session_key, []).append(row)
     return found

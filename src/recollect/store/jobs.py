@@ -190,9 +190,14 @@ class Jobs:
         every = {"every_kind": int(kind is None), "every": int(key is None)}
         return tx.run(_REVIVE, {**names, **every, "key": key or ""})
 
-    def settle(self, tx: Transaction, kind: str, key: str, watermark: str, status: JobStatus) -> None:
-        """A job that was done, as far as its results tell; one that is known stays as it is."""
-        tx.run(_SETTLE, {**self._key(kind, key), "watermark": watermark, "status": str(status), "now": self._now()})
+    def settle(self, tx: Transaction, kind: str, jobs: Iterable[tuple[str, str, JobStatus]]) -> None:
+        """(key, watermark, status) of jobs that were done, as far as their results tell; a known one stays as it is."""
+        now = self._now()
+        rows = [
+            {**self._key(kind, key), "watermark": watermark, "status": str(status), "now": now}
+            for key, watermark, status in sorted(jobs)
+        ]
+        tx.run_many(_SETTLE, rows)
 
     def watermarks(self, tx: Transaction, kind: str, keys: Sequence[str]) -> dict[str, tuple[JobStatus, str, str]]:
         """key → its state, the newest input it knows, and the input that was done."""

@@ -6,7 +6,7 @@ ever marked as superseded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,17 +53,22 @@ def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
     return found
 
 
-def replace_session(tx: Transaction, owner: Owner, session_key: str, stated: Iterable[Remembered]) -> None:
-    """What this conversation states now, instead of what it stated before.
+def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequence[Remembered]]) -> None:
+    """session key → what its conversation states now, instead of what it stated before.
 
-    `stated` are whole revisions, their sources only those of this conversation. Revisions that nobody states any more
-    are removed, but for the uses that were counted.
+    Whole revisions, their sources only those of this conversation. Revisions that nobody states any more are removed,
+    but for the uses that were counted.
     """
-    names = {**asdict(owner), "key": session_key}
-    mine = "FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key = :key"
-    before = [memory_id for (memory_id,) in tx.rows(f"SELECT DISTINCT memory_id {mine} ORDER BY memory_id", names)]
-    tx.run(f"DELETE {mine}", names)
-    rows = list(stated)
+    keys, before = list(stated), set()
+    for start in range(0, len(keys), _CHUNK):
+        placeholders, chosen = marks("key", keys[start : start + _CHUNK])
+        names = {**asdict(owner), **chosen}
+        mine = (
+            f"FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key IN ({placeholders})"
+        )
+        before |= {memory_id for (memory_id,) in tx.rows(f"DELETE {mine} RETURNING memory_id", names)}
+    rows = [row for each in stated.values() for row in each]
+    whose = (owner.tenant, owner.agent_id)
     if rows:
         tx.run_many(
             "INSERT INTO memory_memories (tenant, agent_id, memory_id, revision, kind, text, severity, scope, scope_id,"
@@ -71,20 +76,17 @@ def replace_session(tx: Transaction, owner: Owner, session_key: str, stated: Ite
             " :scope_id, :created_at, :valid_from)"
             " ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET kind = excluded.kind,"
             " text = excluded.text, severity = excluded.severity, valid_from = excluded.valid_from",
-            [{**asdict(owner), **{name: _plain(getattr(row, name)) for name in _COLUMNS}} for row in rows],
+            [(*whose, *(_plain(getattr(row, name)) for name in _COLUMNS)) for row in rows],
         )
-        sources = [
-            {**asdict(owner), "id": row.id, "revision": row.revision, "key": key, "uuid": uuid}
-            for row in rows
-            for key, uuid in row.sources
-        ]
+        sources = [(*whose, row.id, row.revision, key, uuid) for row in rows for key, uuid in row.sources]
         tx.run_many(
             "INSERT INTO memory_sources (tenant, agent_id, memory_id, revision, session_key, entry_uuid)"
             " VALUES (:tenant, :agent_id, :id, :revision, :key, :uuid) ON CONFLICT DO NOTHING",
             sources,
         )
-    for start in range(0, len(before), _CHUNK):
-        placeholders, chosen = marks("id", before[start : start + _CHUNK])
+    gone = sorted(before)
+    for start in range(0, len(gone), _CHUNK):
+        placeholders, chosen = marks("id", gone[start : start + _CHUNK])
         tx.run(
             "DELETE FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
             f" AND memory_id IN ({placeholders}) AND NOT EXISTS (SELECT 1 FROM memory_sources s"

@@ -25,20 +25,21 @@ class Input:
     selected: str  # source_updated_at of the snapshot that the last consolidation consumed; empty: none
 
 
-def save(tx: Transaction, owner: Owner, row: Stage1) -> None:
+def save(tx: Transaction, owner: Owner, rows: Sequence[Stage1]) -> None:
     changes = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name != "session_key")
-    tx.run(
+    tx.run_many(
         f"INSERT INTO memory_stage1 (tenant, agent_id, {', '.join(_COLUMNS)})"
         f" VALUES (:tenant, :agent_id, {', '.join(':' + name for name in _COLUMNS)})"
         f" ON CONFLICT (tenant, agent_id, session_key) DO UPDATE SET {changes}",
-        {**asdict(owner), **asdict(row)},
+        [(owner.tenant, owner.agent_id, *(getattr(row, name) for name in _COLUMNS)) for row in rows],
     )
 
 
-def delete(tx: Transaction, owner: Owner, session_key: str) -> int:
+def delete(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> None:
     """A conversation without output has no row; its use and baseline stay until phase 2 has seen that it is gone."""
-    return tx.run(
-        f"DELETE FROM memory_stage1 WHERE {_OWN} AND session_key = :key", {**asdict(owner), "key": session_key}
+    tx.run_many(
+        f"DELETE FROM memory_stage1 WHERE {_OWN} AND session_key = :key",
+        [{**asdict(owner), "key": key} for key in session_keys],
     )
 
 
