@@ -673,12 +673,12 @@ class World:
                     replace(said, sources=tuple(source for source in said.sources if source[0] == each.session_key))
                     for said in stating
                 ]
-                memories.replace_session(tx, self.owner, each.session_key, [said for said in own if said.sources])
+                memories.replace_sessions(tx, self.owner, {each.session_key: [said for said in own if said.sources]})
 
     def erase(self, name: str) -> None:
         with self.database.write() as tx:
             stage1.delete(tx, self.owner, [key_of(name)])
-            memories.replace_session(tx, self.owner, key_of(name), [])
+            memories.replace_sessions(tx, self.owner, {key_of(name): []})
 
     def consolidation(self, model: Clerk | None = None, **options: Any) -> Consolidation:
         return Consolidation(self.database, self.settings, self.owner, self.clock, model, **options)
