@@ -31,11 +31,23 @@ from hypothesis import strategies as st
 
 from recollect.app import open_memory
 from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, StoreFull
-from recollect.store import answers, artifacts, conversations, entries, files, memories, projects, stage1, tombstones
+from recollect.store import (
+    answers,
+    artifacts,
+    conversations,
+    entries,
+    erasing,
+    files,
+    memories,
+    projects,
+    stage1,
+    tombstones,
+)
 from recollect.store.answers import Spent
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey, Stored
+from recollect.store.erasing import Said
 from recollect.store.files import FileState, MalformedLine
 from recollect.store.jobs import Jobs, Lease
 from recollect.store.migrate import migrations
@@ -813,6 +825,14 @@ READS: dict[str, Read] = {
         tx, owner, [each.session_key for each in conversations.search(tx, owner)]
     ),
     "artifacts.of_sessions": lambda tx, owner: artifacts.of_sessions(tx, owner, ["s@1"]),
+    "erasing.conversations": lambda tx, owner: erasing.conversations(tx, owner, session=SESSION),
+    "erasing.indexed_keys": lambda tx, owner: erasing.indexed_keys(tx, owner, project="garden"),
+    "erasing.said": lambda tx, owner: [
+        said for talk in conversations.search(tx, owner) for said in erasing.said(tx, owner, talk)
+    ],
+    "erasing.said_in_session": lambda tx, owner: erasing.said_in_session(tx, owner, SESSION),
+    "conversations.where": lambda tx, owner: conversations.where(tx, owner, "status = :s", {"s": "active"}),
+    "memories.of_session": lambda tx, owner: memories.of_session(tx, owner, "s@1"),
     "tombstones.exist": tombstones.exist,
     "tombstones.erased": lambda tx, owner: tombstones.erased(tx, owner, ["h1", "h2"]),
     "tombstones.paths": tombstones.paths,
@@ -863,6 +883,20 @@ WRITES: dict[str, Read] = {
     ),
     "conversations.delete": lambda tx, owner: conversations.delete(tx, owner, [only(tx, owner)]),
     "projects.save": lambda tx, owner: projects.save(tx, owner, [Project("/new", "new", "path")], NOW),
+    "erasing.delete_said": lambda tx, owner: erasing.delete_said(
+        tx, owner, [Said(SOURCE, "e1", SESSION, "user", "", FILE)]
+    ),
+    "erasing.delete_conversations": lambda tx, owner: erasing.delete_conversations(
+        tx, owner, [only(tx, owner).session_key]
+    ),
+    "erasing.delete_baseline": lambda tx, owner: erasing.delete_baseline(tx, owner, ["s@1"]),
+    "erasing.delete_unstated": lambda tx, owner: (
+        memories.replace_sessions(tx, owner, {"s@1": []}),
+        erasing.delete_unstated(tx, owner),
+    ),
+    "erasing.recount": lambda tx, owner: erasing.recount(tx, owner, [only(tx, owner)], at(9)),
+    "answers.delete_all": lambda tx, owner: answers.delete_all(tx, owner, ["running"]),
+    "Jobs.revoke": lambda tx, owner: jobs_of(owner).revoke(tx, ["waiting"]),
     "tombstones.save": lambda tx, owner: tombstones.save(tx, owner, "memory/tombstones/b.md", ["h2"]),
     "entries.restore": lambda tx, owner: entries.restore(tx, rows_of(key_of(owner), an_entry("e1", content="other"))),
     "Jobs.settle": lambda tx, owner: jobs_of(owner).settle(tx, KIND, [("done", "w1", JobStatus.SUCCEEDED)]),
@@ -921,7 +955,7 @@ def test_every_function_of_the_store_has_a_row() -> None:
             if not each.startswith("_") and "tx" in inspect.signature(function).parameters
         }
 
-    modules = (files, entries, conversations, projects, stage1, memories, answers, artifacts, tombstones)
+    modules = (files, entries, conversations, projects, stage1, memories, answers, artifacts, tombstones, erasing)
     functions = {each for module in modules for each in of(module, module.__name__.rpartition(".")[2])}
     assert functions | of(Jobs, "Jobs") == set(READS) | set(WRITES)
     assert not set(READS) & set(WRITES)

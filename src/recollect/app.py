@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -21,6 +21,8 @@ from recollect.types import Clock, Conversation, ConversationStatus, Owner, time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from recollect.artifacts.forget import Forget, Plan
+    from recollect.artifacts.forget import Report as Forgotten
     from recollect.artifacts.reindex import Progress as Reading
     from recollect.artifacts.reindex import Report as Reindexed
     from recollect.consolidate.run import Report as Consolidated
@@ -147,6 +149,40 @@ class Memory:
         report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
         Projection(self.database, self.settings, self.owner, self.clock).update()
         return report
+
+    def forget(
+        self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", reason: str
+    ) -> Forgotten:
+        """Erases for good: a session, a conversation by its key, what a memory came from, or a project."""
+        from recollect.artifacts.forget import Target
+
+        return self._eraser().run(Target(session, conversation, memory, project), reason)
+
+    def forgetting(self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "") -> Plan:
+        """What `forget` would erase."""
+        from recollect.artifacts.forget import Target
+
+        return self._eraser().plan(Target(session, conversation, memory, project))
+
+    def _eraser(self) -> Forget:
+        from recollect.artifacts.forget import Forget
+
+        return Forget(self.database, self.settings, self.owner, self.clock, refresh=self._refresh)
+
+    def _refresh(self) -> Iterator[str]:
+        """MEMORY.md and the workspace without what is gone, and without a model; tells what could not be done."""
+        from recollect.artifacts.projection import Projection
+        from recollect.consolidate.run import Consolidation, Outcome
+        from recollect.store import stage1
+
+        Projection(self.database, self.settings, self.owner, self.clock).update()
+        if self.settings.workspace.is_dir():
+            done = Consolidation(self.database, self.settings, self.owner, self.clock, None).run(now=True)
+            if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):
+                yield f"the workspace: {done.reason or done.outcome}"
+            if self.settings.config.model != "offline":  # the next run lets the model write it again
+                with self.database.write() as tx:
+                    stage1.mark_selected(tx, self.owner, [])
 
     def newest(self, limit: int) -> list[str]:
         """What was learnt last."""

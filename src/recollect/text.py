@@ -12,6 +12,41 @@ def estimate_tokens(text: str) -> int:
     return -(-len(text.encode("utf-8", "surrogatepass")) * 2 // 7)
 
 
+# What a message and its copy in a file have in common
+
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours and cursor movements
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"  # titles and links
+    r"|\x1b[PX^_][^\x1b\x9c\n]*(?:\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-Z\\^_`a-~]"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def unix_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def printable(text: str) -> str:
+    """No terminal sequences, no control characters but line feed and tab, no half characters."""
+    return _SURROGATE.sub("\ufffd", _CONTROL.sub("", _ANSI.sub("", text)))
+
+
+def trimmed(text: str) -> str:
+    """LF line endings, no spaces or tabs at the end of a line, no blank lines at the end."""
+    return "\n".join(line.rstrip(" \t") for line in unix_lines(text).split("\n")).rstrip("\n")
+
+
+def plain(text: str) -> str:
+    """All of that, until nothing changes any more."""
+    while True:
+        before = text
+        text = trimmed(printable(unix_lines(text)))
+        if text == before:
+            return text
+
+
 # Words
 
 _WORD = re.compile(r"[^\W_](?:[\w.+#/@:'-]*[\w+#])?")

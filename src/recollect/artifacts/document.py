@@ -17,6 +17,7 @@ import yaml
 
 from recollect.artifacts.names import Kind
 from recollect.errors import ArtifactError
+from recollect.text import trimmed
 from recollect.types import Timestamp
 
 HASH_SCOPE = "body-normalized-v1"
@@ -114,8 +115,7 @@ class Document:
 
 def normalised(body: str) -> str:
     """`body-normalized-v1`: LF line endings, no spaces or tabs at the end of a line, no blank lines at the end."""
-    lines = body.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return "\n".join(line.rstrip(" \t") for line in lines).rstrip("\n")
+    return trimmed(body)
 
 
 def sha256(text: str) -> str:

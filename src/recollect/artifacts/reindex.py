@@ -20,7 +20,7 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.names import FOLDER, Kind, Name, session_token, wikilinks
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.rows import Derived
-from recollect.artifacts.tombstones import Graveyard, entry_hash
+from recollect.artifacts.tombstones import Graveyard
 from recollect.config import Settings
 from recollect.errors import ArtifactError
 from recollect.extract.run import KIND as EXTRACT
@@ -36,6 +36,7 @@ from recollect.store.database import Database, Transaction
 from recollect.store.entries import EntryRow
 from recollect.store.jobs import Jobs
 from recollect.store.projects import Project
+from recollect.store.tombstones import entry_hash
 from recollect.types import Clock, ConversationStatus, JobStatus, Owner, timestamp
 
 _BATCH = 200  # conversations in memory, and in a commit, at a time

@@ -6,7 +6,6 @@ id: in a fork, or in a transcript that was rewritten.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 
@@ -34,14 +33,6 @@ class Tombstone:
     @property
     def path(self) -> str:
         return Name(self.removed_at, self.session_token, Kind.TOMBSTONE).path
-
-
-def entry_hash(source: str, uuid: str) -> str:
-    return _hash("entry", source, uuid)
-
-
-def text_hash(source: str, session_id: str, role: str, text: str) -> str:
-    return _hash("text", source, session_id, role, text)
 
 
 def rendered(stone: Tombstone) -> str:
@@ -93,7 +84,3 @@ def graveyard(stones: Iterable[Tombstone | None], agent_id: str) -> Graveyard:
         frozenset(path for each in own for path in each.removed_paths),
         frozenset(each_hash for each in own for each_hash in each.hashes),
     )
-
-
-def _hash(*parts: str) -> str:
-    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:40]

@@ -435,21 +435,25 @@ class Extract:
     # Rows
 
     def _load(self, group: Sequence[Conversation]) -> Transcript:
-        """The entries of a conversation, up to the last message it had when it was listed."""
-        messages: dict[str, Message] = {}
-        with self._database.read() as tx:
-            for each in group:
-                key = FileKey(self._owner, each.source, each.source_file)
-                rows = entry_rows.of_conversation(tx, key, each.session_id, each.first_message_at, each.last_message_at)
-                messages |= {row[0]: _message(each, *row) for row in rows}
-        newest = max(group, key=lambda each: each.last_message_at)
-        return Transcript(newest, sorted(messages.values(), key=lambda message: message.timestamp))
+        return load(self._database, self._owner, group)
 
     def _set(self, tx: Transaction, group: Sequence[Conversation], status: ConversationStatus, reason: str) -> int:
         for each in group:
             check_transition(each.status, status)
         changes = [(each, status, reason) for each in group]
         return conversation_rows.set_status(tx, self._owner, changes, timestamp(self._clock()))
+
+
+def load(database: Database, owner: Owner, group: Sequence[Conversation]) -> Transcript:
+    """The entries of a conversation, up to the last message it had when it was listed."""
+    messages: dict[str, Message] = {}
+    with database.read() as tx:
+        for each in group:
+            key = FileKey(owner, each.source, each.source_file)
+            rows = entry_rows.of_conversation(tx, key, each.session_id, each.first_message_at, each.last_message_at)
+            messages |= {row[0]: _message(each, *row) for row in rows}
+    newest = max(group, key=lambda each: each.last_message_at)
+    return Transcript(newest, sorted(messages.values(), key=lambda message: message.timestamp))
 
 
 def _message(talk: Conversation, uuid: str, role: str, text: str, at: str, tools: str, *place: str) -> Message:

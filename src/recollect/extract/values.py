@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from recollect.artifacts.sanitize import plain
 from recollect.models.paid import Paid
 from recollect.store.artifacts import Indexed
+from recollect.text import plain
 from recollect.types import Conversation, Message, Remembered, Stage1, Statement
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -18,14 +18,16 @@ class ForkState(msgspec.Struct):
 
 
 def drop_copied(
-    entries: Sequence[Entry], parent: Sequence[tuple[str, str]], state: ForkState
+    entries: Sequence[Entry], parent: Sequence[tuple[str, str]], state: ForkState, erased: Collection[str] = ()
 ) -> tuple[list[Entry], ForkState]:
-    """The entries that are the fork's own, and the state after them."""
+    """The entries that are the fork's own, and the state after them. What was erased of the parent is not."""
     matched, done, dropped, own = state.matched, state.done, list(state.dropped), []
     for entry in entries:
         if entry.uuid in dropped:
             continue
-        if not done and matched < len(parent) and parent[matched] == (entry.role, entry.content):
+        if not done and entry.uuid in erased:
+            dropped.append(entry.uuid)
+        elif not done and matched < len(parent) and parent[matched] == (entry.role, entry.content):
             matched += 1
             dropped.append(entry.uuid)
         else:

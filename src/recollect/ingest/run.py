@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path, PurePath
@@ -21,6 +21,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from recollect.errors import LeaseLost
+from recollect.ingest.erasure import blanked, erased
 from recollect.ingest.fold import Batch, fold_lines
 from recollect.ingest.forks import ForkState, drop_copied
 from recollect.ingest.gate import Gate
@@ -245,6 +246,7 @@ class Ingest:
             found = refresh(found, transcript.status())
             state, fold, fork = _resume(source, identify(reading.state, transcript))
             parent: list[tuple[str, str]] = []
+            gone: set[str] = set()  # what the fork copied of its parent, and was erased there
             batch = Batch(state.last_processed_offset, state.last_processed_offset)
             for lines in transcript.lines(state.last_processed_offset, found.size):
                 fold_lines(source, fold, lines, batch, self._gate.allows)
@@ -254,14 +256,19 @@ class Ingest:
                         parent = self._parent(source, fold.fork_of)
                         if not parent and self._defer and not fork.matched:
                             raise _Deferred
-                    fork = _without_copies(batch, parent, fork)
+                    gone |= self._erased(source, fold.fork_of, batch)
+                    fork = _without_copies(batch, parent, fork, gone)
                 if len(batch.entries) >= _ENTRIES or batch.text >= _TEXT or batch.end - batch.start >= _BYTES:
-                    state = _advance(state, found, batch, fold, fork, transcript)
+                    state = _advance(state, found, batch, _saved(fold, fork, gone), transcript)
                     yield self._writer.prepare(reading.lease, state, batch, last=False)
                     batch = Batch(batch.end, batch.end)
-            state = _advance(state, found, batch, fold, fork, transcript)
+            state = _advance(state, found, batch, _saved(fold, fork, gone), transcript)
             done = replace(state, status=FileStatus.IDLE, signature=found.signature)
             yield self._writer.prepare(reading.lease, done, batch, last=True)
+
+    def _erased(self, source: Source, parent: str, batch: Batch) -> set[str]:
+        with self._database.read() as tx:
+            return erased(tx, self._owner, source.name, [*batch.entries.values(), *batch.compactions], parent)
 
     def _parent(self, source: Source, session_id: str) -> list[tuple[str, str]]:
         with self._database.read() as tx:
@@ -351,9 +358,11 @@ def _resume(source: Source, state: FileState) -> tuple[FileState, State, ForkSta
     return state, source.begin(PurePath(state.file_path)), ForkState()
 
 
-def _advance(
-    state: FileState, found: Found, batch: Batch, fold: State, fork: ForkState, transcript: Transcript
-) -> FileState:
+def _saved(fold: State, fork: ForkState, gone: Collection[str]) -> str:
+    return blanked(msgspec.json.encode(Saved(msgspec.Raw(msgspec.json.encode(fold)), fork)).decode(), gone)
+
+
+def _advance(state: FileState, found: Found, batch: Batch, saved: str, transcript: Transcript) -> FileState:
     """The state after the batch, as it is committed with it."""
     head, tail = (transcript.probes(batch.end) or ("", "")) if batch.lines else (state.head_hash, state.tail_hash)
     newest = max((entry.timestamp for entry in batch.entries.values()), default=None)
@@ -367,13 +376,16 @@ def _advance(
         malformed_count=state.malformed_count + len(batch.malformed),
         head_hash=head,
         tail_hash=tail,
-        parser_state=msgspec.json.encode(Saved(msgspec.Raw(msgspec.json.encode(fold)), fork)).decode(),
+        parser_state=saved,
     )
 
 
-def _without_copies(batch: Batch, parent: Sequence[tuple[str, str]], fork: ForkState) -> ForkState:
-    own, fork = drop_copied(list(batch.entries.values()), parent, fork)
+def _without_copies(
+    batch: Batch, parent: Sequence[tuple[str, str]], fork: ForkState, gone: Collection[str]
+) -> ForkState:
+    own, fork = drop_copied(list(batch.entries.values()), parent, fork, gone)
     batch.entries = {entry.uuid: entry for entry in own}
+    batch.compactions = [each for each in batch.compactions if each.uuid not in gone]
     return fork
 
 

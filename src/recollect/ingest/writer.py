@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import PurePath
 
 from recollect.ingest.conversations import Plan, Span, append, group, rebuild
+from recollect.ingest.erasure import blanked, erased
 from recollect.ingest.fold import Batch
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
@@ -92,6 +93,7 @@ class Writer:
 
     def store(self, tx: Transaction, chunk: Chunk) -> Touched:
         """Everything but the file's state, which the caller saves with those of other files."""
+        chunk = self._without_erased(tx, chunk)
         state = chunk.state
         key = FileKey(self._owner, state.source, state.file_path)
         touched, slow = Touched(state), _Slow()
@@ -104,6 +106,19 @@ class Writer:
         self._group(tx, key, chunk.spans, slow, touched)
         self._keep(tx, key, chunk)
         return touched
+
+    def _without_erased(self, tx: Transaction, chunk: Chunk) -> Chunk:
+        batch = chunk.batch
+        gone = erased(tx, self._owner, chunk.state.source, (*batch.entries.values(), *batch.compactions))
+        if not gone:
+            return chunk
+        kept = replace(
+            batch,
+            entries={uuid: entry for uuid, entry in batch.entries.items() if uuid not in gone},
+            compactions=[each for each in batch.compactions if each.uuid not in gone],
+        )
+        state = replace(chunk.state, parser_state=blanked(chunk.state.parser_state, gone))
+        return self.prepare(chunk.lease, state, kept, last=chunk.last)
 
     def _insert(self, tx: Transaction, key: FileKey, chunk: Chunk, slow: _Slow) -> int:
         entries, generation = list(chunk.batch.entries.values()), chunk.state.generation

@@ -5,6 +5,7 @@ An answer is stored, with its price, before anything is done with it, and goes w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from recollect.store.database import Transaction
@@ -49,6 +50,17 @@ def save(tx: Transaction, owner: Owner, kind: str, key: str, input_hash: str, an
 
 def delete(tx: Transaction, owner: Owner, kind: str, key: str) -> int:
     return tx.run(f"DELETE FROM memory_answers WHERE {_JOB}", {**asdict(owner), "kind": kind, "key": key})
+
+
+def delete_all(tx: Transaction, owner: Owner, keys: Sequence[str]) -> int:
+    """Answers to jobs of any kind with these keys, and those that were given about everything at once."""
+    removed = tx.run(
+        "DELETE FROM memory_answers WHERE tenant = :tenant AND agent_id = :agent_id AND kind = 'consolidate'",
+        asdict(owner),
+    )
+    rows = [{**asdict(owner), "key": key} for key in keys]
+    sql = "DELETE FROM memory_answers WHERE tenant = :tenant AND agent_id = :agent_id AND job_key = :key"
+    return removed + (tx.run_many(sql, rows) if rows else 0)
 
 
 def charge(tx: Transaction, owner: Owner, kind: str, key: str, spent: Spent) -> None:

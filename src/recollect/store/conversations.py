@@ -97,6 +97,11 @@ def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[s
     return found
 
 
+def where(tx: Transaction, owner: Owner, condition: str, names: dict[str, str]) -> list[Conversation]:
+    """By a condition of the store's own, never of a caller's."""
+    return _load(tx, f" AND {condition} ORDER BY id", {**asdict(owner), **names})
+
+
 def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:
     tx.run_many(
         f"INSERT INTO memory_conversations (tenant, agent_id, updated_at, {', '.join(_VALUES)})"

@@ -168,6 +168,20 @@ class Jobs:
         row = tx.row(_LEASE.format(for_update=tx.dialect.for_update if lock else ""), self._key(kind, key))
         return row is not None and row[0] == JobStatus.RUNNING and row[1] > self._now()
 
+    def revoke(self, tx: Transaction, keys: Sequence[str]) -> int:
+        """Jobs of any kind with these keys, and the workspace's, are nobody's any more: what is being done for them is
+        thrown away. What is known of the former goes."""
+        rows = [{"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "key": key} for key in sorted(keys)]
+        where = "WHERE tenant = :tenant AND agent_id = :agent_id"
+        removed = tx.run_many(f"DELETE FROM memory_jobs {where} AND job_key = :key", rows)
+        names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "now": self._now()}
+        tx.run(
+            "UPDATE memory_jobs SET status = 'pending', lease_expires_at = '', fencing_token = fencing_token + 1,"
+            f" updated_at = :now {where} AND kind = 'consolidate' AND status = 'running'",
+            names,
+        )
+        return removed
+
     def reap(self, tx: Transaction, kind: str, is_dead: Callable[[str], bool] = certainly_dead) -> int:
         """Ends the leases of workers on this machine whose process is gone. Their attempts keep counting."""
         names = {

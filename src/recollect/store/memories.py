@@ -44,6 +44,15 @@ def all_of(tx: Transaction, owner: Owner) -> list[Remembered]:
     return _load(tx, "", asdict(owner))
 
 
+def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remembered]:
+    """Every revision that a conversation states, with all of its sources."""
+    where = (
+        " AND EXISTS (SELECT 1 FROM memory_sources o WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id"
+        " AND o.memory_id = m.memory_id AND o.revision = m.revision AND o.session_key = :key)"
+    )
+    return _load(tx, where, {**asdict(owner), "key": session_key})
+
+
 def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
     """Every revision of these memories."""
     found: list[Remembered] = []

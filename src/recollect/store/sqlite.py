@@ -123,6 +123,21 @@ class SqliteDatabase:
         names = (self._path, self._path.with_name(self._path.name + "-wal"))
         return sum(name.stat().st_size for name in names if name.exists())
 
+    def scrub(self) -> None:
+        """Rewrites the file, and empties the log."""
+        with _translated(self._path):
+            connection = self._connection()
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("VACUUM")
+            deadline = time.monotonic() + self._busy_timeout
+            while True:
+                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() or (0,)
+                if not busy:
+                    return
+                if time.monotonic() > deadline:
+                    raise StoreBusy(f"{self._path}: another process is reading it")
+                time.sleep(0.02)
+
     def close(self) -> None:
         with self._guard:
             for connection in list(self._all):

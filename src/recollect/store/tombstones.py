@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
 from recollect.store.database import Transaction, marks
+from recollect.text import plain
 from recollect.types import Owner
+
+
+def entry_hash(source: str, uuid: str) -> str:
+    return _hash("entry", source, uuid)
+
+
+def text_hash(source: str, session_id: str, role: str, text: str) -> str:
+    """Of what was said in a session: where a copy has another id, in a fork or a rewritten transcript."""
+    return _hash("text", source, session_id, role, plain(text))
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
 
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
 _CHUNK = 400

@@ -22,6 +22,7 @@ _COMMANDS = {
     "consolidate": "Bring the memory workspace up to date (phase 2).",
     "retry": "Give jobs that failed a fresh start.",
     "conversations": "List conversations.",
+    "forget": "Erase a session, a conversation, a memory or a project for good.",
     "reindex": "Rebuild the database's content and MEMORY.md from the files in memory/.",
     "status": "Show what is in memory and what is going on.",
     "health": "Check everything and say what to do about what is wrong.",

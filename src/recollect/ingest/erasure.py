@@ -1,0 +1,49 @@
+"""What was erased does not come in again: not by its id, and not as a copy with another id in the same session or a
+fork of it. A file's saved state forgets it, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import msgspec
+
+from recollect.ingest.sources.base import Compaction
+from recollect.store import tombstones
+from recollect.store.database import Transaction
+from recollect.store.tombstones import entry_hash, text_hash
+from recollect.types import Entry, Owner
+
+COMPACTION = "compaction"  # the role of a summary that an agent made of its own history
+
+
+def erased(
+    tx: Transaction, owner: Owner, source: str, said: Iterable[Entry | Compaction], session: str | None = None
+) -> set[str]:
+    """Ids of what was erased, in its own session or as a copy of another one. Nearly always nothing ever was."""
+    if not tombstones.exist(tx, owner):
+        return set()
+    names: dict[str, str] = {}
+    for each in said:
+        role, text = (each.role, each.content) if isinstance(each, Entry) else (COMPACTION, each.summary)
+        names[entry_hash(source, each.uuid)] = each.uuid
+        names[text_hash(source, each.session_id if session is None else session, role, text)] = each.uuid
+    return {names[found] for found in tombstones.erased(tx, owner, list(names))}
+
+
+def blanked(parser_state: str, uuids: Collection[str]) -> str:
+    """The state without the text of messages that may still grow."""
+    if not uuids or not any(uuid in parser_state for uuid in uuids):
+        return parser_state
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, list):
+            return [walk(each) for each in value]
+        if isinstance(value, dict):
+            if value.get("uuid") in uuids and "texts" in value:
+                return value | {"texts": [], "tools": []}
+            return {key: walk(each) for key, each in value.items()}
+        return value
+
+    return msgspec.json.encode(walk(msgspec.json.decode(parser_state))).decode()

@@ -1,0 +1,144 @@
+"""Deletes across tables: entries, compactions and everything that is known of a conversation.
+
+What was taken in and what was made of it goes; offsets, token accounts and other people's rows stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import NamedTuple
+
+from recollect.store import conversations as conversation_rows
+from recollect.store.database import Transaction, marks
+from recollect.types import Conversation, Owner, Timestamp
+
+_OWN = "tenant = :tenant AND agent_id = :agent_id"
+_SAID = "SELECT source, entry_uuid, session_id, role, content, source_file FROM memory_transcript_entries"
+_SUMMED = "SELECT source, compaction_uuid, session_id, 'compaction', summary, source_file FROM memory_compactions"
+_CHUNK = 400
+
+
+class Said(NamedTuple):
+    """An entry or a compaction, wherever it stands."""
+
+    source: str
+    uuid: str
+    session_id: str
+    role: str  # user | assistant | compaction
+    text: str
+    source_file: str
+
+
+def conversations(
+    tx: Transaction, owner: Owner, *, session: str = "", key: str = "", project: str = ""
+) -> list[Conversation]:
+    """Those of a session, a key or a project (its path or id); nothing when none is given."""
+    where, names = _chosen(session, key, project)
+    return conversation_rows.where(tx, owner, where, names)
+
+
+def indexed_keys(tx: Transaction, owner: Owner, *, session: str = "", key: str = "", project: str = "") -> list[str]:
+    """Session keys of canonical files, chosen in the same way."""
+    where, names = _chosen(session, key, project)
+    rows = tx.rows(
+        f"SELECT DISTINCT session_key FROM memory_artifacts WHERE {_OWN} AND {where} ORDER BY session_key",
+        {**asdict(owner), **names},
+    )
+    return [found for (found,) in rows]
+
+
+def said(tx: Transaction, owner: Owner, talk: Conversation) -> list[Said]:
+    """Everything said in a conversation, withdrawn or not, and the summaries an agent made of it."""
+    names = {
+        **asdict(owner),
+        "source": talk.source,
+        "file": talk.source_file,
+        "session": talk.session_id,
+        "first": talk.first_message_at,
+        "last": talk.last_message_at,
+    }
+    where = f"WHERE {_OWN} AND source = :source AND source_file = :file AND session_id = :session"
+    rows = tx.rows(f"{_SAID} {where} AND timestamp >= :first AND timestamp <= :last", names)
+    rows += tx.rows(f"{_SUMMED} {where} AND timestamp >= :first", names)
+    return [Said(*row) for row in rows]
+
+
+def said_in_session(tx: Transaction, owner: Owner, session_id: str) -> list[Said]:
+    names = {**asdict(owner), "session": session_id}
+    where = f"WHERE {_OWN} AND session_id = :session"
+    return [Said(*row) for row in (*tx.rows(f"{_SAID} {where}", names), *tx.rows(f"{_SUMMED} {where}", names))]
+
+
+def delete_said(tx: Transaction, owner: Owner, gone: Iterable[Said]) -> int:
+    """How many rows went."""
+    rows = [{**asdict(owner), "source": each.source, "uuid": each.uuid} for each in gone]
+    if not rows:
+        return 0
+    where = f"WHERE {_OWN} AND source = :source AND"
+    removed = tx.run_many(f"DELETE FROM memory_transcript_entries {where} entry_uuid = :uuid", rows)
+    return removed + tx.run_many(f"DELETE FROM memory_compactions {where} compaction_uuid = :uuid", rows)
+
+
+def delete_conversations(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> int:
+    """How many rows went."""
+    return _delete_keys(tx, owner, "memory_conversations", session_keys)
+
+
+def delete_baseline(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> int:
+    """What phase 2 knows of conversations, when it has seen that they are gone; how many rows went."""
+    return _delete_keys(tx, owner, "memory_stage1_use", session_keys)
+
+
+def delete_unstated(tx: Transaction, owner: Owner) -> int:
+    """What is known of the use of memories that nobody states any more; how many rows went."""
+    return tx.run(
+        f"DELETE FROM memory_use WHERE {_OWN} AND NOT EXISTS (SELECT 1 FROM memory_memories m"
+        " WHERE m.tenant = memory_use.tenant AND m.agent_id = memory_use.agent_id"
+        " AND m.memory_id = memory_use.memory_id)",
+        asdict(owner),
+    )
+
+
+def recount(tx: Transaction, owner: Owner, left: Iterable[Conversation], now: Timestamp) -> None:
+    """Conversations that lost entries, as they are now; how many entries are left is counted."""
+    for talk in left:
+        names = {
+            **asdict(owner),
+            "id": talk.id,
+            "source": talk.source,
+            "file": talk.source_file,
+            "session": talk.session_id,
+            "first": talk.first_message_at,
+            "last": talk.last_message_at,
+            "key": talk.session_key,
+            "now": now,
+        }
+        tx.run(
+            "UPDATE memory_conversations SET updated_at = :now, session_key = :key, first_message_at = :first,"
+            " last_message_at = :last, entry_count = (SELECT COUNT(*) FROM"
+            " memory_transcript_entries e WHERE e.tenant = :tenant AND e.agent_id = :agent_id AND e.source = :source"
+            " AND e.source_file = :file AND e.session_id = :session AND e.timestamp >= :first AND e.timestamp <= :last"
+            f" AND e.withdrawn = 0) WHERE {_OWN} AND id = :id",
+            names,
+        )
+
+
+def _delete_keys(tx: Transaction, owner: Owner, table: str, session_keys: Sequence[str]) -> int:
+    removed = 0
+    for start in range(0, len(session_keys), _CHUNK):
+        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
+        removed += tx.run(
+            f"DELETE FROM {table} WHERE {_OWN} AND session_key IN ({placeholders})", {**asdict(owner), **chosen}
+        )
+    return removed
+
+
+def _chosen(session: str, key: str, project: str) -> tuple[str, dict[str, str]]:
+    if session:
+        return "session_id = :session", {"session": session}
+    if key:
+        return "session_key = :key", {"key": key}
+    if project:
+        return "(project = :project OR project_id = :project)", {"project": project}
+    return "1 = 0", {}

@@ -1,0 +1,330 @@
+"""Erasing: after it, no byte of what was erased is in the home folder or the database, and nothing brings it back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.app import Memory, open_memory
+from recollect.artifacts import tombstones
+from recollect.artifacts.files import Files
+from recollect.artifacts.forget import Forget, Target, names_in, repeats, said_again
+from recollect.errors import UsageError
+from recollect.types import ConversationStatus, Message, Role
+from tests.conftest import Clock, Place
+from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
+from tests.test_reindex import content, files
+from tests.transcripts import SESSION, START, append, write
+
+SECRET = "Zanzibarquelle"  # a word that stands in what is erased and nowhere else
+PRIVATE = f"Remember: my sister lives in {SECRET} and works at the harbour."
+PROJECT = "/code/tides"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(START + timedelta(days=1))
+
+
+@pytest.fixture
+def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
+    with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "projects"
+
+
+def traces(memory: Memory, word: str = SECRET) -> list[str]:
+    """Where a word stands: files of the home, bytes of the database, rows of its tables."""
+    found = []
+    for path in memory.settings.home.rglob("*"):
+        if path.is_file() and word.encode() in path.read_bytes():
+            found.append(str(path.relative_to(memory.settings.home)))
+    with memory.database.read() as tx:
+        if tx.dialect.name == "postgres":
+            tables = tx.rows("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
+        else:
+            tables = tx.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
+        for (table,) in tables:
+            if any(word in str(row) for row in tx.rows(f"SELECT * FROM {table}")):
+                found.append(table)
+    return found
+
+
+def filled(memory: Memory, root: Path, clock: Clock) -> None:
+    """Two sessions, extracted and consolidated; the word stands in one of them, in three of its messages."""
+    texts = (
+        *TALK,
+        PRIVATE,
+        f"Understood: your sister lives in {SECRET} and works at the harbour.",
+        "Never deploy on a Friday.",
+        f"ok, {SECRET}",
+    )
+    ingest(memory, root, *texts)
+    ingest(memory, root, "We decided to keep the tide tables in PostgreSQL.", "Good.", "Yes.", "Done.", name=OTHER)
+    memory.process(now=True)
+    memory.consolidate(now=True)
+    clock.advance(60)
+
+
+def own(found: dict[str, list[Any]], agent: str = "bob") -> dict[str, list[Any]]:
+    return {table: [row for row in rows if agent in row] for table, rows in found.items()}
+
+
+def memory_with(memory: Memory, word: str) -> str:
+    with memory.database.read() as tx:
+        rows = tx.rows("SELECT memory_id FROM memory_memories WHERE text LIKE :word", {"word": f"%{word}%"})
+    return str(rows[0][0])
+
+
+def texts(memory: Memory) -> str:
+    with memory.database.read() as tx:
+        return repr(tx.rows("SELECT text FROM memory_memories ORDER BY text"))
+
+
+@pytest.mark.parametrize("what", ["session", "conversation", "project"])
+def test_a_search_for_what_was_erased_finds_nothing(memory: Memory, root: Path, clock: Clock, what: str) -> None:
+    filled(memory, root, clock)
+    assert len(traces(memory)) > 6  # it was everywhere
+    key = next(each.session_key for each in memory.conversations() if each.session_id == SESSION)
+    target = {"session": SESSION, "conversation": key, "project": PROJECT}[what]
+    report = memory.forget(**{what: target}, reason="private")
+    assert traces(memory) == []
+    assert report.removed_paths and report.removed_rows and report.problems == []
+    assert (memory.settings.home / report.tombstone).is_file()
+    assert ("PostgreSQL" in texts(memory)) is (what != "project")
+
+
+def test_a_single_memory_goes_with_the_messages_it_came_from(memory: Memory, root: Path, clock: Clock) -> None:
+    filled(memory, root, clock)
+    name = memory_with(memory, SECRET)
+    report = memory.forget(memory=name, reason="private")
+    assert report.memories == [name]
+    assert traces(memory) == []
+    assert "make lint" in texts(memory) and "Friday" in texts(memory)
+    assert memory.reindex(full=True).problems == []
+    assert "sister" not in json.dumps([path.read_text() for path in files(memory)])
+
+
+def test_a_memory_whose_conversation_begins_with_it_leaves_the_rest(memory: Memory, root: Path) -> None:
+    ingest(memory, root, PRIVATE, "ok", RULE, "Sure.", FACT, "Noted.")
+    memory.process(now=True)
+    memory.consolidate(now=True)
+    memory.forget(memory=memory_with(memory, SECRET), reason="private")
+    assert traces(memory) == []
+    model = Scripted()
+    memory.ingest(folder=root, reimport=True)
+    report = extract(memory, by(model)).run(now=True)
+    assert (report.claimed, model.calls, traces(memory)) == (0, [], [])
+    assert "make lint" in texts(memory)
+    (talk,) = memory.conversations()
+    assert (talk.entry_count, talk.status) == (5, ConversationStatus.ARCHIVED)
+    assert memory.reindex(full=True).problems == []
+
+
+def test_11_nothing_brings_it_back(memory: Memory, root: Path, clock: Clock, database_url: Place) -> None:
+    """Validation test 11: a removal survives a re-index, a re-import, a copy, a re-extraction and a lost database."""
+    filled(memory, root, clock)
+    talk = root / "-code-tides" / f"{SESSION}.jsonl"
+    memory.forget(session=SESSION, reason="private")
+    memory.ingest(folder=root)
+    memory.ingest(folder=root, reimport=True)
+    copy = write(root / "-code-tides" / "copy.jsonl", talk.read_bytes())
+    memory.ingest(file=copy)
+    memory.process(now=True)
+    memory.reindex(full=True)
+    memory.consolidate(now=True)
+    assert traces(memory) == []
+    with memory.database.write() as tx:
+        for table in ("memory_tombstones", "memory_file_states", "memory_jobs", "memory_artifacts"):
+            tx.run(f"DELETE FROM {table}")
+    memory.reindex()
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    assert traces(memory) == []
+
+
+def test_files_that_come_back_from_a_backup_are_not_taken_in(memory: Memory, root: Path, clock: Clock) -> None:
+    filled(memory, root, clock)
+    backup = shutil.copytree(memory.settings.home / "memory", root / "backup")
+    memory.forget(session=SESSION, reason="private")
+    shutil.copytree(backup, memory.settings.home / "memory", dirs_exist_ok=True)
+    report = memory.reindex(full=True)
+    assert {each.kind for each in report.problems} == {"Erased"}
+    assert SECRET not in texts(memory)
+    assert not [row for row in content(memory)["memory_transcript_entries"] if SECRET in str(row)]
+
+
+def codex(path: Path, name: str, said: list[tuple[str, str]], first: int, parent: str = "") -> Path:
+    meta: dict[str, Any] = {"id": name, "cwd": PROJECT, "originator": "codex_cli", "cli_version": "1"}
+    if parent:
+        meta["forked_from_id"] = parent
+    at = [f"2026-03-02T09:{first + n:02d}:00.000Z" for n in range(len(said) + 1)]
+    lines: list[dict[str, Any]] = [{"timestamp": at[0], "type": "session_meta", "payload": meta}]
+    for (role, text), when in zip(said, at[1:], strict=True):
+        kind = "input_text" if role == "user" else "output_text"
+        payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+        lines.append({"timestamp": when, "type": "response_item", "payload": payload})
+    return write(path, b"".join(json.dumps(each).encode() + b"\n" for each in lines))
+
+
+def test_a_fork_that_copied_it_under_other_ids_does_not_bring_it_back(memory: Memory, tmp_path: Path) -> None:
+    root = tmp_path / "sessions"
+    one, two = "019a0000-0000-7000-8000-000000000001", "019a0000-0000-7000-8000-000000000002"
+    said = [("user", PRIVATE), ("assistant", f"Noted, {SECRET}."), ("user", RULE), ("assistant", "Fine.")]
+    codex(root / "2026/03/02" / f"rollout-2026-03-02T09-00-00-{one}.jsonl", one, said, 0)
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    memory.forget(session=one, reason="private")
+    own = [("user", "Never deploy on a Friday."), ("assistant", "All right.")]
+    codex(root / "2026/03/02" / f"rollout-2026-03-02T09-30-00-{two}.jsonl", two, [*said, *own], 30, parent=one)
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    assert traces(memory) == []
+    with memory.database.read() as tx:
+        rows = tx.rows("SELECT content FROM memory_transcript_entries ORDER BY timestamp")
+    assert [text for (text,) in rows] == ["Never deploy on a Friday.", "All right."]
+
+
+def test_a_message_that_is_still_growing_is_forgotten_in_the_saved_state_too(memory: Memory, root: Path) -> None:
+    ingest(memory, root, "hello", f"I see: {SECRET}, {SECRET}")
+    assert "memory_file_states" in traces(memory)
+    memory.forget(session=SESSION, reason="private")
+    assert traces(memory) == []
+    memory.ingest(folder=root, reimport=True)
+    assert traces(memory) == []
+    append(root / "-code-tides" / f"{SESSION}.jsonl", session("something new", first=3))
+    memory.ingest(folder=root)
+    assert [each.entry_count for each in memory.conversations()] == [1]
+
+
+def test_stored_answers_go_and_a_worker_that_is_at_it_loses_it(memory: Memory, root: Path, clock: Clock) -> None:
+    ingest(memory, root, *TALK, PRIVATE, "ok")
+
+    def forget(step: str) -> None:
+        if step == "resolved":
+            memory.forget(session=SESSION, reason="private")
+
+    report = extract(memory, reached=forget).run(now=True)
+    assert (report.succeeded, report.skipped) == (0, 1)
+    assert traces(memory) == []
+
+
+def test_a_crash_after_any_step_leaves_nothing_that_comes_back(
+    database_url: Place, clock: Clock, tmp_path: Path
+) -> None:
+    names: list[str] = []
+    for number in range(40):
+        home = tmp_path / f"home-{number}"
+        options: dict[str, Any] = {"database": database_url.url, "agent_id": f"a{number}", "clock": clock}
+        with open_memory(home, environ={}, **options) as memory:
+            filled(memory, tmp_path / "projects", clock)
+            names.clear()
+
+            def crash(step: str, limit: int = number) -> None:
+                names.append(step)
+                if len(names) > limit:
+                    raise KeyboardInterrupt
+
+            eraser = Forget(memory.database, memory.settings, memory.owner, clock, refresh=memory._refresh, wrote=crash)
+            try:
+                eraser.run(Target(session=SESSION), "private")
+            except KeyboardInterrupt:
+                memory.ingest(folder=tmp_path / "projects", reimport=True)
+                if memory.conversations(project=PROJECT) and any(
+                    each.session_id == SESSION for each in memory.conversations()
+                ):
+                    memory.forget(session=SESSION, reason="private")
+                else:
+                    list(memory._refresh())
+                    memory.database.scrub()
+                assert [each for each in traces(memory) if each.startswith("memory_") is False] == [], names
+                continue
+            break
+    assert number > 5
+
+
+def test_another_agent_keeps_what_is_its_own(memory: Memory, root: Path, clock: Clock, database_url: Place) -> None:
+    filled(memory, root, clock)
+    with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url, agent_id="bob") as bob:
+        ingest(bob, root, *TALK, PRIVATE, "ok")
+        bob.process(now=True)
+        before = own(content(bob))
+        memory.forget(session=SESSION, reason="private")
+        assert own(content(bob)) == before
+        assert SECRET in texts(bob)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [({"session": "nobody"}, "no session"), ({"memory": "m-none"}, "no memory"), ({}, "say what to forget")],
+)
+def test_what_is_not_there_is_said_and_nothing_changes(
+    memory: Memory, root: Path, clock: Clock, target: dict[str, str], message: str
+) -> None:
+    filled(memory, root, clock)
+    before = content(memory)
+    with pytest.raises(UsageError, match=message):
+        memory.forget(**target, reason="x")
+    assert content(memory) == before
+    assert not list((memory.settings.home / "memory").glob("tombstones/*"))
+
+
+def test_a_tombstone_holds_no_text_and_reads_back(memory: Memory, root: Path, clock: Clock) -> None:
+    filled(memory, root, clock)
+    report = memory.forget(session=SESSION, reason="private: asked by mail")
+    path = memory.settings.home / report.tombstone
+    stone = tombstones.parse(path.read_text())
+    assert (stone.reason, stone.removed_paths) == ("private: asked by mail", tuple(sorted(report.removed_paths)))
+    assert stone.whole_tokens == (stone.session_token,)
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    path.write_text(path.read_text().replace(stone.hashes[0], "0" * 40))
+    assert [each for _, each in tombstones.read_all(Files(memory.settings.home))] == [None]
+
+
+def test_a_sentence_that_says_the_same_is_recognised() -> None:
+    assert repeats("Sure. I noted that your sister lives in Oslo.", "My sister lives in Oslo.")
+    assert not repeats("Oslo is nice.", "My sister lives in Oslo.")
+    assert not repeats("", "") and not repeats("anything", "")
+
+
+def test_a_name_is_no_common_word_and_one_used_all_over_takes_nothing_with_it() -> None:
+    assert names_in("We moved to tide-stg-2 with Priya, says the API of openPort.") == {
+        "tide-stg-2",
+        "priya",
+        "openport",
+    }
+    talk = [Message(f"e{n}", Role.USER, f"PostgreSQL again, {n}") for n in range(9)]
+    assert said_again([*talk, Message("x", Role.USER, "ask Priya")], {"e0"}, ["Ask PostgreSQL or Priya."]) == {
+        "e0",
+        "x",
+    }
+
+
+def test_the_command_line_says_what_it_did(memory: Memory, root: Path, clock: Clock, database_url: Place) -> None:
+    filled(memory, root, clock)
+    environ = {**os.environ, "RECOLLECT_HOME": str(database_url.home), "RECOLLECT_DATABASE": database_url.url}
+    command = [sys.executable, "-m", "recollect", "forget", "--json"]
+    run = subprocess.run(
+        [*command, "--session", SESSION, "--reason", "x"], env=environ, capture_output=True, check=False
+    )
+    told = json.loads(run.stdout)
+    assert (run.returncode, told["problems"]) == (0, [])
+    assert {"removed_paths", "removed_rows", "tombstone"} <= told.keys()
+    assert traces(memory) == []
+    wrong = subprocess.run(
+        [*command, "--session", SESSION, "--reason", "x"], env=environ, capture_output=True, check=False
+    )
+    assert wrong.returncode == 2 and "error" in json.loads(wrong.stdout)
