@@ -20,7 +20,7 @@ LAYERS = (
     ("app",),
     ("overview",),
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
-    ("config", "redact", "blocks", "text", "near", "store", "models", "workspace"),
+    ("config", "redact", "blocks", "note", "text", "near", "store", "models", "workspace"),
     ("types", "errors"),
 )
 FIRST_STAGE = "ingest"  # of the path; it knows nothing of what comes after it

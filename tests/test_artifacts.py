@@ -367,6 +367,7 @@ facts = st.builds(
     created_at=st.just(CAPTURED),
     valid_from=st.just(at(3)),
     sources=st.lists(st.tuples(st.just(KEY), st.text()), min_size=1).map(tuple),
+    pinned=st.booleans(),
 )
 
 
@@ -836,8 +837,11 @@ def test_the_head_names_rules_and_open_ends_with_links_to_their_lines() -> None:
     thread = replace(remembered("Is the pond deep?", "m-b", 3), kind=MemoryKind.OPEN_THREAD, severity=Severity.NONE)
     fact = replace(remembered("A [[b]] | c.", "m-c"), kind=MemoryKind.FACT, severity=Severity.NONE)
     path = "memory/x--summary.md"
-    head = ledger.orientation([ledger.Placed(each, path) for each in (fact, thread, remembered())])
+    pinned = replace(fact, id="m-d", text="Frogs come in May.", pinned=True)
+    head = ledger.orientation([ledger.Placed(each, path) for each in (fact, thread, pinned, remembered())])
     assert [each for each in head if each] == [
+        "## Pinned",
+        f"- Frogs come in May. [[{path}#^m-d-r1|2026-03-02]]",
         "## Rules and limits",
         f"- {RULE} [[{path}#^m-aaaaaaaaaaaaaaaa-r1|2026-03-02]]",
         "## Open threads",

@@ -24,6 +24,7 @@ DERIVED = {  # table → who makes it again from the files, or from tables that 
 WRITERS = {  # modules that may write files at all, and what
     "artifacts/files.py": "canonical files",
     "workspace.py": "the workspace and MEMORY.md",
+    "turns/log.py": "our own turn logs, a transcript source like any agent's",
     "models/agent_cli.py": "the working folder of the user's own agent",
     "store/sqlite.py": "the database",
 }

@@ -18,8 +18,9 @@ from recollect.config import Settings
 from recollect.consolidate import offline, render
 from recollect.consolidate.agent import Consolidated, Task, answer_content, clean, tools, work_content
 from recollect.consolidate.prompts import ANSWER, WORK, prompt
+from recollect.consolidate.restate import restated
 from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Step
-from recollect.consolidate.selection import Selection, select, statements
+from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.topics import topic
 from recollect.consolidate.validate import Standard, validate
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage
@@ -1200,3 +1201,36 @@ def test_agents_do_not_see_each_other(worlds: Callable[..., World]) -> None:
 
 def test_words_of_a_statement_are_compared_not_their_order() -> None:
     assert overlap(content_words("painted green gadgets"), content_words("Gadgets, painted green")) == 1.0
+
+
+# What changed since
+
+
+def test_an_item_that_cites_a_memory_says_what_it_says_now() -> None:
+    new = memory("a", "Use `make check`.", "one", revision=2, pinned=True)
+    text = (
+        f"# Title\n\n## Rules\n\n- Use make lint\n  always. {render.cite_source(key_of('one'))} ^m-a\n"
+        "- Frogs come in May. ^m-ab\n\nA paragraph\nabout make lint ^m-a.\n\n1. Keep ^m-b\n"
+    )
+    line = f"- Use `make check`. (constraint, must, pinned, {at(1)[:10]}) ^m-a\n"
+    assert restated(text, new) == (f"# Title\n\n## Rules\n\n{line}- Frogs come in May. ^m-ab\n\n{line}\n1. Keep ^m-b\n")
+    assert restated(restated(text, new), new) == restated(text, new)
+    assert restated(text, memory("c", "Nobody cites it.", "one")) == text
+
+
+def test_a_row_that_repeats_what_was_superseded_says_what_holds() -> None:
+    old, new = memory("a", "Use make lint.", "one"), memory("a", "Use make check.", "two", revision=2, valid_from=at(0))
+    one = given_input("one", rollout_summary="Asked: use make lint! And ferns.", raw_memory="- Use make lint.")
+    two = given_input("two", raw_memory="Not: use make lint.")
+    first, second = amended([one, two], [old, new])
+    assert first.row.rollout_summary == "Asked: (since corrected: Use make check)! And ferns."
+    assert first.row.raw_memory == "- (since corrected: Use make check)." and second == two
+    longer = replace(new, text="Use make lint and make check.")
+    assert amended([one], [old, longer]) == [one], "what still holds stays"
+
+
+def test_what_is_pinned_is_chosen_first_and_at_any_age() -> None:
+    ancient = given_input("ancient", updated=at(400))
+    used = given_input("used", usage=9, last=at(1))
+    found = select([used, ancient], (), NOW, max_unused_days=30, most=1, pinned={key_of("ancient")})
+    assert [each.row.session_id for each in found.chosen] == ["ancient"]

@@ -68,6 +68,33 @@ def test_going_back_is_a_further_revision() -> None:
     assert (third.id, third.revision) == (first.id, 3)
 
 
+def test_what_was_said_before_it_was_superseded_is_a_source_of_the_old_wording() -> None:
+    first = one("Never deploy the shop on Fridays.", place(minute=1))
+    told = Statement(MemoryKind.FACT, "Ask Priya about deploys.", entries=("n",), target=first.id, revision=2)
+    (second,) = resolve([told], known(first), place("n@t", 5))
+    assert (second.id, second.revision, second.created_at) == (first.id, 2, first.created_at)
+    (late,) = resolve([fact("never deploy the shop on fridays, please")], known(first, second), place("s3@t", 3))
+    assert (late.id, late.revision, late.sources) == (first.id, 1, (("s3@t", "e1"),))
+    (back,) = resolve([fact("never deploy the shop on fridays, please")], known(first, second), place("s3@t", 9))
+    assert (back.id, back.revision) == (first.id, 3), "said later, it is a revision"
+
+
+def test_a_revision_that_is_taken_gives_the_next_one() -> None:
+    first = one("The pond is 3 m deep.", place())
+    told = Statement(MemoryKind.FACT, "The pond is 4 m deep.", entries=("n",), target=first.id, revision=2)
+    (second,) = resolve([told], known(first), place("n1@t", 5))
+    (third,) = resolve([replace(told, text="The pond is 5 m deep.")], known(first, second), place("n2@t", 6))
+    (again,) = resolve([told], known(first, second), place("n1@t", 5))
+    assert [each.revision for each in (second, third, again)] == [2, 3, 2]
+
+
+def test_a_revision_of_a_pinned_memory_is_pinned() -> None:
+    first = replace(one("Deploys freeze on Friday for everybody.", place(minute=1)), pinned=True)
+    (newer,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))
+    (same,) = resolve([fact("Deploys freeze on Friday, for everybody.")], known(first), place("s2@t", 5))
+    assert newer.pinned and newer.revision == 2 and same.pinned
+
+
 def test_another_project_is_another_memory() -> None:
     first = one("The pond is deep.", place())
     elsewhere = replace(place("s2@t"), project_id="harbour")

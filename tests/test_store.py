@@ -6,8 +6,10 @@ against other owners' rows and against a locked database. A function without a r
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
+import pkgutil
 import re
 import shutil
 import stat
@@ -29,6 +31,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect import store
 from recollect.app import open_memory
 from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, StoreFull
 from recollect.store import (
@@ -37,6 +40,7 @@ from recollect.store import (
     conversations,
     entries,
     erasing,
+    feedback,
     files,
     memories,
     projects,
@@ -847,6 +851,8 @@ READS: dict[str, Read] = {
     "memories.all_of": memories.all_of,
     "memories.find": lambda tx, owner: memories.find(tx, owner, ["m-one"]),
     "memories.uses": memories.uses,
+    "feedback.of_memories": lambda tx, owner: feedback.of_memories(tx, owner, ["m-one"]),
+    "conversations.active": lambda tx, owner: conversations.active(tx, owner, SOURCE),
     "memories.count_by_kind": memories.count_by_kind,
     "answers.load": lambda tx, owner: answers.load(tx, owner, KIND, "running", "h1"),
     "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),
@@ -907,6 +913,7 @@ WRITES: dict[str, Read] = {
     "stage1.cite": lambda tx, owner: stage1.cite(tx, owner, ["s@1"], at(3)),
     "memories.replace_sessions": lambda tx, owner: memories.replace_sessions(tx, owner, {"s@1": []}),
     "memories.cite": lambda tx, owner: memories.cite(tx, owner, ["m-one"], at(3)),
+    "feedback.react": lambda tx, owner: feedback.react(tx, owner, "m-one", "not_ok", at(3)),
     "answers.save": lambda tx, owner: answers.save(tx, owner, KIND, "running", "h2", "{}", NOW),
     "answers.delete": lambda tx, owner: answers.delete(tx, owner, KIND, "running"),
     "answers.charge": lambda tx, owner: answers.charge(tx, owner, KIND, "running", SPENT),
@@ -937,6 +944,7 @@ def fill(tx: Transaction, owner: Owner) -> None:
     stage1.mark_selected(tx, owner, [("s@1", at(1)), ("gone@1", at(1))])
     memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY]})
     memories.cite(tx, owner, ["m-one"], NOW)
+    feedback.react(tx, owner, "m-one", "ok", NOW)
     answers.save(tx, owner, KIND, "running", "h1", '{"a": 1}', NOW)
     answers.charge(tx, owner, KIND, "running", SPENT)
     jobs = jobs_of(owner)
@@ -955,8 +963,8 @@ def test_every_function_of_the_store_has_a_row() -> None:
             if not each.startswith("_") and "tx" in inspect.signature(function).parameters
         }
 
-    modules = (files, entries, conversations, projects, stage1, memories, answers, artifacts, tombstones, erasing)
-    functions = {each for module in modules for each in of(module, module.__name__.rpartition(".")[2])}
+    names = {each.name for each in pkgutil.iter_modules(store.__path__)} - {"jobs"}
+    functions = {each for name in names for each in of(importlib.import_module(f"recollect.store.{name}"), name)}
     assert functions | of(Jobs, "Jobs") == set(READS) | set(WRITES)
     assert not set(READS) & set(WRITES)
 
@@ -1047,6 +1055,7 @@ EVERY_TABLE = (
     "stage1.cite",
     "memories.replace_sessions",
     "memories.cite",
+    "feedback.react",
     "answers.delete",
     "answers.charge",
     "Jobs.complete",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +19,8 @@ from recollect.store.database import Database
 from recollect.store.open import open_database
 from recollect.types import Clock, Conversation, ConversationStatus, Owner, timestamp, utc_now
 
+log = logging.getLogger(__name__)
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from recollect.ingest.intake import Intake
     from recollect.ingest.run import Progress, Report
     from recollect.overview import Overview
+    from recollect.turns.notes import Notebook
+    from recollect.types import MemoryKind, Remembered, Severity
 
 
 def open_memory(
@@ -184,6 +189,40 @@ class Memory:
                 with self.database.write() as tx:
                     stage1.mark_selected(tx, self.owner, [])
 
+    def remember(
+        self,
+        text: str,
+        *,
+        project: Path | str | None = None,
+        everywhere: bool = False,
+        kind: MemoryKind | None = None,
+        severity: Severity | None = None,
+    ) -> Remembered:
+        """What a person says, as a memory of the project, or of the user if it holds everywhere.
+
+        `project` is a folder, or as text the id or the folder of a project that is known.
+        """
+        return self._notebook.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity)
+
+    def correct(
+        self, memory_id: str, text: str, *, kind: MemoryKind | None = None, severity: Severity | None = None
+    ) -> Remembered:
+        """The memory says this from now on, everywhere."""
+        return self._notebook.correct(memory_id, text, kind=kind, severity=severity)
+
+    def pin(self, memory_id: str) -> Remembered:
+        """The memory stands first, and stays."""
+        return self._notebook.pin(memory_id)
+
+    def unpin(self, memory_id: str) -> Remembered:
+        return self._notebook.pin(memory_id, pinned=False)
+
+    def feedback(self, memory_id: str, opinion: str, text: str = "") -> Remembered:
+        """`ok` or `not_ok`; the newest one counts."""
+        from recollect.turns.notes import Opinion
+
+        return self._notebook.feedback(memory_id, Opinion(opinion), text)
+
     def newest(self, limit: int) -> list[str]:
         """What was learnt last."""
         from recollect.store import memories
@@ -211,7 +250,32 @@ class Memory:
             stage1.cite(tx, self.owner, list(keys), now)
         return [each.id for each in found]
 
-    def _extract(self, stopping: Callable[[int], None] = lambda running: None) -> Extract:
+    @cached_property
+    def _notebook(self) -> Notebook:
+        from recollect.turns.notes import Notebook
+
+        extract = self._extract(offline=True)  # notes ask no model
+        return Notebook(
+            self.database, self.settings, self.owner, self.clock, self.intake, extract, changed=self._restate
+        )
+
+    def _restate(self, memory: Remembered) -> None:
+        """The workspace says it at once; where consolidating costs nothing, as a whole."""
+        from recollect.consolidate.restate import restate
+        from recollect.models.base import ToolRefused
+        from recollect.workspace import Workspace
+
+        config, folder = self.settings.config, self.settings.workspace
+        if not folder.is_dir():
+            return
+        try:
+            restate(Workspace(folder), memory)
+        except (OSError, ToolRefused) as error:
+            log.warning("the workspace still says what %s was: %s", memory.id, error)
+        if (config.consolidation_model or config.model) == "offline":
+            self.consolidate(now=True)
+
+    def _extract(self, stopping: Callable[[int], None] = lambda running: None, *, offline: bool = False) -> Extract:
         from recollect.artifacts.files import Files
         from recollect.artifacts.session_end import SessionEnd
         from recollect.extract.run import Extract
@@ -220,7 +284,7 @@ class Memory:
         if not self.settings.config.enabled:
             raise Disabled
         config = self.settings.config
-        model = language_model(self.settings, config.model)
+        model = None if offline else language_model(self.settings, config.model)
         strategy: Strategy
         if model is None:
             from recollect.extract.offline.strategy import Offline

@@ -166,6 +166,12 @@ class Settings:
         return self.home / "workspace" if agent == "default" else self.home / "agents" / agent / "workspace"
 
     @property
+    def turns(self) -> Path:
+        """The folder of our own turn logs and notes."""
+        agent, tenant = self.config.agent_id, self.config.tenant
+        return (self.home if agent == "default" else self.home / "agents" / agent) / "turns" / tenant
+
+    @property
     def user_home(self) -> str:
         return self.environ.get("HOME") or str(Path.home())
 

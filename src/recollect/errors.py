@@ -3,7 +3,8 @@
     RecollectError
     ├── UsageError            the call was wrong: exit status 2
     │   ├── ConfigError       a key, value or file of the configuration
-    │   └── UnknownSource     no such transcript format
+    │   ├── UnknownSource     no such transcript format
+    │   └── UnknownMemory     no memory of that id
     ├── StoreError            the database said no
     │   ├── StoreBusy         another process holds it; try again
     │   ├── StoreDamaged      the file is no database, or a broken one
@@ -12,6 +13,7 @@
     ├── LeaseLost             somebody else owns the job now; nothing was written
     ├── InvalidTransition     a state change that the life cycle does not allow
     ├── ArtifactError         a canonical file is not what it has to be (kinds of it in `artifacts`)
+    ├── NoteWaits             a note is written down, and is no memory yet
     ├── ModelFailed           a model gave no answer (in `models.base`, with the reason)
     └── Disabled              enabled = false in the configuration
 
@@ -54,6 +56,12 @@ class UnknownSource(UsageError):
     """No such transcript format."""
 
 
+class UnknownMemory(UsageError):
+    """No memory of that id."""
+
+    hint = "Ids begin with m- and stand at the end of a memory's line in MEMORY.md, in the workspace and in summaries."
+
+
 class StoreError(RecollectError):
     """The database could not be used."""
 
@@ -94,6 +102,12 @@ class ArtifactError(RecollectError):
     """A canonical file is not what it has to be."""
 
     hint = "Nothing was overwritten. Put the file back as it was, or move it away, and run `recollect retry`."
+
+
+class NoteWaits(RecollectError):
+    """The note is written down, but it is no memory yet."""
+
+    hint = "Nothing is lost: `recollect ingest` and `recollect process` take it up."
 
 
 class Disabled(RecollectError):

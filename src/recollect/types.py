@@ -97,6 +97,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     cwd: str = ""
     branch: str = ""
     remote: str = ""  # the repository's remote, where the transcript records it
+    project: str = ""  # the project's id, where the transcript says it outright
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,10 @@ class Statement:
     severity: Severity = Severity.NONE
     scope: Scope = Scope.PROJECT
     entries: tuple[str, ...] = ()  # uuids of the entries that say so
+    exact: bool = False  # in a person's own words: one with nearly the same words is another
+    target: str = ""  # the memory that a person speaks of by its id
+    revision: int = 0  # of the target, that it is
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +191,7 @@ class Remembered:
     created_at: Timestamp  # when the memory was first seen
     valid_from: Timestamp  # when this revision was said
     sources: tuple[tuple[str, str], ...] = ()  # (session_key, entry uuid)
+    pinned: bool = False  # by a person; later revisions keep it
 
 
 @dataclass(frozen=True, slots=True)

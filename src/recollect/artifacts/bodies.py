@@ -21,7 +21,9 @@ _MESSAGE_LIKE = re.compile(r"\\*### (?:user|assistant) · ")
 _SECTIONS = ("Summary", "Memories", "Raw memory")
 _SECTION = re.compile(rf"## ({'|'.join(_SECTIONS)})")
 _SECTION_LIKE = re.compile(rf"\\*## (?:{'|'.join(_SECTIONS)})$")
-_MEMORY = re.compile(r"- \*\*(\w+)\*\* \((\w+), (\w+)\) (.*) — said (\S+), first seen (\S+), from (\S*) \^(\S+)-r(\d+)")
+_MEMORY = re.compile(
+    r"- \*\*(\w+)\*\* \((\w+), (\w+)(, pinned)?\) (.*) — said (\S+), first seen (\S+), from (\S*) \^(\S+)-r(\d+)"
+)
 _SAFE = ":@/+=-_.~"  # in an entry's id; never a space, a comma or a question mark
 _UNKNOWN = "?"  # a source without an entry
 
@@ -90,8 +92,9 @@ def parse_summary(body: str, session_key: str, project_id: str) -> Summary:
 def _memory(each: Remembered) -> str:
     text = each.text.replace("\\", "\\\\").replace("\n", "\\n")
     sources = ",".join(_quoted(uuid) or _UNKNOWN for _, uuid in each.sources)
+    pinned = ", pinned" if each.pinned else ""
     return (
-        f"- **{each.kind}** ({each.severity}, {each.scope}) {text} — said {each.valid_from},"
+        f"- **{each.kind}** ({each.severity}, {each.scope}{pinned}) {text} — said {each.valid_from},"
         f" first seen {each.created_at}, from {sources} ^{each.id}-r{each.revision}"
     )
 
@@ -100,7 +103,7 @@ def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
     found = _MEMORY.fullmatch(line)
     if found is None:
         raise BadBody(f"no memory: {line[:80]}")
-    kind, severity, scope, text, said, seen, sources, name, revision = found.groups()
+    kind, severity, scope, pinned, text, said, seen, sources, name, revision = found.groups()
     try:
         ranges = Scope(scope)
         return Remembered(
@@ -114,6 +117,7 @@ def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
             created_at=Timestamp(seen),
             valid_from=Timestamp(said),
             sources=tuple((session_key, _entry(source)) for source in sources.split(",") if source),
+            pinned=bool(pinned),
         )
     except ValueError as error:
         raise BadBody(f"{error}: {line[:80]}") from None

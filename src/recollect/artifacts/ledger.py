@@ -25,6 +25,7 @@ HEADING = f"## Session Ledger (Last {DAYS} Days)"
 _TITLE = "# Memory"
 _MOST = 12  # memories of a section of the head
 _LONGEST = 240  # characters of a memory in the head
+_SECTIONS = ("Pinned", "Rules and limits", "Open threads", "Learnt last")
 _EMPTY = "No conversation in this time."
 
 
@@ -78,16 +79,26 @@ def render(rows: Iterable[Row], placed: Iterable[Placed], now: datetime, budget:
 
 
 def orientation(placed: Iterable[Placed]) -> list[str]:
-    """What to know first: rules, what is open, and what was learnt last; each with a link to where it was said."""
+    """What to know first: what a person pinned, rules, what is open, and what was learnt last; each with a link to
+    where it was said."""
     newest = sorted(placed, key=lambda each: (each.memory.valid_from, each.memory.id), reverse=True)
-    rules = [each for each in newest if _is_rule(each.memory)]
-    threads = [each for each in newest if each.memory.kind is MemoryKind.OPEN_THREAD]
-    others = [each for each in newest if each not in rules and each not in threads]
+    sections: dict[str, list[Placed]] = {title: [] for title in _SECTIONS}
+    for each in newest:
+        sections[_section(each.memory)].append(each)
     found: list[str] = []
-    for title, members in (("Rules and limits", rules), ("Open threads", threads), ("Learnt last", others)):
+    for title, members in sections.items():
         if members:
             found += [f"## {title}", "", *(each.text for each in members[:_MOST]), ""]
     return found
+
+
+def _section(memory: Remembered) -> str:
+    pinned, rules, threads, others = _SECTIONS
+    if memory.pinned:
+        return pinned
+    if _is_rule(memory):
+        return rules
+    return threads if memory.kind is MemoryKind.OPEN_THREAD else others
 
 
 def _is_rule(memory: Remembered) -> bool:

@@ -1,8 +1,8 @@
 """Consolidation without a model: the files that an agent would keep, made from the typed memories. Pure.
 
-Only current revisions, each once: near-duplicates within a scope become one line with the sources of all. Ranked by
-use, then by recency. Same input, same bytes; no clock. A summary holds statements of its own scope only and stays
-within its budget; what does not fit is counted, and stands in the handbook.
+Only current revisions, each once: near-duplicates within a scope become one line with the sources of all. Pinned ones
+first, then ranked by use and by recency. Same input, same bytes; no clock. A summary holds statements of its own scope
+only and stays within its budget; what does not fit is counted, and stands in the handbook.
 """
 
 from __future__ import annotations
@@ -131,9 +131,9 @@ def project_summary(project_id: str, lines: Sequence[Line], rows: Sequence[Stage
 def _ranked(memories: Iterable[Remembered], uses: Mapping[str, Use]) -> list[Remembered]:
     ordered = sorted(memories, key=lambda memory: memory.id)
 
-    def rank(memory: Remembered) -> tuple[int, str, str]:
+    def rank(memory: Remembered) -> tuple[bool, int, str, str]:
         use = uses.get(memory.id, _UNUSED)
-        return use.count, use.last, memory.valid_from
+        return memory.pinned, use.count, use.last, memory.valid_from
 
     return sorted(ordered, key=rank, reverse=True)
 
@@ -173,7 +173,7 @@ def _sections(lines: Sequence[Line]) -> list[tuple[str, list[Line], float]]:
     sections = []
     for heading, kinds, share in _SECTIONS:
         found = [line for line in lines if line.memory.kind in kinds]
-        found.sort(key=lambda line: line.memory.severity not in _FIRM)  # stable: by rank within
+        found.sort(key=lambda line: not line.memory.pinned and line.memory.severity not in _FIRM)  # stable: by rank
         if found:
             sections.append((heading, found, share))
     return sections

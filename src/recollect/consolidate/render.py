@@ -109,6 +109,8 @@ def label(memory: Remembered, *, kind: bool = True) -> str:
     parts = [memory.kind.replace("_", " ")] if kind else []
     if memory.severity is not Severity.NONE and (memory.kind, memory.severity) != _PLAIN:
         parts.append(memory.severity.replace("_", " "))
+    if memory.pinned:
+        parts.append("pinned")
     return ", ".join([*parts, memory.valid_from[:10]])
 
 

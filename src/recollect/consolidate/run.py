@@ -27,7 +27,7 @@ import msgspec
 
 from recollect.config import Settings
 from recollect.consolidate import offline, render
-from recollect.consolidate.selection import Selection, select, statements
+from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.validate import Standard
 from recollect.errors import LeaseLost, RecollectError, StoreBusy
 from recollect.models.base import Answer, Failure, LanguageModel, ModelFailed, ToolRefused, Usage
@@ -161,11 +161,12 @@ class Consolidation:
             revisions = memories.all_of(tx, self._owner)
             uses = memories.uses(tx, self._owner)
         selection = select(
-            inputs,
+            amended(inputs, revisions),
             vanished,
             self._clock(),
             max_unused_days=config.max_unused_days,
             most=config.max_raw_memories_for_consolidation,
+            pinned={key for each in memories.current(revisions) if each.pinned for key, _ in each.sources},
         )
         return Material(
             selection,

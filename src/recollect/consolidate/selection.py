@@ -6,6 +6,7 @@ A row that was refreshed since then is `added` until its newer snapshot has been
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -40,13 +41,24 @@ class Selection:
 
 
 def select(
-    inputs: Sequence[Input], vanished: Iterable[str], now: datetime, *, max_unused_days: int, most: int
+    inputs: Sequence[Input],
+    vanished: Iterable[str],
+    now: datetime,
+    *,
+    max_unused_days: int,
+    most: int,
+    pinned: Collection[str] = (),
 ) -> Selection:
-    """The `most` best of those used, or else generated, within the window: use counts first, then its recency."""
+    """The `most` best of those used, or else generated, within the window: use counts first, then its recency. Before
+    them, at any age, those that state what a person `pinned`."""
     oldest = timestamp(now - timedelta(days=max_unused_days))
-    eligible = [each for each in inputs if _touched(each) >= oldest]
+    eligible = [each for each in inputs if _touched(each) >= oldest or each.row.session_key in pinned]
+
+    def rank(each: Input) -> tuple[bool, int, str, str]:
+        return each.row.session_key in pinned, each.usage_count, _touched(each), each.row.source_updated_at
+
     eligible.sort(key=lambda each: each.row.session_key)
-    eligible.sort(key=lambda each: (each.usage_count, _touched(each), each.row.source_updated_at), reverse=True)
+    eligible.sort(key=rank, reverse=True)
     chosen = tuple(eligible[:most])
     keys = {each.row.session_key for each in chosen}
     before = [each for each in inputs if each.selected and each.row.session_key not in keys]
@@ -58,6 +70,32 @@ def select(
         removed=tuple(sorted(removed)),
         union=latest_first([*chosen, *before]),
     )
+
+
+def amended(inputs: Iterable[Input], revisions: Sequence[Remembered]) -> list[Input]:
+    """The rows as they read now: where one repeats a statement word by word that was superseded since, what holds now
+    stands there instead. The files of the conversation stay as they are: that is history, this is what one is told."""
+    held = {each.id: each for each in current(revisions)}
+    gone: dict[str, list[tuple[str, str]]] = {}
+    for each in revisions:
+        now = held[each.id]
+        if len(each.text.split()) > 1 and _bare(each.text) not in now.text:  # one word may stand for anything
+            for key in {key for key, _ in each.sources}:
+                gone.setdefault(key, []).append((_bare(each.text), f"(since corrected: {_bare(now.text)})"))
+    return [_without(each, gone[each.row.session_key]) if each.row.session_key in gone else each for each in inputs]
+
+
+def _without(each: Input, gone: Sequence[tuple[str, str]]) -> Input:
+    texts = {name: getattr(each.row, name) for name in ("raw_memory", "rollout_summary", "memory_sentence")}
+    for old, new in gone:
+        pattern = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)", re.IGNORECASE)
+        stands = new.replace("\\", "\\\\")
+        texts = {name: pattern.sub(stands, text) for name, text in texts.items()}
+    return replace(each, row=replace(each.row, **texts))
+
+
+def _bare(text: str) -> str:
+    return text.rstrip(".!?… ")
 
 
 def latest_first(inputs: Iterable[Input]) -> tuple[Input, ...]:

@@ -56,7 +56,8 @@ def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], pla
     others = _Pool(each for each in existing if any(key != place.session_key for key, _ in each.sources))
     stated: dict[tuple[str, int], Remembered] = {}
     for statement in statements:
-        found = _match(_fresh(statement, place), mine, others)
+        fresh = _fresh(statement, place)
+        found = _told(fresh, statement, mine, others) if statement.target else _match(fresh, mine, others, statement)
         before = stated.get((found.id, found.revision))
         sources = tuple(dict.fromkeys([*(before.sources if before else ()), *found.sources]))
         stated[found.id, found.revision] = replace(before or found, sources=sources)
@@ -109,23 +110,58 @@ def _fresh(statement: Statement, place: Place) -> Remembered:
         scope=statement.scope,
         scope_id=scope_id,
         created_at=place.now,
+        pinned=statement.pinned,
         valid_from=max((place.said_at(uuid) for uuid in statement.entries), default=place.now),
         sources=tuple((place.session_key, uuid) for uuid in statement.entries) or ((place.session_key, ""),),
     )
 
 
-def _match(fresh: Remembered, mine: _Pool, others: _Pool) -> Remembered:
-    held = current(others.near(fresh))
-    if same := next((each for each in held if is_same(fresh.text, each.text)), None):
-        return replace(same, sources=fresh.sources)
+def _told(fresh: Remembered, statement: Statement, mine: _Pool, others: _Pool) -> Remembered:
+    """A person named the memory and the revision; the next one if somebody else took that in the meantime."""
+    known = [*others.revisions(statement.target), *mine.revisions(statement.target)]
+    created = min((each.created_at for each in known), default=fresh.created_at)
+    taken = {each.revision for each in others.revisions(statement.target)}
+    revision = statement.revision if statement.revision not in taken else max(taken) + 1
+    return replace(fresh, id=statement.target, revision=revision, created_at=created)
+
+
+def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) -> Remembered:
+    near = others.near(fresh)
+    held = current(near)
+    same = _is_equal if statement.exact else _is_alike
+    if found := next((each for each in held if same(fresh, each)), None):
+        return replace(found, sources=fresh.sources)
     # stated by this conversation before: identity stays, also where words changed a little
-    if kept := next((each for each in mine.near(fresh) if is_same(fresh.text, each.text)), None):
-        return replace(fresh, id=kept.id, revision=kept.revision, created_at=kept.created_at)
-    older = next((each for each in held if each.id == fresh.id or is_revision(fresh.text, each.text)), None)
-    if older is None:
+    if kept := next((each for each in mine.near(fresh) if same(fresh, each)), None):
+        return replace(fresh, id=kept.id, revision=kept.revision, created_at=kept.created_at, pinned=kept.pinned)
+    # said before it was superseded, and only read now: it does not come back under another name
+    past = next((each for each in near if same(fresh, each)), None)
+    now = next((each for each in held if past and each.id == past.id), None)
+    if past and now and fresh.valid_from < now.valid_from:
+        return replace(past, sources=fresh.sources)
+    share = _SAME if statement.exact else _RELATED
+    older = now or next(
+        (each for each in held if each.id == fresh.id or is_revision(fresh.text, each.text, share)), None
+    )
+    if older is None or _is_first(fresh, others.revisions(fresh.id)):
         return fresh
     revision = max(each.revision for each in others.revisions(older.id)) + 1
-    return replace(fresh, id=older.id, revision=revision, created_at=older.created_at)
+    pinned = fresh.pinned or older.pinned
+    return replace(fresh, id=older.id, revision=revision, created_at=older.created_at, pinned=pinned)
+
+
+def _is_first(fresh: Remembered, known: Sequence[Remembered]) -> bool:
+    """The statement that the memory has its id from, read only after its revisions were."""
+    return bool(known) and all(each.revision > 1 and fresh.valid_from < each.valid_from for each in known)
+
+
+def _is_alike(fresh: Remembered, held: Remembered) -> bool:
+    return is_same(fresh.text, held.text)
+
+
+def _is_equal(fresh: Remembered, held: Remembered) -> bool:
+    told = (normalised(fresh.text), fresh.kind, fresh.severity)
+    return told == (normalised(held.text), held.kind, held.severity)
 
 
 def is_same(one: str, other: str) -> bool:
@@ -135,9 +171,9 @@ def is_same(one: str, other: str) -> bool:
     return overlap(content_words(one), content_words(other)) >= _SAME and not _contradicts(one, other)
 
 
-def is_revision(newer: str, older: str) -> bool:
-    """Does the newer text say something else about what the older is about?"""
-    return overlap(_about(newer), _about(older)) >= _RELATED and (
+def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
+    """Does the newer text say something else about what the older is about? `share` is what they have in common."""
+    return overlap(_about(newer), _about(older)) >= share and (
         _contradicts(newer, older) or bool(_CORRECTS.search(newer))
     )
 

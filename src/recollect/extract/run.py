@@ -26,6 +26,7 @@ import msgspec
 
 from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
+from recollect.extract.notes import Notes, is_note
 from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
 from recollect.extract.values import Extraction, Strategy, Transcript, Written
@@ -132,6 +133,7 @@ class _Answered:
     extraction: Extraction
     captured_at: Timestamp
     question: str  # names the stored answer
+    strategy: str  # who gave it
 
 
 class _Changed(Exception):
@@ -160,17 +162,28 @@ class Extract:
         self._owner = owner
         self._clock = clock
         self._strategy = strategy
+        self._notes: Strategy = Notes()
         self._workers = workers
         self._artifacts = artifacts
         self._stopping = stopping
         self._reached = reached
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
 
-    def run(self, *, limit: int | None = None, now: bool = False, progress: Progress = lambda done, of: None) -> Report:
-        """Processes what is eligible. `now` (a person asks) lifts idleness, age, minimum length and batch size."""
+    def run(
+        self,
+        *,
+        limit: int | None = None,
+        now: bool = False,
+        keys: Sequence[str] | None = None,
+        progress: Progress = lambda done, of: None,
+    ) -> Report:
+        """Processes what is eligible. `now` (a person asks) lifts idleness, age, minimum length and batch size.
+
+        `keys` are the only conversations to look at.
+        """
         report = Report()
         self._recover()
-        waiting = self._eligible(now)
+        waiting = self._eligible(now, keys)
         most = self._most(waiting, limit, now)
         total = min(most, len(waiting))
         while waiting and report.claimed < most:
@@ -188,7 +201,9 @@ class Extract:
             if number == most:
                 break
             transcript = self._load(group)
-            if _is_due(self._known([group]).get(group[0].session_key), _watermark(transcript)):
+            if not is_note(transcript) and _is_due(
+                self._known([group]).get(group[0].session_key), _watermark(transcript)
+            ):
                 number += 1
                 tokens += sum(estimate_tokens(message.text) for message in transcript.messages) + _PROMPT_TOKENS
         return Backlog(number, tokens, number * _ANSWER_TOKENS)
@@ -208,7 +223,7 @@ class Extract:
             free = [each for each in stuck if not self._jobs.is_held(tx, KIND, each.session_key)]
             self._set(tx, free, ConversationStatus.READY, "its worker died")
 
-    def _eligible(self, now: bool) -> list[list[Conversation]]:
+    def _eligible(self, now: bool, keys: Sequence[str] | None = None) -> list[list[Conversation]]:
         """Conversations by key, newest first."""
         statuses, since = [ConversationStatus.READY], None
         if now:
@@ -216,7 +231,11 @@ class Extract:
         else:
             since = timestamp(self._clock() - timedelta(days=self._config.max_rollout_age_days))
         with self._database.read() as tx:
-            found = conversation_rows.for_extraction(tx, self._owner, statuses, since=since)
+            if keys is None:
+                found = conversation_rows.for_extraction(tx, self._owner, statuses, since=since)
+            else:
+                every = [each for key in keys for each in conversation_rows.of_key(tx, self._owner, key)]
+                found = [each for each in every if each.status in statuses]
         groups: dict[str, list[Conversation]] = {}
         for each in found:
             groups.setdefault(each.session_key, []).append(each)
@@ -323,21 +342,22 @@ class Extract:
         if _watermark(transcript) != claimed.lease.watermark:
             raise _Changed
         self._reached(Step.LOADED)
-        question = digest(self._strategy.id, transcript.snapshot)
+        strategy = self._notes if is_note(transcript) else self._strategy
+        question = digest(strategy.id, transcript.snapshot)
         key = claimed.lease.key
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, key, question)
         if stored is None:
             extraction = Extraction()
-            if self._strategy.should_process(transcript):
-                extraction = cleaned(self._strategy.process(transcript, paid))
+            if strategy.should_process(transcript):
+                extraction = cleaned(strategy.process(transcript, paid))
             text, now = msgspec.json.encode(extraction).decode(), timestamp(self._clock())
             with self._database.write() as tx:
                 answers.save(tx, self._owner, KIND, key, question, text, now)
             stored = answers.Stored(text, now)
         self._reached(Step.ANSWERED)
         extraction = msgspec.json.decode(stored.answer, type=Extraction)
-        return _Answered(transcript, extraction, stored.answered_at, question)
+        return _Answered(transcript, extraction, stored.answered_at, question, strategy.id)
 
     def _finish(self, claimed: _Claimed, future: Future[_Answered], report: Report) -> None:
         try:
@@ -346,7 +366,7 @@ class Extract:
             self._reached(Step.RESOLVED)
             self._hold(claimed.lease)
             written = self._artifacts.write(
-                answered.transcript, answered.extraction, stated, answered.captured_at, self._strategy.id
+                answered.transcript, answered.extraction, stated, answered.captured_at, answered.strategy
             )
             self._reached(Step.WRITTEN)
             self._store(claimed, written, report)
@@ -393,7 +413,7 @@ class Extract:
         scopes = [(scope, scope.id(conversation.project_id, lease.key)) for scope in Scope]
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
-            existing = [] if stored else memories.in_scopes(tx, self._owner, scopes)
+            existing = [] if stored else self._existing(tx, answered.extraction.statements, scopes)
         if stored is None:
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at
@@ -404,6 +424,14 @@ class Extract:
                 answers.save(tx, self._owner, KIND, lease.key, question, text, now)
             stored = answers.Stored(text, now)
         return msgspec.json.decode(stored.answer, type=list[Remembered])
+
+    def _existing(
+        self, tx: Transaction, statements: Sequence[Statement], scopes: Sequence[tuple[Scope, str]]
+    ) -> list[Remembered]:
+        """What is known in these scopes, and of memories that are named."""
+        named = memories.find(tx, self._owner, list({each.target for each in statements if each.target}))
+        found = [*memories.in_scopes(tx, self._owner, scopes), *named]
+        return list({(each.id, each.revision): each for each in found}.values())
 
     def _hold(self, lease: Lease) -> None:
         """LeaseLost when another worker has taken over: files are not written for it."""

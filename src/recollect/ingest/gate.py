@@ -41,6 +41,8 @@ class Gate:
         self._verdicts: dict[str, bool] = {}
 
     def allows(self, entry: Entry) -> bool:
+        if entry.project:
+            return not self._is_off(entry.cwd, entry.project)
         verdict = self._verdicts.get(entry.cwd)
         if verdict is None:
             if entry.cwd not in self._known:
@@ -52,7 +54,7 @@ class Gate:
 
     def project_id(self, entry: Entry) -> str:
         """Of an entry that was allowed."""
-        return self._known[entry.cwd].project_id
+        return entry.project or self._known[entry.cwd].project_id
 
     def save_projects(self, tx: Transaction) -> None:
         if self._unsaved:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path, PurePath
 
-from recollect import redact
+from recollect import note, redact
 from recollect.config import Settings
 from recollect.errors import UsageError
 from recollect.ingest import conversations as rules
@@ -34,7 +34,7 @@ from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey
 from recollect.store.files import FileState
 from recollect.store.jobs import Jobs
-from recollect.types import Clock, Conversation, ConversationStatus, Owner, timestamp
+from recollect.types import Clock, Conversation, ConversationStatus, Entry, Owner, Role, Timestamp, timestamp
 
 _PATIENCE = 2.0  # seconds to wait for files that another process holds
 UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, so that they cost one stat next time
@@ -53,12 +53,20 @@ class Intake:
     def roots(self) -> dict[str, list[Path]]:
         """Source → the folders that it is read from."""
         chosen = self._settings.config.roots
-        return {
+        found = {
             name: [self._settings.expand(each) for each in chosen[name]]
             if name in chosen
             else source.default_roots(self._settings.environ)
             for name, source in all_sources().items()
         }
+        found[note.SOURCE] = [self._settings.turns, *found[note.SOURCE]]
+        return found
+
+    def project_of(self, cwd: str, project: str = "") -> str | None:
+        """The project of a folder, unless it is told; None when nothing of it may be stored."""
+        gate = self._gate()
+        asked = Entry("", "", Role.USER, "", Timestamp(""), 0, cwd=cwd, project=project)
+        return gate.project_id(asked) if gate.allows(asked) else None
 
     def ingest(
         self,
@@ -103,10 +111,14 @@ class Intake:
         return report
 
     def mark_ready(self) -> int:
-        """Active conversations that fell silent become ready, or skipped when too short to be worth it."""
+        """Active conversations that fell silent become ready, or skipped when too short to be worth it; notes do at
+        once."""
         silent = timestamp(self._clock() - self._gap)
         with self._database.read() as tx:
             idle = conversation_rows.idle_since(tx, self._owner, silent)
+            known = {each.id for each in idle}
+            notes = [each for each in conversation_rows.active(tx, self._owner, note.SOURCE) if _is_note(each)]
+            idle += [each for each in notes if each.id not in known]
             decided = [(each, *self._outcome(tx, each)) for each in idle]
         changed = 0
         for start in range(0, len(decided), 500):
@@ -118,7 +130,7 @@ class Intake:
     def _outcome(self, tx: Transaction, conversation: Conversation) -> tuple[ConversationStatus, str]:
         """What a conversation becomes that fell silent, and why."""
         rules.check_transition(conversation.status, ConversationStatus.READY)
-        if conversation.entry_count < self._settings.config.min_conversation_messages:
+        if conversation.entry_count < self._settings.config.min_conversation_messages and not _is_note(conversation):
             key = FileKey(self._owner, conversation.source, conversation.source_file)
             span = (conversation.session_id, conversation.first_message_at, conversation.last_message_at)
             if not rules.states_a_rule(entry_rows.user_texts(tx, key, *span)):
@@ -225,7 +237,8 @@ class Intake:
     def _scan(self, folder: Path, report: Report) -> Iterator[Found]:
         """Keys are relative to the folder, or to the agent's own root when the folder lies in one."""
         root = self._root_above(folder)
-        for found in scan(folder, self._ignore, self._settings.home, report.problems):
+        own = folder.absolute().is_relative_to(self._settings.turns)
+        for found in scan(folder, self._ignore, None if own else self._settings.home, report.problems):
             if root is None:
                 yield found
             elif inside := look(Path(found.path), root):
@@ -252,6 +265,15 @@ class Intake:
                     return root
         return None
 
+    def _is_misplaced(self, source: Source, root: str) -> bool:
+        """Our own folder holds our own logs only; agents' folders hold none: what is written there, no person said."""
+        if root == str(self._settings.turns):
+            return source.name != note.SOURCE
+        if source.name != note.SOURCE:
+            return False
+        theirs = (each for name, roots in self.roots().items() if name != note.SOURCE for each in roots)
+        return root in {str(each.absolute()) for each in theirs}
+
     def _changed(self, found: Sequence[Found], report: Report, everything: bool = False) -> tuple[list[Found], int]:
         """Those whose stat is not what it was when they were read, and how many bytes of them were not read yet."""
         if everything:
@@ -277,7 +299,7 @@ class Intake:
                 report.skipped += 1
                 continue
             source = forced or detect(head)
-            if source is not None and source.wants(PurePath(each.key)):
+            if source and source.wants(PurePath(each.key)) and not self._is_misplaced(source, each.root):
                 yield Work(each, source)
                 continue
             report.skipped += 1
@@ -286,6 +308,10 @@ class Intake:
         if unknown:
             with self._database.write() as tx:
                 files.save(tx, self._owner, unknown)
+
+
+def _is_note(conversation: Conversation) -> bool:
+    return conversation.source == note.SOURCE and note.is_session(conversation.session_id)
 
 
 def _head(path: Path) -> list[bytes]:

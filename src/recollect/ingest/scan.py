@@ -1,7 +1,7 @@
 """Finds transcript files below a folder. An unchanged file costs one stat; nothing is opened here.
 
 Folders behind links are followed once (a loop ends where it began). What may not be looked at is reported, not
-raised. Our own home is never entered.
+raised. Our own home is never entered, but for the folder of our own turn logs.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ def _compile(glob: str, user_home: str) -> re.Pattern[str]:
     return re.compile(f"{start}{''.join(parts)}(?:/|$)")  # a folder that matches takes all below it with it
 
 
-def scan(root: Path, ignore: Ignore, own_home: Path, problems: list[Problem]) -> Iterator[Found]:
+def scan(root: Path, ignore: Ignore, own_home: Path | None, problems: list[Problem]) -> Iterator[Found]:
     """Every transcript file below `root`, in the order of their keys."""
     top = os.path.abspath(root)  # noqa: PTH100 - keys are relative to the path the user chose, links included
-    home = str(own_home)
+    home = str(own_home) if own_home else ""
     seen: set[tuple[int, int]] = set()
 
     def walk(folder: str) -> Iterator[Found]:
         try:
             status = os.stat(folder)  # noqa: PTH116 - this loop is measured; Path costs twice as much
-            if (status.st_dev, status.st_ino) in seen or _is_below(folder, home):
+            if (status.st_dev, status.st_ino) in seen or (home and _is_below(folder, home)):
                 return
             seen.add((status.st_dev, status.st_ino))
             with os.scandir(folder) as listing:

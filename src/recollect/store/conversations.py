@@ -63,6 +63,11 @@ def idle_since(tx: Transaction, owner: Owner, moment: Timestamp) -> list[Convers
     return _load(tx, " AND status = 'active' AND last_message_at <= :moment ORDER BY id", names)
 
 
+def active(tx: Transaction, owner: Owner, source: str) -> list[Conversation]:
+    """The active conversations of one source."""
+    return _load(tx, " AND status = 'active' AND source = :source ORDER BY id", {**asdict(owner), "source": source})
+
+
 def for_extraction(
     tx: Transaction, owner: Owner, statuses: Sequence[ConversationStatus], *, since: Timestamp | None = None
 ) -> list[Conversation]:

@@ -20,7 +20,7 @@ def start() -> int:
     with open_memory() as memory:
         click.echo("recollect takes in the transcripts of the agents on this machine:")
         for name, roots in memory.intake.roots().items():
-            for root in roots:
+            for root in [each for each in roots if each != memory.settings.turns]:
                 click.echo(f"  {name:12} {root}{'' if root.is_dir() else '  (not there)'}")
         with progress(quiet=False) as report_to:
             report = memory.ingest(**report_to)

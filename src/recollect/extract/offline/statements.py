@@ -144,15 +144,26 @@ def _statement(candidate: Candidate, messages: Sequence[Message]) -> Statement:
         text = text[:1].upper() + text[1:]
     if text[-1:] not in ".!?…":
         text += "."
-    severity = _severity(text)
-    kind = candidate.kind or _kind(text, severity)
+    kind, severity = typed(text, candidate.kind)
     return Statement(
         kind=kind,
         text=text,
-        severity=severity if kind in _RULES else Severity.NONE,
-        scope=Scope.USER if _EVERYWHERE.search(text) else Scope.PROJECT,
+        severity=severity,
+        scope=scoped(text),
         entries=(messages[candidate.message].uuid,),
     )
+
+
+def typed(text: str, kind: MemoryKind | None = None) -> tuple[MemoryKind, Severity]:
+    """Kind, if it is not known, and severity, as the words tell."""
+    severity = _severity(text)
+    kind = kind or _kind(text, severity)
+    return kind, severity if kind in _RULES else Severity.NONE
+
+
+def scoped(text: str) -> Scope:
+    """User-wide only where the words say so."""
+    return Scope.USER if _EVERYWHERE.search(text) else Scope.PROJECT
 
 
 def _has(text: str, *names: str) -> bool:

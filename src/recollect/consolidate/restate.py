@@ -1,0 +1,48 @@
+"""A memory changed: what the workspace says of it changes at once, without a consolidation.
+
+Only items that cite the memory are touched, and each becomes the line that the memory has now. What else an item said
+comes back with the next consolidation, which is due: the note is new input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.consolidate import render
+from recollect.types import Remembered
+from recollect.workspace import READ_LIMIT, Workspace
+
+_BEGINS = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s|#|\||```")
+
+
+def restated(text: str, memory: Remembered) -> str:
+    """The text with the memory as it is now, wherever it is cited. Pure."""
+    cited = render.memory_name(memory.id)
+    line = f"- {render.one_line(memory.text)} ({render.label(memory)}) {render.cite_memory(memory.id)}\n"
+    return "".join(line if cited in render.MEMORY.findall(item) else item for item in _items(text))
+
+
+def restate(workspace: Workspace, memory: Remembered) -> int:
+    """How many files changed. ToolRefused and OSError when one could not be."""
+    changed = 0
+    for path in workspace.files():
+        before = workspace.read(path)
+        after = restated(before, memory)
+        changed += after != before and workspace.write(path, after, limit=READ_LIMIT)
+    return changed
+
+
+def _items(text: str) -> Iterator[str]:
+    """List items and paragraphs as a whole, everything else line by line; together they are the text."""
+    item = ""
+    for line in text.splitlines(keepends=True):
+        if item and (not line.strip() or _BEGINS.match(line)):
+            yield item
+            item = ""
+        item += line
+        if not line.strip() or line.startswith("#"):
+            yield item
+            item = ""
+    if item:
+        yield item

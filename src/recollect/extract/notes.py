@@ -1,0 +1,67 @@
+"""Phase 1 of notes: the statement is what the person said. Asks nobody, whatever model is configured."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from recollect import note
+from recollect.extract.values import Extraction, Transcript
+from recollect.models.paid import Paid
+from recollect.note import Verb
+from recollect.text import words
+from recollect.types import Statement
+
+_VERSION = "notes-v1"
+_SAID = {
+    Verb.REMEMBER: "asked to remember",
+    Verb.CORRECT: "corrected a memory",
+    Verb.PIN: "pinned",
+    Verb.UNPIN: "unpinned",
+}
+
+
+def is_note(transcript: Transcript) -> bool:
+    conversation = transcript.conversation
+    return conversation.source == note.SOURCE and note.is_session(conversation.session_id)
+
+
+class Notes:
+    """One statement of one entry; nothing where the entry is no note that this version reads."""
+
+    id = _VERSION
+
+    def should_process(self, transcript: Transcript) -> bool:
+        return is_note(transcript)
+
+    def process(self, transcript: Transcript, paid: Paid) -> Extraction:
+        entry = next(iter(transcript.messages), None)
+        told = note.parse(entry.text) if entry else None
+        if entry is None or told is None:
+            return Extraction()
+        statement = Statement(
+            told.kind,
+            told.text,
+            told.severity,
+            told.scope,
+            (entry.uuid,),
+            exact=True,
+            target=told.target,
+            revision=told.revision,
+            pinned=told.pinned,
+        )
+        place = PurePath(transcript.conversation.project).name
+        where = f" in {place}" if place else ""
+        line = " ".join(told.text.split())
+        return Extraction(
+            raw_memory=told.text,
+            rollout_summary=f"The user {_SAID[told.verb]}{where}: {line}",
+            rollout_slug=_slug(told.text),
+            memory_sentence=f"The user {_SAID[told.verb]}{where}: {line.rstrip('.!?… ')}.",
+            statements=(statement,),
+        )
+
+
+def _slug(text: str) -> str:
+    telling = [word for word in words(text[:400]) if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,20}", word)]
+    return "-".join(["note", *telling[:6]])[:60].strip("-")

@@ -1,0 +1,169 @@
+"""Our own turn logs and notes: `turns/<tenant>/<project>/<user>/<conversation>.jsonl` under RECOLLECT_HOME.
+
+Every line has `type: recollect` and says in `line` what it is: a `turn` (what the user said and what the assistant
+answered), a `note` (what a person told the memory) or a `reaction` (what somebody thought of a turn or a memory; no
+message). Lines and keys that are not known here are passed over: later versions add some. docs/turn-log.md is the
+format's page; `recollect.turns.log` writes it.
+
+A note is a conversation of its own, whatever file it stands in. A conversation's name is unique only for its project
+and user, so its session is told from others of that name by a hash of the three. A turn counts once, as its first line
+has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+import msgspec
+
+from recollect import note
+from recollect.ingest.sources.base import (
+    NOTHING,
+    UNDECODABLE,
+    Change,
+    Malformed,
+    Source,
+    State,
+    clean,
+    decode,
+    read_time,
+)
+from recollect.types import Entry, MemoryKind, Role, Scope, Severity
+
+NAME = note.SOURCE
+TYPE = "recollect"
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="turn"):
+    """One turn of a chat. Further keys of the line (a fingerprint, say) are their writer's."""
+
+    id: str  # unique in the conversation
+    at: str  # when the user spoke
+    project: str  # project id
+    user: str
+    conversation: str
+    user_text: str = ""
+    assistant_text: str = ""
+    answered_at: str = ""  # empty: as `at`
+    cwd: str = ""
+
+
+class Reaction(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="reaction"):
+    """What somebody thought of a turn or of a memory."""
+
+    at: str
+    project: str
+    user: str
+    reaction: str  # ok | not_ok | neutral
+    turn: str = ""  # either this
+    memory: str = ""  # or this
+    conversation: str = ""
+    text: str = ""
+    confidence: float = 1.0
+    origin: str = "user"  # or machine
+
+
+class Noted(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="note"):
+    """What a person told the memory; see `recollect.note`."""
+
+    id: str  # n-…
+    at: str
+    project: str
+    user: str
+    verb: note.Verb
+    text: str
+    kind: MemoryKind
+    severity: Severity
+    scope: Scope
+    pinned: bool = False
+    target: str = ""
+    revision: int = 0
+    cwd: str = ""
+
+
+class _Head(msgspec.Struct):
+    type: Any = None
+    line: Any = None
+
+
+_heads = msgspec.json.Decoder(_Head)
+_turns = msgspec.json.Decoder(Turn)
+_notes = msgspec.json.Decoder(Noted)
+
+
+def begin(key: PurePath) -> State:
+    return State()
+
+
+def fold(state: State, line: bytes, offset: int) -> Sequence[Change]:
+    head = decode(_heads, line)
+    if head.type != TYPE:
+        raise Malformed("no line of a turn log")
+    if head.line == "turn":
+        return _turn(state, decode(_turns, line), offset)
+    if head.line == "note":
+        return _note(state, decode(_notes, line), offset)
+    return NOTHING
+
+
+def session(project: str, user: str, conversation: str) -> str:
+    """The session id of a conversation. Never that of a note."""
+    digest = hashlib.sha256("\x1f".join((project, user, conversation)).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{conversation[:100]}.{digest[:12]}".replace("\0", "")
+
+
+def _turn(state: State, turn: Turn, offset: int) -> Sequence[Change]:
+    if not turn.id or not turn.conversation:
+        raise Malformed("a turn without an id or a conversation")
+    at = read_time(turn.at, state)
+    answered = read_time(turn.answered_at or turn.at, state)
+    where = session(turn.project, turn.user, turn.conversation)
+    state.session_id, state.last_timestamp = where, max(at, answered)
+    place = {"cwd": turn.cwd.replace("\0", ""), "project": turn.project.replace("\0", "")}
+    told = ((Role.USER, clean(turn.user_text), at), (Role.ASSISTANT, clean(turn.assistant_text), answered))
+    name = turn.id.replace("\0", "")
+    return [
+        Entry(f"{where}:{name}:{role}", where, role, text, moment, offset, **place)
+        for role, text, moment in told
+        if text
+    ]
+
+
+def _note(state: State, noted: Noted, offset: int) -> Sequence[Change]:
+    if not note.is_session(noted.id):
+        raise Malformed("a note's id is n- and 16 letters")
+    at = read_time(noted.at, state)
+    names = ("verb", "kind", "severity", "scope", "pinned", "target", "revision")
+    try:
+        told = note.Note(text=clean(noted.text), **{name: getattr(noted, name) for name in names})
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+    state.session_id, state.last_timestamp = noted.id, at
+    if not told.text:
+        return NOTHING
+    cwd, project = noted.cwd.replace("\0", ""), noted.project.replace("\0", "")
+    content = clean(note.rendered(told))
+    return [Entry(noted.id, noted.id, Role.USER, content, at, offset, cwd=cwd, project=project)]
+
+
+def recognises(head: Sequence[bytes]) -> bool:
+    for line in head:
+        try:
+            record = _heads.decode(line)
+        except UNDECODABLE:
+            continue
+        if record.type == TYPE and isinstance(record.line, str):
+            return True
+    return False
+
+
+def root_of(path: Path) -> Path:
+    """`<root>/<project>/<user>/<file>`."""
+    return path.parents[min(2, len(path.parents) - 1)]
+
+
+# Its root lies under RECOLLECT_HOME, which the configuration knows and the environment may not.
+SOURCE = Source(NAME, begin, State, fold, recognises, lambda environ: [], root_of)

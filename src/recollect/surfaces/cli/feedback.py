@@ -1,0 +1,29 @@
+"""`recollect feedback`."""
+
+from __future__ import annotations
+
+import click
+
+from recollect.surfaces.cli.common import memory, options
+from recollect.surfaces.cli.notes import tell
+
+
+@click.command(
+    "feedback",
+    epilog="""\b
+Examples:
+  recollect feedback m-qgyxbr4twjuii5ya ok
+  recollect feedback m-qgyxbr4twjuii5ya not_ok --text "only on the main branch" """,
+)
+@click.argument("memory_id", metavar="ID")
+@click.argument("opinion", type=click.Choice(["ok", "not_ok"]))
+@click.option("--text", default="", metavar="TEXT", help="Why.")
+@options
+def command(memory_id: str, opinion: str, text: str, as_json: bool, agent_id: str | None) -> int:
+    """Say whether a memory is right.
+
+    `ok` counts as use. Your newest reaction to a memory replaces the one before; to change what it says, use `correct`.
+    """
+    with memory(agent_id) as opened:
+        found = opened.feedback(memory_id, opinion, text)
+    return tell(found, "Noted for", as_json)

@@ -1,0 +1,51 @@
+"""`recollect remember`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from recollect.surfaces.cli.common import memory, options
+from recollect.surfaces.cli.notes import REMEMBERED, as_kind, as_severity, kind_options, tell
+
+
+@click.command(
+    "remember",
+    epilog="""\b
+Examples:
+  recollect remember "Run make lint before every commit."
+  recollect remember "Answer in British English." --everywhere
+  recollect remember "The staging server is tide-stg-2." --project ~/code/tides
+  recollect remember "Releases wait for Priya." --severity must""",
+)
+@click.argument("text")
+@click.option("--everywhere", is_flag=True, help="It holds in every project.")
+@click.option("--project", metavar="P", help="A folder, or a project's id. [default: the current directory]")
+@kind_options
+@options
+def command(
+    text: str,
+    everywhere: bool,
+    project: str | None,
+    kind: str | None,
+    severity: str | None,
+    as_json: bool,
+    agent_id: str | None,
+) -> int:
+    """Remember something, in this project or everywhere.
+
+    It is in memory when the command returns. The same words again are the same memory.
+    """
+    with memory(agent_id) as opened:
+        found = opened.remember(
+            text, project=_project(project), everywhere=everywhere, kind=as_kind(kind), severity=as_severity(severity)
+        )
+    return tell(found, REMEMBERED, as_json)
+
+
+def _project(given: str | None) -> Path | str:
+    if given is None:
+        return Path.cwd()
+    folder = Path(given).expanduser()
+    return folder if folder.is_dir() else given

@@ -1,0 +1,133 @@
+"""The hand that writes turn logs: one redacted JSON line per turn, reaction or note, appended and synced.
+
+A line is written as a whole under a lock that the kernel gives back when a process dies; what a crash left half-written
+is closed first, so that it spoils no other line. Names in a path are made safe, every folder is opened by name below
+the root and never through a link, and all of it is its owner's alone. What the lines say is defined in
+`recollect.ingest.sources.recollect`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn
+from recollect.redact import redact
+from recollect.workspace import make_private
+
+VERSION = 1
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOCK = ".lock"
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}", re.ASCII)
+_HASHED = re.compile(r".*-[0-9a-f]{8}", re.ASCII)
+_LONGEST = 48
+_NAMES = frozenset(("line", "id", "at", "answered_at", "project", "user", "conversation", "turn", "memory", "target"))
+
+
+class TurnLog:
+    """The logs below one root: `Settings.turns`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, project: str, user: str, conversation: str) -> Path:
+        """Where a conversation's lines are."""
+        return self.root / safe_name(project) / safe_name(user) / f"{safe_name(conversation)}.jsonl"
+
+    def append(self, conversation: str, record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = None) -> Path:
+        """Adds a line, durably; `more` are further keys of it, none of ours. Returns the file."""
+        told = {**(more or {}), **msgspec.to_builtins(record)}
+        clean = {key: value if key in _NAMES else _redacted(value) for key, value in told.items()}
+        line = msgspec.json.encode({"type": TYPE, "v": VERSION, **clean}) + b"\n"
+        path = self.path(record.project, record.user, conversation)
+        with self._folder(path.parent.relative_to(self.root).parts) as folder:
+            _append(path.name, folder, line)
+        return path
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else is inside: for whoever reads a revision and writes the next one."""
+        with self._folder(()) as folder:
+            lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(lock)
+
+    @contextmanager
+    def _folder(self, parts: tuple[str, ...]) -> Iterator[int]:
+        make_private(self.root)
+        folder = os.open(self.root, _FOLDER)
+        try:
+            for part in parts:
+                try:
+                    deeper = os.open(part, _FOLDER, dir_fd=folder)
+                except FileNotFoundError:
+                    _make(part, folder)
+                    deeper = os.open(part, _FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = deeper
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def safe_name(text: str) -> str:
+    """The text as a file's name everywhere: as it is where nothing can go wrong, else a slug and a hash."""
+    if _PLAIN.fullmatch(text) and not _HASHED.fullmatch(text):
+        return text
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[-_LONGEST:].strip("-")
+    return f"{slug or 'none'}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _make(name: str, folder: int) -> None:
+    try:
+        os.mkdir(name, 0o700, dir_fd=folder)
+    except FileExistsError:  # another process was faster
+        return
+    os.fsync(folder)
+
+
+def _append(name: str, folder: int, line: bytes) -> None:
+    descriptor = os.open(name, _APPEND, 0o600, dir_fd=folder)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        size = os.fstat(descriptor).st_size
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            line = b"\n" + line
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(descriptor, line[written:])
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, size)  # a full disk leaves no half line
+            raise
+    finally:
+        os.close(descriptor)
+    if not size:
+        os.fsync(folder)
+
+
+def _redacted(value: Any) -> Any:
+    """Every text in it, keys aside."""
+    if isinstance(value, str):
+        return redact(value.replace("\0", "").encode("utf-8", "replace").decode())
+    if isinstance(value, Mapping):
+        return {str(key): _redacted(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(each) for each in value]
+    return value

@@ -1,0 +1,268 @@
+"""What a person tells the memory: remember, correct, pin, unpin, feedback.
+
+A note is written to the log first; then, before the command returns, it goes the way of every conversation: ingest,
+phase 1, artifacts, rows, MEMORY.md. Whatever fails in between, the line is there, and the next `ingest` and `process`
+take it up, once. Commands that raise a revision are alone with the log, so that two of them do not raise the same one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from recollect.artifacts.projection import Projection
+from recollect.artifacts.sanitize import sanitized
+from recollect.config import Settings
+from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError
+from recollect.extract.offline.statements import scoped, typed
+from recollect.extract.run import Extract
+from recollect.ingest.intake import Intake
+from recollect.ingest.sources.recollect import Noted, Reaction
+from recollect.note import SOURCE, Note, Verb, new_session
+from recollect.store import conversations, feedback, memories, stage1
+from recollect.store.database import Database
+from recollect.text import normalised, words
+from recollect.turns.log import TurnLog
+from recollect.types import Clock, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp, timestamp
+
+log = logging.getLogger(__name__)
+
+USER = "default"  # of notes: the person whose home it is
+LONGEST = 4_000  # characters: a memory is a statement, not a document
+_PATIENCE = 10.0  # seconds to wait for another process that took the note up
+
+
+class Opinion(StrEnum):
+    """What a person thinks of a memory."""
+
+    OK = "ok"
+    NOT_OK = "not_ok"
+
+
+class Step(StrEnum):
+    """Where a command may be interrupted; a test crashes at each."""
+
+    LOGGED = "logged"
+    INGESTED = "ingested"
+    EXTRACTED = "extracted"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a note belongs."""
+
+    cwd: str
+    project_id: str
+
+
+class Notebook:
+    """`changed` is called when a memory that was known has another revision; `reached` is told every step."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        intake: Intake,
+        extract: Extract,
+        *,
+        changed: Callable[[Remembered], None] = lambda memory: None,
+        reached: Callable[[Step], None] = lambda step: None,
+    ) -> None:
+        self._database = database
+        self._owner = owner
+        self._clock = clock
+        self._intake = intake
+        self._extract = extract
+        self._changed = changed
+        self._reached = reached
+        self._log = TurnLog(settings.turns)
+        self._projection = Projection(database, settings, owner, clock)
+
+    def remember(
+        self,
+        text: str,
+        *,
+        project: Path | str | None,
+        everywhere: bool = False,
+        kind: MemoryKind | None = None,
+        severity: Severity | None = None,
+    ) -> Remembered:
+        """`project` is a folder, or as text the id or the folder of a project that is known."""
+        said = _said(text)
+        scope = Scope.USER if everywhere else scoped(said)
+        if scope is Scope.PROJECT and project is None:
+            raise UsageError("no project was given", hint="Name one, or say that it holds everywhere.")
+        place = self._place("" if scope is Scope.USER else project or "")
+        with self._log.alone():
+            kind, severity = self._typed(said, kind, severity, scope, place)
+            found = self._state(Note(Verb.REMEMBER, said, kind, severity, scope), place, timestamp(self._clock()))
+            if found.revision > 1:
+                self._changed(found)
+            return found
+
+    def correct(
+        self, memory_id: str, text: str, *, kind: MemoryKind | None = None, severity: Severity | None = None
+    ) -> Remembered:
+        """The next revision of a memory. What the words do not tell, and nobody says, stays as it was."""
+        said = _said(text)
+        with self._log.alone():
+            held, revision = self._held(memory_id)
+            kind = kind or held.kind
+            if severity is None:
+                severity, before = typed(said, kind)[1], typed(held.text, kind)[1]
+                severity = held.severity if severity is before else severity
+            if (said, kind, severity) == (held.text, held.kind, held.severity):
+                return held
+            note = Note(Verb.CORRECT, said, kind, severity, held.scope, held.pinned, held.id, revision)
+            return self._revise(note, held)
+
+    def pin(self, memory_id: str, *, pinned: bool = True) -> Remembered:
+        """States the memory again, with the flag or without it."""
+        with self._log.alone():
+            held, revision = self._held(memory_id)
+            if held.pinned is pinned:
+                return held
+            verb = Verb.PIN if pinned else Verb.UNPIN
+            note = Note(verb, held.text, held.kind, held.severity, held.scope, pinned, held.id, revision)
+            return self._revise(note, held)
+
+    def feedback(self, memory_id: str, opinion: Opinion, text: str = "") -> Remembered:
+        """A person's reaction, instead of the one before; `ok` counts as use."""
+        held, _ = self._held(memory_id)
+        now = timestamp(self._clock())
+        project = held.scope_id if held.scope is Scope.PROJECT else ""
+        told = Reaction(at=now, project=project, user=USER, memory=held.id, reaction=opinion, text=sanitized(text))
+        self._log.append(held.id, told)
+        with self._database.write() as tx:
+            feedback.react(tx, self._owner, held.id, str(opinion), now)
+            if opinion is Opinion.OK:
+                memories.cite(tx, self._owner, [held.id], now)
+                stage1.cite(tx, self._owner, list(dict.fromkeys(key for key, _ in held.sources)), now)
+        return held
+
+    # Where, and what is known
+
+    def _place(self, project: Path | str) -> Place:
+        """Nowhere in particular, a folder, or a project that is known."""
+        if isinstance(project, Path):
+            return self._checked(str(project.absolute()), "")
+        if not project:
+            return self._checked("", "")
+        with self._database.read() as tx:
+            known = conversations.search(tx, self._owner, project=project, limit=1)
+        if not known:
+            raise UsageError(f"no project `{project}` is known", hint="Give the project's folder.")
+        return self._checked(known[0].project, known[0].project_id)
+
+    def _place_of(self, held: Remembered) -> Place:
+        """Where it was said last."""
+        with self._database.read() as tx:
+            said = [each for key, _ in held.sources for each in conversations.of_key(tx, self._owner, key)]
+        newest = max(said, key=lambda each: each.last_message_at, default=None)
+        project = held.scope_id if held.scope is Scope.PROJECT else ""
+        return self._checked(newest.project if newest else "", project or (newest.project_id if newest else ""))
+
+    def _checked(self, cwd: str, project: str) -> Place:
+        found = self._intake.project_of(cwd, project)
+        if found is None:
+            raise UsageError(
+                f"nothing of {project or cwd} may be stored",
+                hint="It is switched off by `disabled_projects` or `ignore`, or is recollect's own folder.",
+            )
+        return Place(cwd, found)
+
+    def _held(self, memory_id: str) -> tuple[Remembered, int]:
+        """The memory as it is now, and the number of its next revision."""
+        with self._database.read() as tx:
+            revisions = memories.find(tx, self._owner, [memory_id])
+        if not revisions:
+            raise UnknownMemory(f"no memory `{memory_id}`")
+        (held,) = memories.current(revisions)
+        return held, max(each.revision for each in revisions) + 1
+
+    def _typed(
+        self, said: str, kind: MemoryKind | None, severity: Severity | None, scope: Scope, place: Place
+    ) -> tuple[MemoryKind, Severity]:
+        """As it was said, else as the same words are remembered, else as the words tell."""
+        if kind is None and severity is None:
+            with self._database.read() as tx:
+                near = memories.in_scopes(tx, self._owner, [(scope, scope.id(place.project_id, ""))])
+            same = [each for each in memories.current(near) if normalised(each.text) == normalised(said)]
+            if same:
+                return same[0].kind, same[0].severity
+        guessed, told = typed(said, kind)
+        if kind is None and severity not in (None, Severity.NONE) and told is Severity.NONE:
+            guessed = MemoryKind.CONSTRAINT  # what is strict is a rule
+        return guessed, told if severity is None else severity
+
+    # The way into memory
+
+    def _revise(self, note: Note, held: Remembered) -> Remembered:
+        """Its time is not before what it replaces, whatever the clocks said."""
+        found = self._state(note, self._place_of(held), max(timestamp(self._clock()), held.valid_from))
+        self._changed(found)
+        return found
+
+    def _state(self, note: Note, place: Place, at: Timestamp) -> Remembered:
+        session = new_session()
+        path = self._log.append(
+            session,
+            Noted(
+                id=session,
+                at=at,
+                project=place.project_id,
+                user=USER,
+                cwd=place.cwd,
+                verb=note.verb,
+                text=note.text,
+                kind=note.kind,
+                severity=note.severity,
+                scope=note.scope,
+                pinned=note.pinned,
+                target=note.target,
+                revision=note.revision,
+            ),
+        )
+        self._reached(Step.LOGGED)
+        try:
+            return self._taken_in(path, f"{session}@{at}")
+        except StoreError as error:
+            raise NoteWaits(f"the note is written down, but it is no memory yet: {error.message}") from error
+
+    def _taken_in(self, path: Path, session_key: str) -> Remembered:
+        self._intake.ingest(file=path, source=SOURCE)
+        self._reached(Step.INGESTED)
+        found = self._extracted(session_key)
+        self._reached(Step.EXTRACTED)
+        self._projection.update()
+        return found
+
+    def _extracted(self, session_key: str) -> Remembered:
+        """What the note states, once it is in memory: by this process, or by one that took it up first."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            report = self._extract.run(keys=[session_key], now=True)
+            with self._database.read() as tx:
+                stated = memories.of_session(tx, self._owner, session_key)
+            if stated:
+                return stated[0]  # a note is one statement
+            if report.problems or time.monotonic() > deadline:
+                reason = "; ".join(why for _, why in report.problems) or "another process holds it"
+                raise NoteWaits(f"the note is written down, but it is no memory yet: {reason}")
+            time.sleep(0.05)
+
+
+def _said(text: str) -> str:
+    """As it is kept: without secrets, injected blocks and control characters."""
+    said = sanitized(text).strip()
+    if not words(said):
+        raise UsageError("there is nothing to remember in that text", hint="Say it in a sentence.")
+    if len(said) > LONGEST:
+        raise UsageError(f"{len(said):,} characters, and {LONGEST:,} are the most", hint="Say it in a few sentences.")
+    return said
