@@ -458,7 +458,7 @@ def test_no_link_leads_out_and_no_other_name_is_written(tmp_path: Path) -> None:
 
 def test_a_manifest_is_compared_and_swapped_by_many_at_once(tmp_path: Path) -> None:
     end(tmp_path).write(transcript(), EXTRACTED, [remembered()], CAPTURED)
-    path, wins, losses = f"memory/{Name(CAPTURED, token(), Kind.MANIFEST).file}", [], []
+    path, wins, losses = f"memory/{Name(at(0), token(), Kind.MANIFEST).file}", [], []
 
     def count_up() -> None:
         files = Files(tmp_path)
@@ -484,7 +484,7 @@ def test_a_manifest_is_compared_and_swapped_by_many_at_once(tmp_path: Path) -> N
 
 def test_a_manifest_that_is_there_is_not_created_again(tmp_path: Path) -> None:
     end(tmp_path).write(transcript(), EXTRACTED, [remembered()], CAPTURED)
-    path = f"memory/{Name(CAPTURED, token(), Kind.MANIFEST).file}"
+    path = f"memory/{Name(at(0), token(), Kind.MANIFEST).file}"
     with pytest.raises(RevisionChanged):
         Files(tmp_path).replace(path, "", 0)
     (tmp_path / path).write_text("edited")
@@ -501,8 +501,10 @@ def token(agent: str = "ada") -> str:
 
 def test_a_session_ends_in_three_files_that_link_each_other(tmp_path: Path) -> None:
     end(tmp_path).write(transcript(), EXTRACTED, [remembered()], CAPTURED)
-    kinds = (Kind.MANIFEST, Kind.SUMMARY, Kind.TRANSCRIPT)
-    assert list(tree(tmp_path)) == [Name(CAPTURED, token(), kind).file for kind in kinds]
+    assert list(tree(tmp_path)) == [
+        Name(at(0), token(), Kind.MANIFEST).file,
+        *(Name(CAPTURED, token(), kind).file for kind in (Kind.SUMMARY, Kind.TRANSCRIPT)),
+    ]
     (said,), (told,), head = of_kind(tmp_path, Kind.TRANSCRIPT), of_kind(tmp_path, Kind.SUMMARY), manifest(tmp_path)
     assert bodies.parse_transcript(said.body) == transcript().messages
     assert bodies.parse_summary(told.body, KEY, "example.com/ada/tides") == bodies.Summary(
@@ -567,7 +569,7 @@ def test_a_conversation_that_changed_gets_a_new_set_under_the_same_token(tmp_pat
     (before,), (said,) = of_kind(tmp_path, Kind.SUMMARY), of_kind(tmp_path, Kind.TRANSCRIPT)
     end(tmp_path).write(GROWN, replace(EXTRACTED, raw_memory="More."), [remembered()], LATER)
     head = manifest(tmp_path)
-    assert (head.captured_at, head.updated_at, head.revision) == (CAPTURED, LATER, 2)
+    assert (head.captured_at, head.updated_at, head.revision) == (at(0), LATER, 2)
     assert head.transcript_path == Name(LATER, token(), Kind.TRANSCRIPT).path
     assert head.summary_path == Name(LATER, token(), Kind.SUMMARY).path
     assert {each.path: each.sha256 for each in head.superseded} == {
@@ -603,7 +605,7 @@ def test_other_memories_under_the_same_name_are_an_error(tmp_path: Path) -> None
 
 def test_a_manifest_that_was_edited_stops_the_next_set(tmp_path: Path) -> None:
     end(tmp_path).write(transcript(), EXTRACTED, [], CAPTURED)
-    path = tmp_path / Name(CAPTURED, token(), Kind.MANIFEST).path
+    path = tmp_path / Name(at(0), token(), Kind.MANIFEST).path
     path.write_text(path.read_text() + "by hand\n")
     with pytest.raises(Tampered):
         end(tmp_path).write(GROWN, EXTRACTED, [], LATER)
@@ -672,7 +674,6 @@ def test_a_set_that_was_never_finished_is_listed_as_superseded(tmp_path: Path) -
         end(tmp_path, crash_after(0)).write(transcript(), EXTRACTED, [remembered()], CAPTURED)
     end(tmp_path).write(GROWN, EXTRACTED, [remembered()], LATER)
     head = manifest(tmp_path)
-    assert head.captured_at == CAPTURED, "what the orphan says its manifest is, is its manifest"
     assert [each.path for each in head.superseded] == [Name(CAPTURED, token(), Kind.TRANSCRIPT).path]
     assert len(of_kind(tmp_path, Kind.TRANSCRIPT)) == 1
 

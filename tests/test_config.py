@@ -22,6 +22,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "disabled_projects": ("/code/one", ("/code/one",)),
     "conversation_gap_minutes": ("90", 90),
     "min_conversation_messages": ("1", 1),
+    "test_sessions": (os.pathsep.join(["test-*", "ci-?"]), ("test-*", "ci-?")),
     "poll_interval_seconds": ("0.5", 0.5),
     "lease_seconds": ("60", 60.0),
     "busy_timeout_seconds": ("2.5", 2.5),
@@ -150,6 +151,7 @@ ANY_TEXT = (
     "database",
     "ignore",
     "disabled_projects",
+    "test_sessions",
     "model_url",
     "model_key_variable",
 )  # no text in the environment is wrong
@@ -164,6 +166,7 @@ WRONG = {
     "disabled_projects": ("", "[5]"),
     "conversation_gap_minutes": ("0", "0"),
     "min_conversation_messages": ("2.5", "2.5"),
+    "test_sessions": ("", '"test-*"'),
     "poll_interval_seconds": ("-1", "-1"),
     "lease_seconds": ("long", '"60"'),
     "busy_timeout_seconds": ("0", "0.0"),

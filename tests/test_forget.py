@@ -19,6 +19,8 @@ from recollect.artifacts import tombstones
 from recollect.artifacts.files import Files
 from recollect.artifacts.forget import Forget, Target, names_in, repeats, said_again
 from recollect.errors import UsageError
+from recollect.ingest.sources.recollect import Turn
+from recollect.turns.log import TurnLog
 from recollect.types import ConversationStatus, Message, Role
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
@@ -208,6 +210,46 @@ def test_a_message_that_is_still_growing_is_forgotten_in_the_saved_state_too(mem
     append(root / "-code-tides" / f"{SESSION}.jsonl", session("something new", first=3))
     memory.ingest(folder=root)
     assert [each.entry_count for each in memory.conversations()] == [1]
+
+
+def test_notes_go_from_our_own_log_too(memory: Memory, root: Path, clock: Clock) -> None:
+    filled(memory, root, clock)
+    name = memory_with(memory, SECRET)
+    memory.pin(name)
+    memory.feedback(name, "not_ok", f"why {SECRET}?")
+    other = memory.remember(f"The boat in {SECRET} is called Nixe.", project=Path(PROJECT))
+    assert any(trace.startswith("turns/") for trace in traces(memory))
+    memory.forget(session=SESSION, reason="private")  # the pin said it again
+    assert {trace.partition("/")[0] for trace in traces(memory)} >= {"memory", "turns"}  # the other note is untouched
+    memory.forget(memory=other.id, reason="private")
+    assert traces(memory) == []
+    assert memory.reindex(full=True).problems == []
+    memory.ingest()
+    memory.process(now=True)
+    assert traces(memory) == []
+
+
+def test_a_line_of_a_log_goes_and_the_others_stay(tmp_path: Path) -> None:
+    log = TurnLog(tmp_path / "turns")
+    for number in (1, 2, 3):
+        turn = Turn(
+            id=f"t{number}",
+            at=f"2026-03-02T09:0{number}:00.000Z",
+            project="",
+            user="ada",
+            conversation="c",
+            user_text=f"text {number}",
+            assistant_text="ok",
+        )
+        path = log.append("c", turn)
+    file = str(path.relative_to(log.root))
+    log.erase(file, lambda uuids: any(":t2:" in uuid for uuid in uuids))
+    assert [json.loads(line)["id"] for line in path.read_bytes().splitlines()] == ["t1", "t3"]
+    log.erase("../../etc/passwd", lambda uuids: True)
+    log.erase(file, lambda uuids: True)
+    assert not path.exists()
+    log.append("c", turn)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_stored_answers_go_and_a_worker_that_is_at_it_loses_it(memory: Memory, root: Path, clock: Clock) -> None:

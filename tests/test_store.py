@@ -37,6 +37,7 @@ from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, S
 from recollect.store import (
     answers,
     artifacts,
+    compactions,
     conversations,
     entries,
     erasing,
@@ -49,6 +50,7 @@ from recollect.store import (
 )
 from recollect.store.answers import Spent
 from recollect.store.artifacts import Indexed
+from recollect.store.compactions import Compacted
 from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey, Stored
 from recollect.store.erasing import Said
@@ -788,6 +790,7 @@ A_FILE = Indexed(
     ended_at=at(1),
     manifest_path="memory/m.md",
     memory_sentence="One sentence.",
+    source_node_id="",
     is_current=1,
     signature="1-2-3",
 )
@@ -799,7 +802,7 @@ def jobs_of(owner: Owner, **changes: Any) -> Jobs:
 
 
 def only(tx: Transaction, owner: Owner) -> Conversation:
-    (found,) = conversations.search(tx, owner)
+    (found,) = conversations.search(tx, owner, status=ConversationStatus.ACTIVE)
     return found
 
 
@@ -828,7 +831,7 @@ READS: dict[str, Read] = {
     "conversations.states": lambda tx, owner: conversations.states(
         tx, owner, [each.session_key for each in conversations.search(tx, owner)]
     ),
-    "artifacts.of_sessions": lambda tx, owner: artifacts.of_sessions(tx, owner, ["s@1"]),
+    "artifacts.of_keys": lambda tx, owner: artifacts.of_keys(tx, owner, ["s@1"]),
     "erasing.conversations": lambda tx, owner: erasing.conversations(tx, owner, session=SESSION),
     "erasing.indexed_keys": lambda tx, owner: erasing.indexed_keys(tx, owner, project="garden"),
     "erasing.said": lambda tx, owner: [
@@ -844,11 +847,18 @@ READS: dict[str, Read] = {
     "artifacts.of_session": lambda tx, owner: artifacts.of_session(tx, owner, "s@1"),
     "artifacts.signatures": artifacts.signatures,
     "artifacts.current": lambda tx, owner: artifacts.current(tx, owner, "summary"),
+    "artifacts.of_sessions": lambda tx, owner: artifacts.of_sessions(tx, owner, "s", "summary"),
+    "artifacts.vanished": lambda tx, owner: artifacts.vanished(tx, owner, 9),
+    "compactions.unwritten": lambda tx, owner: compactions.unwritten(tx, owner, 9),
+    "conversations.of_session_id": lambda tx, owner: conversations.of_session_id(tx, owner, SOURCE, SESSION),
+    "conversations.unwritten": lambda tx, owner: conversations.unwritten(tx, owner, 9, aged=NOW),
+    "artifacts.paths": lambda tx, owner: artifacts.paths(tx, owner, "summary", ["s@1"]),
     "stage1.load": lambda tx, owner: stage1.load(tx, owner, "s@1"),
     "stage1.inputs": stage1.inputs,
     "stage1.vanished": stage1.vanished,
     "memories.in_scopes": lambda tx, owner: memories.in_scopes(tx, owner, [(Scope.PROJECT, "garden")]),
     "memories.all_of": memories.all_of,
+    "memories.leading": lambda tx, owner: memories.leading(tx, owner, 9),
     "memories.find": lambda tx, owner: memories.find(tx, owner, ["m-one"]),
     "memories.uses": memories.uses,
     "feedback.of_memories": lambda tx, owner: feedback.of_memories(tx, owner, ["m-one"]),
@@ -907,6 +917,9 @@ WRITES: dict[str, Read] = {
     "entries.restore": lambda tx, owner: entries.restore(tx, rows_of(key_of(owner), an_entry("e1", content="other"))),
     "Jobs.settle": lambda tx, owner: jobs_of(owner).settle(tx, KIND, [("done", "w1", JobStatus.SUCCEEDED)]),
     "artifacts.replace_sessions": lambda tx, owner: artifacts.replace_sessions(tx, owner, ["s@1"], []),
+    "compactions.save": lambda tx, owner: compactions.save(
+        tx, owner, [Compacted("c2", SOURCE, SESSION, FILE, at(2), "so far")]
+    ),
     "stage1.save": lambda tx, owner: stage1.save(tx, owner, [replace(A_ROW, raw_memory="other")]),
     "stage1.delete": lambda tx, owner: stage1.delete(tx, owner, ["s@1"]),
     "stage1.mark_selected": lambda tx, owner: stage1.mark_selected(tx, owner, [("s@1", at(2))]),
@@ -937,8 +950,11 @@ def fill(tx: Transaction, owner: Owner) -> None:
     entries.insert(tx, rows_of(key, an_entry("e1"), an_entry("e2", 1)))
     entries.insert_compactions(tx, [compaction(key)])
     conversations.insert(tx, owner, [a_conversation()], NOW)
+    settled = a_conversation(session_id="s2", session_key="s2@1", status=ConversationStatus.ARCHIVED)
+    conversations.insert(tx, owner, [settled], NOW)
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
-    artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE])
+    manifest = A_FILE._replace(source_path="m", source_kind="manifest")
+    artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE, manifest])
     tombstones.save(tx, owner, "memory/tombstones/a.md", ["h1"])
     stage1.save(tx, owner, [A_ROW])
     stage1.mark_selected(tx, owner, [("s@1", at(1)), ("gone@1", at(1))])
@@ -1019,20 +1035,20 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
     assert status.tables == {
         "memory_file_states": 1,
         "memory_transcript_entries": 3,
-        "memory_conversations": 1,
+        "memory_conversations": 2,
         "memory_compactions": 1,
         "memory_projects": 1,
         "memory_malformed_lines": 1,
         "memory_jobs": 3,
         "memory_stage1": 1,
-        "memory_artifacts": 1,
+        "memory_artifacts": 2,
         "memory_memories": 1,
         "memory_sources": 1,
         "memory_answers": 1,
     }
     assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 1}, [1])
     assert status.sources == {"codex": {"files": 1, "entries": 2}, "pi": {"files": 0, "entries": 1}}
-    assert status.conversations == {"active": 1}
+    assert status.conversations == {"active": 1, "archived": 1}
     assert status.jobs == {"running": 1, "failed": 1, "pending": 1}
     assert [job.key for job in status.waiting] == ["failed"]
     assert status.database_bytes > 0

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 
     from recollect.artifacts.forget import Forget, Plan
     from recollect.artifacts.forget import Report as Forgotten
+    from recollect.artifacts.projection import Projection
     from recollect.artifacts.reindex import Progress as Reading
     from recollect.artifacts.reindex import Report as Reindexed
+    from recollect.artifacts.upkeep import Upkeep
     from recollect.consolidate.run import Report as Consolidated
     from recollect.extract.run import Extract
     from recollect.extract.run import Progress as Done
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from recollect.ingest.run import Progress, Report
     from recollect.overview import Overview
     from recollect.turns.notes import Notebook
-    from recollect.types import MemoryKind, Remembered, Severity
+    from recollect.types import MemoryKind, Remembered, Severity, Timestamp
 
 
 def open_memory(
@@ -116,14 +118,28 @@ class Memory:
 
         `stopping` is told how many answers are waited for after a first Ctrl-C.
         """
-        from recollect.artifacts.projection import Projection
-
         self.intake.mark_ready()
         report = self._extract(stopping).run(limit=limit, now=now, progress=progress)
-        projection = Projection(self.database, self.settings, self.owner, self.clock)
-        if report.succeeded or report.succeeded_no_output or not projection.exists():
-            projection.update()
+        kept = self._upkeep.run()
+        report.failed += len(kept.problems)
+        report.problems += kept.problems
+        # once more: its head shows memories, which are rows
+        if report.succeeded or report.succeeded_no_output or kept.written or not self._projection.exists():
+            self._projection.update()
         return report
+
+    def record_compaction(self, session_key: str, text: str, at: Timestamp, uuid: str) -> bool:
+        """An agent replaced its history by this text: kept in a file when this returns. False: no such conversation."""
+        return self._upkeep.record(session_key, text, at, uuid)
+
+    def recover(self, session_key: str) -> list[str]:
+        """Finishes what an interrupted run left of a conversation; the states that were found."""
+        from recollect.artifacts.files import Files
+        from recollect.artifacts.states import Recovery
+
+        files, extract = Files(self.settings.home), self._extract()
+        recovery = Recovery(self.database, self.owner, self.clock, files, self._projection, extract)
+        return [str(state) for state in recovery.recover(session_key)]
 
     def estimate(self, *, limit: int | None = None, now: bool = False) -> Estimate | None:
         """What `process` would send to a paid model; None when nobody is billed."""
@@ -251,6 +267,20 @@ class Memory:
         return [each.id for each in found]
 
     @cached_property
+    def _projection(self) -> Projection:
+        from recollect.artifacts.projection import Projection
+
+        return Projection(self.database, self.settings, self.owner, self.clock)
+
+    @cached_property
+    def _upkeep(self) -> Upkeep:
+        from recollect.artifacts.files import Files
+        from recollect.artifacts.upkeep import Upkeep
+
+        files = Files(self.settings.home)
+        return Upkeep(self.database, self.settings, self.owner, self.clock, files, self._projection)
+
+    @cached_property
     def _notebook(self) -> Notebook:
         from recollect.turns.notes import Notebook
 
@@ -301,7 +331,7 @@ class Memory:
             self.owner,
             self.clock,
             strategy,
-            SessionEnd(Files(self.settings.home), self.owner.agent_id, gap),
+            SessionEnd(Files(self.settings.home), self.owner.agent_id, gap, self._projection),
             workers=1 if model is None else config.extraction_concurrency,
             stopping=stopping,
         )

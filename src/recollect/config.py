@@ -61,6 +61,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         Meta(ge=1, description="Shorter conversations are skipped, unless the user stated a rule in them."),
     ] = 5
+    test_sessions: Annotated[
+        tuple[str, ...],
+        Meta(description="Globs of session ids that are tests: kept like any other, but not shown in MEMORY.md."),
+    ] = ("test-*",)
     poll_interval_seconds: Annotated[
         float, Meta(gt=0, le=_YEAR, description="How often `watch` looks for conversations that became ready.")
     ] = 30.0

@@ -1,4 +1,4 @@
-"""Bodies of transcripts and summaries: Markdown for a person, and read back into the same values. Pure.
+"""Bodies of transcripts, summaries and compactions: Markdown for a person, and read back into the same values. Pure.
 
 A body is a title, a line of links, and sections under headings that we know. A line of text that looks like such a
 heading gets a backslash in front, and loses it when it is read. Text is expected as `sanitize` leaves it; then nothing
@@ -18,6 +18,8 @@ from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severi
 
 _MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|project_id|branch)=\S*)*)")
 _MESSAGE_LIKE = re.compile(r"\\*### (?:user|assistant) · ")
+_COMPACTION = re.compile(r"### compaction · (\S+) · (\S+)")
+_COMPACTION_LIKE = re.compile(r"\\*### compaction · ")
 _SECTIONS = ("Summary", "Memories", "Raw memory")
 _SECTION = re.compile(rf"## ({'|'.join(_SECTIONS)})")
 _SECTION_LIKE = re.compile(rf"\\*## (?:{'|'.join(_SECTIONS)})$")
@@ -127,7 +129,25 @@ def _entry(source: str) -> str:
     return "" if source == _UNKNOWN else unquote(source, errors="surrogatepass")
 
 
-# Both
+# Compactions
+
+
+def compaction(title: str, links: Sequence[tuple[str, str]], at: Timestamp, uuid: str, text: str) -> str:
+    """What an agent put in the place of its history, under its time and id."""
+    heading = f"### compaction · {at} · {_quoted(uuid)}"
+    return f"{_opening(title, links)}\n\n{heading}\n\n{_escaped(text, _COMPACTION_LIKE)}"
+
+
+def parse_compaction(body: str) -> tuple[Timestamp, str, str]:
+    """Its time, its id and its text."""
+    found = list(_sections(body, _COMPACTION, _COMPACTION_LIKE))
+    if len(found) != 1:
+        raise BadBody("a compaction has one heading with its time and its id")
+    ((heading, text),) = found
+    return Timestamp(heading[1]), unquote(heading[2], errors="surrogatepass"), text
+
+
+# All of them
 
 
 def _opening(title: str, links: Sequence[tuple[str, str]]) -> str:

@@ -66,14 +66,15 @@ class Content:
     rollout_slug: str | None  # of a summary
     parts: int | None  # of a summary
     strategy: str | None  # of a summary: how it was made
+    idempotency_key: str  # names the run that wrote it: a second run with this key writes nothing new
 
 
 @dataclass(frozen=True, slots=True)
-class Superseded:
-    """A file that a newer set of the same conversation took the place of. It may be deleted by now."""
+class Listed:
+    """A file that a manifest lists. One that was superseded may be deleted by now."""
 
     path: str
-    sha256: str
+    sha256: str  # of its body
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +87,20 @@ class Manifest:
     session_key: str
     project: str
     harness: str
-    captured_at: Timestamp  # of the first set, as in the name
+    captured_at: Timestamp  # when the conversation began, as in the name: known to every writer, whoever is first
     summary_path: str | None
-    transcript_path: str
-    compaction_path: str | None
+    transcript_path: str | None  # null: a compaction came before the conversation ended
+    compaction_path: str | None  # the newest
     memory_md_refs: tuple[str, ...]
     updated_at: Timestamp
     project_id: str
     snapshot: str
     revision: int
     summary_sha256: str | None
-    transcript_sha256: str
-    superseded: tuple[Superseded, ...]
+    transcript_sha256: str | None
+    superseded: tuple[Listed, ...]
+    compactions: tuple[Listed, ...]  # oldest first
+    superseded_by: str | None  # the session key of the conversation that has its entries now
     content_sha256: str
     hash_scope: str
 
@@ -215,10 +218,10 @@ def _head(values: dict[Any, Any]) -> Content | Manifest:
 
 def _typed(name: str, wanted: str, value: Any) -> Any:
     """The value as its field declares it; frontmatter that a person edited may hold anything."""
-    if name == "superseded" and isinstance(value, list):
+    if name in ("superseded", "compactions") and isinstance(value, list):
         rows = [each for each in value if isinstance(each, dict) and {"path", "sha256"} <= each.keys()]
         if len(rows) == len(value):
-            return tuple(Superseded(str(each["path"]), str(each["sha256"])) for each in rows)
+            return tuple(Listed(str(each["path"]), str(each["sha256"])) for each in rows)
     elif wanted.startswith("tuple[str") and isinstance(value, list):
         if all(isinstance(each, str) for each in value):
             return tuple(value)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Manifest, parse
-from recollect.artifacts.names import FOLDER, Name
+from recollect.artifacts.names import FOLDER, Kind, Name, file_of
 from recollect.artifacts.names import parse as parse_name
 from recollect.errors import ArtifactError
 from recollect.workspace import make_private
@@ -25,6 +26,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK = ".recollect.lock"
 _TEMPORARY = ".recollect.tmp"
+_AGENT = re.compile(rb'^agent_id: "([^"\\]+)"$', re.MULTILINE)
+_BEGINNING = 256  # bytes of a file that hold its kind and agent
 
 
 class ContentDiffers(ArtifactError):
@@ -60,6 +63,18 @@ class Files:
             return []
         return sorted(name for file in found if (name := parse_name(file)))
 
+    def since(self, kind: Kind, captured_at: str) -> dict[str, str]:
+        """path → signature of the artifacts of a kind that were captured at this time or later, in no order."""
+        first, end = captured_at.replace(":", "-"), f"--{kind}.md"
+        found = {}
+        with suppress(FileNotFoundError), self._folder() as folder:
+            inside = [each for each in os.listdir(folder) if each >= first and each.endswith(end)]  # noqa: PTH208
+            for path in (f"{FOLDER}/{each}" for each in inside):
+                if file := file_of(path):
+                    with suppress(FileNotFoundError):
+                        found[path] = signature(os.stat(file, dir_fd=folder, follow_symlinks=False))
+        return found
+
     def read(self, path: str) -> str | None:
         """The text of a file; None when there is none. UnicodeError never: half characters show as such."""
         name = _name(path)
@@ -68,6 +83,20 @@ class Files:
                 return _read(name.file, folder)
         except FileNotFoundError:
             return None
+
+    def agents(self, paths: Iterable[str]) -> dict[str, str]:
+        """path → whose it says it is, from its first lines alone; for files of others in a folder that all share."""
+        found = {}
+        with suppress(FileNotFoundError), self._folder() as folder:
+            for path in paths:
+                with suppress(OSError):
+                    descriptor = os.open(_name(path).file, _READ, dir_fd=folder)
+                    try:
+                        told = _AGENT.search(os.read(descriptor, _BEGINNING))
+                    finally:
+                        os.close(descriptor)
+                    found[path] = told[1].decode("utf-8", "replace") if told else ""
+        return found
 
     def signatures(self, paths: Iterable[str]) -> dict[str, str]:
         """Of stat: a signature changes whenever its file does. Files that are gone are left out."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from recollect import note as notes
 from recollect.artifacts import bodies, tombstones
 from recollect.artifacts.document import Content, parse
 from recollect.artifacts.files import Files
@@ -20,10 +21,11 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.tombstones import Tombstone
 from recollect.config import Settings
 from recollect.errors import ArtifactError, UsageError
+from recollect.extract.load import load
 from recollect.extract.offline import summary as prose
 from recollect.extract.offline.statements import statements
 from recollect.extract.run import KIND as EXTRACT
-from recollect.extract.run import load, watermark
+from recollect.extract.run import watermark
 from recollect.extract.values import Extraction, Transcript, Written
 from recollect.ingest.erasure import COMPACTION, blanked
 from recollect.store import answers, erasing, files, memories, stage1
@@ -35,6 +37,7 @@ from recollect.store.erasing import Said
 from recollect.store.jobs import Jobs
 from recollect.store.tombstones import entry_hash, text_hash
 from recollect.text import COMMON, content_words, sentences
+from recollect.turns.log import TurnLog
 from recollect.types import (
     Clock,
     Conversation,
@@ -207,6 +210,7 @@ class Forget:
         self._files = Files(settings.home, wrote=wrote)
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
         self._refresh = refresh
+        self._log = TurnLog(settings.turns)
         self._wrote = wrote
 
     def plan(self, target: Target) -> Plan:
@@ -228,7 +232,19 @@ class Forget:
             raise UsageError(
                 f"no {chosen[0]} {getattr(target, chosen[0])}", hint="`recollect conversations` lists what there is."
             )
-        return self._plan_whole(keys, target)
+        return self._plan_whole(self._with_notes(keys), target)
+
+    def _with_notes(self, keys: Sequence[str]) -> list[str]:
+        """Notes that say again what these conversations state, as a pin does, go with them."""
+        found = set(keys)
+        with self._database.read() as tx:
+            for key in keys:
+                stated = memories.of_session(tx, self._owner, key)
+                ids = sorted({each.id for each in stated})
+                for each in memories.find(tx, self._owner, ids):
+                    if any(repeats(each.text, was.text) for was in stated if was.id == each.id):
+                        found |= {name for name, _ in each.sources if notes.is_session(name.partition("@")[0])}
+        return sorted(found)
 
     def _plan_whole(self, keys: Sequence[str], target: Target | None = None) -> Plan:
         said: dict[tuple[str, str, str], Said] = {}
@@ -310,9 +326,9 @@ class Forget:
             self._revoke(tx, plan)
         buried = self._bury(stone(self._owner, plan, paths, reason, timestamp(self._clock())))
         report = Report(paths, 0, buried.path, len(plan.keys), len(plan.said))
+        for name in names:
+            self._files.delete(name.path)
         rewritten = [self._rewrite(plan, key) for key in sorted(plan.partly)]
-        for path in paths:
-            self._files.delete(path)
         before = self._ids(plan)
         with self._database.write() as tx:
             report.removed_rows = self._erase(tx, plan, buried, rewritten)
@@ -320,6 +336,7 @@ class Forget:
         for name in self._names(plan.whole):  # a worker that was at it may have written meanwhile
             self._files.delete(name.path)
         report.memories = sorted(before - self._ids(plan, before))
+        self._erase_logs(plan, before)
         report.problems = list(self._refresh())
         with self._database.write() as tx:
             report.removed_rows += erasing.delete_baseline(tx, self._owner, plan.whole)
@@ -336,7 +353,8 @@ class Forget:
         return buried
 
     def _goes_away(self, name: Name, plan: Plan) -> bool:
-        """Every file of a conversation that goes; of one that loses a part, all but its manifest."""
+        """For good: every file of a conversation that goes; of one that loses a part, all but its manifest, whose name
+        comes again."""
         keeping = {session_token(self._owner.agent_id, key, "") for key, left in plan.kept.items() if key == left}
         return name.token not in keeping or name.kind is not Kind.MANIFEST
 
@@ -380,10 +398,16 @@ class Forget:
         for each in rewritten:
             memories.replace_sessions(tx, owner, {each.key: each.written.stated})
             stage1.save(tx, owner, [each.written.stage1] if each.written.stage1 else [])
-            kept = [row for row in each.written.files if row.source_path not in buried.removed_paths]
-            artifact_rows.replace_sessions(tx, owner, [each.key], kept)
+            artifact_rows.replace_sessions(tx, owner, [each.key], each.written.files)
             erasing.recount(tx, owner, each.talks, timestamp(self._clock()))
         return removed + erasing.delete_unstated(tx, owner)
+
+    def _erase_logs(self, plan: Plan, ids: Set[str]) -> None:
+        """What was said to recollect itself stands in its own logs: notes, turns, and reactions to memories."""
+        gone = {each.uuid for each in plan.said if each.source == notes.SOURCE}
+        for path in sorted({each.source_file for each in plan.said if each.source == notes.SOURCE}):
+            self._log.erase(path, lambda uuids: bool(gone.intersection(uuids)))
+        self._log.erase_reactions(ids)
 
     def _ids(self, plan: Plan, among: Set[str] = frozenset()) -> set[str]:
         """Memories that the conversations state, or those of some that still exist."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import groupby
+from operator import itemgetter
 
 from recollect.artifacts.names import wikilink
 from recollect.artifacts.sanitize import line
 from recollect.artifacts.sentence import tidy
-from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Severity, Timestamp, timestamp
 
 DAYS = 30
@@ -26,6 +27,7 @@ _TITLE = "# Memory"
 _MOST = 12  # memories of a section of the head
 _LONGEST = 240  # characters of a memory in the head
 _SECTIONS = ("Pinned", "Rules and limits", "Open threads", "Learnt last")
+_DAY = "### "
 _EMPTY = "No conversation in this time."
 
 
@@ -44,7 +46,7 @@ class Row:
     @property
     def text(self) -> str:
         links = (self.summary_path, "summary"), (self.transcript_path, "transcript"), (self.manifest_path, "manifest")
-        project = line(self.project).replace("|", "/")
+        project = _plain(self.project)
         told = " ".join([tidy(self.sentence), *(wikilink(path, label) for path, label in links)])
         return f"- {self.at} | session={self.session_id} | project={project} | {told}"
 
@@ -74,8 +76,7 @@ def render(rows: Iterable[Row], placed: Iterable[Placed], now: datetime, budget:
     """The whole file, within the budget unless the head alone is longer."""
     found = within(rows, now)
     head = "\n".join([_TITLE, "", *orientation(placed), HEADING, ""])
-    kept = _fitting(head, found, budget)
-    return f"{head}\n{_body(kept, len(found))}\n"
+    return f"{head}\n{_body(_fitting(head, found, budget), len(found))}\n"
 
 
 def orientation(placed: Iterable[Placed]) -> list[str]:
@@ -101,29 +102,49 @@ def _section(memory: Remembered) -> str:
     return threads if memory.kind is MemoryKind.OPEN_THREAD else others
 
 
+def refs(text: str, file: str, manifest_path: str) -> tuple[str, ...]:
+    """The entries of a MEMORY.md that name a manifest: the file with the heading of their day, newest first."""
+    mark = wikilink(manifest_path, "manifest")
+    day, found = "", []
+    for row in text.splitlines() if mark in text else ():
+        if row.startswith(_DAY):
+            day = row.removeprefix(_DAY)
+        elif row.endswith(mark):
+            found.append(f"{file}#{day}")
+    return tuple(found)
+
+
 def _is_rule(memory: Remembered) -> bool:
     return memory.kind is MemoryKind.CONSTRAINT or memory.severity in (Severity.MUST, Severity.DO_NOT)
 
 
-def _fitting(head: str, rows: Sequence[Row], budget: int) -> Sequence[Row]:
-    """The newest rows that fit, the notice included where some do not."""
-    if estimate_tokens(f"{head}\n{_body(rows, len(rows))}\n") <= budget:
-        return rows
-    left = budget * 7 // 2 - len(f"{head}\n{_notice(len(rows), len(rows))}\n\n\n".encode())
+def _fitting(head: str, rows: Sequence[Row], budget: int) -> Sequence[tuple[str, str]]:
+    """(day, text) of the newest rows that fit, the notice included where some do not. The others are not rendered."""
+    whole = budget * 7 // 2 - len(head.encode())  # bytes
+    clipped = whole - len(f"\n{_notice(len(rows), len(rows))}\n\n\n".encode())
+    texts: list[tuple[str, str]] = []
     kept, day = 0, ""
     for each in rows:
-        left -= len(f"{each.text}\n".encode()) + (len("\n### 2026-03-28\n\n") if each.at[:10] != day else 0)
-        if left < 0:
-            break
-        kept, day = kept + 1, each.at[:10]
-    return rows[:kept]
+        text = each.text
+        size = len(text.encode()) + 1 + (len(f"\n{_DAY}2026-03-28\n\n") if each.at[:10] != day else 0)
+        whole, clipped, day = whole - size, clipped - size, each.at[:10]
+        if whole < 0:
+            return texts[:kept]
+        texts.append((day, text))
+        kept += clipped >= 0
+    return texts
 
 
-def _body(rows: Sequence[Row], of: int) -> str:
-    parts = [_notice(len(rows), of)] if len(rows) < of else []
-    for day, members in groupby(rows, key=lambda each: each.at[:10]):
-        parts.append("\n".join([f"### {day}", "", *(each.text for each in members)]))
+def _body(texts: Sequence[tuple[str, str]], of: int) -> str:
+    parts = [_notice(len(texts), of)] if len(texts) < of else []
+    for day, members in groupby(texts, key=itemgetter(0)):
+        parts.append("\n".join([f"{_DAY}{day}", "", *(text for _, text in members)]))
     return "\n\n".join(parts) or _EMPTY
+
+
+@lru_cache(maxsize=1024)  # a few projects, many rows
+def _plain(project: str) -> str:
+    return line(project).replace("|", "/")
 
 
 def _notice(kept: int, of: int) -> str:

@@ -29,6 +29,9 @@ class Kind(StrEnum):
     TOMBSTONE = "tombstone"  # what was removed: hashes and paths, never text
 
 
+_KINDS = frozenset(str(kind) for kind in Kind)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Name:
     """Ordered by time, as a folder lists them."""
@@ -59,10 +62,17 @@ def session_token(agent_id: str, session_key: str, session_id: str) -> str:
 def parse(path: str) -> Name | None:
     """A file name, or a path relative to the home; None when it is no artifact's."""
     found = _NAME.fullmatch(path.removeprefix(f"{TOMBSTONES}/").removeprefix(f"{FOLDER}/"))
-    if found is None or found[3] not in set(Kind):
+    if found is None or found[3] not in _KINDS:
         return None
     day, _, time = found[1].partition("T")
     return Name(Timestamp(f"{day}T{time.replace('-', ':')}"), found[2], Kind(found[3]))
+
+
+def file_of(path: str) -> str | None:
+    """The file name in a path relative to the home; None when it is no artifact's."""
+    folder, _, file = path.rpartition("/")
+    found = _NAME.fullmatch(file) if folder == FOLDER else None
+    return file if found and found[3] in _KINDS else None
 
 
 def wikilink(path: str, label: str = "") -> str:

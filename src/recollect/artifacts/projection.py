@@ -6,17 +6,18 @@ conversation is left out.
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from fnmatch import translate
 
-from recollect.artifacts import ledger
-from recollect.artifacts.document import Content, parse
+from recollect.artifacts import ledger, sets
+from recollect.artifacts.document import Content, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.ledger import Placed, Row
-from recollect.artifacts.names import Kind, Name, session_token
+from recollect.artifacts.names import Kind
 from recollect.config import Settings
-from recollect.errors import ArtifactError
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, memories
 from recollect.store.artifacts import Indexed
@@ -27,20 +28,47 @@ from recollect.workspace import READ_LIMIT, Workspace
 
 KIND = "ledger"
 FILE = "MEMORY.md"
+_LEADING = 24  # memories of each kind that the head may choose from
 _ROUNDS = 20  # of one writer while others ask again and again
 
 
 class Projection:
-    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock) -> None:
+    """`wrote` is called after every change on disk; a test crashes there."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        *,
+        wrote: Callable[[str], None] = lambda path: None,
+    ) -> None:
         self._database = database
         self._owner = owner
         self._clock = clock
         self._files = Files(settings.home)
         self._folder = Workspace(settings.workspace.parent, most=None)  # beside it lie all artifacts
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        patterns = [translate(pattern) for pattern in settings.config.test_sessions]
+        self._tests = re.compile("|".join(patterns)) if patterns else None
+        self._path = (settings.workspace.parent.relative_to(settings.home) / FILE).as_posix()
+        self._wrote = wrote
+        self._others: set[str] = set()  # paths of other agents' summaries; a file never changes hands
 
     def exists(self) -> bool:
         return (self._folder.root / FILE).is_file()
+
+    def refs(self, manifest_path: str) -> tuple[str, ...]:
+        """Where the file names this manifest now."""
+        try:
+            return ledger.refs(self._folder.read(FILE), self._path, manifest_path)
+        except (OSError, ToolRefused):  # it is not there, or not ours to read
+            return ()
+
+    def is_test(self, session_id: str) -> bool:
+        """Is it one that MEMORY.md leaves out?"""
+        return self._tests is not None and self._tests.match(session_id) is not None
 
     def update(self) -> bool:
         """Brings the file up to date; false when another process does, when nothing changed, or when it cannot be
@@ -59,9 +87,10 @@ class Projection:
 
     def _write(self, lease: Lease) -> bool:
         try:
-            newest = self._newest()
-            text = ledger.render(self._rows(newest), self._placed(newest), self._clock())
+            text = ledger.render(self._rows(), self._placed(), self._clock())
             changed = self._folder.write(FILE, text, limit=READ_LIMIT)
+            if changed:
+                self._wrote(self._path)
         except (OSError, ToolRefused) as error:
             with self._database.write() as tx:
                 self._jobs.fail(tx, lease, f"{FILE}: {error}", permanent=True)
@@ -74,54 +103,55 @@ class Projection:
             self._jobs.complete(tx, lease)
         return changed
 
-    def _newest(self) -> dict[str, Name]:
-        """token → the summary of its newest set; a conversation whose newest set has none is not there."""
-        sets: dict[str, Name] = {}
-        for name in self._files.names():
-            if name.kind in (Kind.TRANSCRIPT, Kind.SUMMARY):
-                best = sets.get(name.token)
-                if best is None or (name.captured_at, name.kind is Kind.SUMMARY) >= (
-                    best.captured_at,
-                    best.kind is Kind.SUMMARY,
-                ):
-                    sets[name.token] = name
-        return {token: name for token, name in sets.items() if name.kind is Kind.SUMMARY}
-
-    def _rows(self, newest: Mapping[str, Name]) -> Iterator[Row]:
-        """What was captured before the window ended before it, too: those files are not opened. Nor are files that
-        are what they were when they were indexed."""
+    def _rows(self) -> Iterator[Row]:
+        """Summaries that a manifest points at. What was captured before the window ended before it, too: those files
+        are not opened. Nor are files that are what they were when they were indexed."""
         first = timestamp(self._clock() - timedelta(days=ledger.DAYS))
-        inside = {name.path: name for name in newest.values() if name.captured_at >= first}
-        signatures = self._files.signatures(inside)
+        inside = self._files.since(Kind.SUMMARY, first)
         with self._database.read() as tx:
             known = {row.source_path: row for row in artifacts.current(tx, self._owner, Kind.SUMMARY, since=first)}
-        for path, name in inside.items():
+        self._leave_out(path for path in inside if path not in known)
+        found: dict[str, Row] = {}  # by manifest: a set that has no rows yet takes the place of the one before
+        for path in sorted(path for path in inside if path not in self._others):
             indexed = known.get(path)
-            head: Indexed | Content | None = indexed
-            if indexed is None or indexed.signature != signatures.get(path):
-                head = self._head(name)
-            if head is not None:
-                yield Row(
-                    Timestamp(head.ended_at or head.captured_at),
-                    head.session_id,
-                    head.project,
-                    head.memory_sentence,
-                    path,
-                    Name(name.captured_at, name.token, Kind.TRANSCRIPT).path,
-                    head.manifest_path,
-                )
+            head = indexed if indexed and indexed.signature == inside[path] else self._committed(path)
+            if head is not None and not self.is_test(head.session_id):
+                found[head.manifest_path] = _row(path, head)
+        yield from found.values()
 
-    def _head(self, name: Name) -> Content | None:
-        try:
-            head = parse(self._files.read(name.path) or "").head
-        except ArtifactError:
-            return None  # not what was written: no witness
-        return head if isinstance(head, Content) and head.agent_id == self._owner.agent_id else None
+    def _leave_out(self, unknown: Iterable[str]) -> None:
+        """Summaries of other agents: looked at once."""
+        agents = self._files.agents(path for path in unknown if path not in self._others)
+        self._others |= {path for path, agent in agents.items() if agent not in ("", self._owner.agent_id)}
 
-    def _placed(self, newest: Mapping[str, Name]) -> Iterator[Placed]:
+    def _committed(self, path: str) -> Content | None:
+        """What a summary says, if it is ours, what was written, and what its manifest points at."""
+        found = sets.load(self._files, path)
+        if found is None or not isinstance(found.head, Content) or found.head.agent_id != self._owner.agent_id:
+            return None
+        manifest = sets.load(self._files, found.head.manifest_path)
+        if manifest is None or not isinstance(manifest.head, Manifest):
+            return None
+        is_current = manifest.head.summary_path == path and not manifest.head.superseded_by
+        return found.head if is_current else None
+
+    def _placed(self) -> Iterator[Placed]:
         with self._database.read() as tx:
-            held = memories.current(memories.all_of(tx, self._owner))
+            held = memories.leading(tx, self._owner, _LEADING)
+            keys = {key for memory in held for key, _ in memory.sources if not self.is_test(key.rpartition("@")[0])}
+            paths = artifacts.paths(tx, self._owner, Kind.SUMMARY, sorted(keys))
         for memory in held:
-            tokens = [session_token(self._owner.agent_id, key, "") for key, _ in memory.sources]
-            if paths := sorted(newest[token].path for token in tokens if token in newest):
-                yield Placed(memory, paths[-1])
+            if told := [paths[key] for key, _ in memory.sources if key in paths]:
+                yield Placed(memory, max(told))
+
+
+def _row(path: str, head: Indexed | Content) -> Row:
+    return Row(
+        Timestamp(head.ended_at or head.captured_at),
+        head.session_id,
+        head.project,
+        head.memory_sentence,
+        path,
+        path.removesuffix(f"{Kind.SUMMARY}.md") + f"{Kind.TRANSCRIPT}.md",  # of the same set
+        head.manifest_path,
+    )

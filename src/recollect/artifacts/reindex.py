@@ -27,11 +27,12 @@ from recollect.extract.run import KIND as EXTRACT
 from recollect.extract.run import watermark
 from recollect.ingest.writer import is_named_after
 from recollect.store import artifacts as artifact_rows
+from recollect.store import compactions, memories, projects, stage1
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
-from recollect.store import memories, projects, stage1
 from recollect.store import tombstones as tombstone_rows
 from recollect.store.artifacts import Indexed
+from recollect.store.compactions import Compacted
 from recollect.store.database import Database, Transaction
 from recollect.store.entries import EntryRow
 from recollect.store.jobs import Jobs
@@ -101,6 +102,7 @@ class Assessed:
 
     session_key: str  # empty: they tell nothing
     derived: Derived | None
+    compactions: tuple[Compacted, ...]
     snapshot: str
     files: tuple[Indexed, ...]
     problems: tuple[Problem, ...]
@@ -116,7 +118,9 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     good = {name: doc for name, doc in held.documents.items() if isinstance(doc, Document) and name.path not in bad}
     foreign = [name for name, doc in good.items() if doc.head.agent_id != agent_id]
     if foreign:
-        return Assessed("", None, "", tuple(_foreign(name, held.signatures[name]) for name in foreign), tuple(problems))
+        return Assessed(
+            "", None, (), "", tuple(_foreign(name, held.signatures[name]) for name in foreign), tuple(problems)
+        )
     manifest = next((doc.head for doc in good.values() if isinstance(doc.head, Manifest)), None)
     if manifest is not None:
         problems += _links(manifest, held)
@@ -127,13 +131,14 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
         chosen = _newest(good)
     transcript, summary = (good.get(name) if path and (name := parse_name(path)) else None for path in chosen)
     derived, snapshot = None, ""
-    superseded = manifest is not None and getattr(manifest, "superseded_by", None)
+    superseded = manifest is not None and manifest.superseded_by
     if transcript is not None and not superseded and not (summary is None and chosen[1]):
         try:
             derived = rows.derived(transcript, summary)
             snapshot = transcript.head.snapshot
         except bodies.BadBody as error:
             problems.append(Problem(chosen[0] or "", "BadBody", error.message))
+    kept = [doc for doc in good.values() if doc.head.kind is Kind.COMPACTION]
     current = {path for path in chosen if path}
     files = [
         rows.indexed(
@@ -145,7 +150,16 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
         for name, doc in good.items()
     ]
     key = next((doc.head.session_key for doc in good.values()), "")
-    return Assessed(key, derived, snapshot, tuple(files), tuple(problems))
+    return Assessed(key, derived, tuple(_compacted(kept, problems)), snapshot, tuple(files), tuple(problems))
+
+
+def _compacted(kept: Iterable[Document], problems: list[Problem]) -> Iterator[Compacted]:
+    for each in kept:
+        try:
+            yield rows.compacted(each)
+        except bodies.BadBody as error:
+            assert isinstance(each.head, Content)
+            problems.append(Problem(each.head.manifest_path, "BadBody", error.message))
 
 
 def _wrong(name: Name, found: Document | ArtifactError, erased: Graveyard) -> Problem | None:
@@ -206,6 +220,7 @@ def _foreign(name: Name, signature: str) -> Indexed:
         memory_sentence="",
         is_current=0,
         signature=signature,
+        source_node_id="",
     )
 
 
@@ -319,12 +334,13 @@ class Reindex:
         keys = [each.session_key for each in found if each.session_key]
         with self._database.write() as tx:
             standing = conversation_rows.states(tx, self._owner, keys)
-            indexed = artifact_rows.of_sessions(tx, self._owner, keys, lock=True)
+            indexed = artifact_rows.of_keys(tx, self._owner, keys, lock=True)
             fresh = [each for each in found if not _is_overtaken(indexed.get(each.session_key, ()), known)]
             settled = [each for each in fresh if _SETTLED.issuperset(standing.get(each.session_key, ()))]
             files = [row for each in fresh for row in each.files]
             told = [(each.derived, each.snapshot) for each in settled if each.derived]
             self._rebuild(tx, told, standing.keys(), erased, report)
+            compactions.save(tx, self._owner, [one for each in settled for one in each.compactions])
             artifact_rows.replace_sessions(tx, self._owner, sorted({row.session_key for row in files}), files)
         report.skipped += len(found) - len(settled)
 

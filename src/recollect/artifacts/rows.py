@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from recollect.artifacts import bodies
 from recollect.artifacts.document import Content, Document, Manifest
-from recollect.artifacts.names import Kind, session_token
+from recollect.artifacts.names import session_token
 from recollect.store.artifacts import Indexed
+from recollect.store.compactions import Compacted
 from recollect.types import Conversation, ConversationStatus, Message, Remembered, Stage1, Timestamp
 
 NOTHING = "nothing worth keeping"  # why a conversation with a transcript has no summary
@@ -75,6 +76,14 @@ def _stage1(conversation: Conversation, summary: Document, told: bodies.Summary)
     )
 
 
+def compacted(document: Document) -> Compacted:
+    """The row of a compaction. BadBody when the body is not what a compaction has."""
+    head = document.head
+    assert isinstance(head, Content)
+    at, uuid, text = bodies.parse_compaction(document.body)
+    return Compacted(uuid, head.harness, head.session_id, head.source_file, at, text)
+
+
 def indexed(path: str, head: Content | Manifest, signature: str, *, current: bool) -> Indexed:
     content = head if isinstance(head, Content) else None
     return Indexed(
@@ -91,6 +100,7 @@ def indexed(path: str, head: Content | Manifest, signature: str, *, current: boo
         ended_at=content.ended_at or "" if content else "",
         manifest_path=content.manifest_path if content else path,
         memory_sentence=content.memory_sentence if content else "",
-        is_current=int(current or head.kind is Kind.MANIFEST),
+        source_node_id=content.source_node_id or "" if content else "",
+        is_current=int(current or (isinstance(head, Manifest) and not head.superseded_by)),
         signature=signature,
     )

@@ -7,6 +7,7 @@ beside it. Rules are repeated until nothing changes: whatever one rule lays bare
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from recollect.blocks import strip_blocks
 from recollect.redact import redact
@@ -31,6 +32,7 @@ def sanitized(text: str, version: str = CURRENT) -> str:
             return text
 
 
+@lru_cache(maxsize=4096)  # MEMORY.md shows the same lines again and again
 def line(text: str, version: str = CURRENT) -> str:
     """The same for what has to stand on one line."""
     return sanitized(" ".join(sanitized(text, version).split()), version)

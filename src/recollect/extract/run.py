@@ -1,9 +1,10 @@
 """The runner of phase 1: claims conversations under leases, has a strategy process them, stores what comes of it.
 
 For every conversation: claim its job and mark it `processing`; load its entries up to the claimed watermark; ask the
-strategy; store the answer with its time; resolve its statements and store that, too; write artifacts; then, in one
-transaction, the stage-1 row, its memories, the conversation's state and the job's end. A rerun after a crash finds what
-was stored and goes on from there: it writes equal artifacts, whatever was learnt elsewhere meanwhile.
+strategy; store the answer with its time; resolve its statements and store that, too; write artifacts. When a batch is
+written, MEMORY.md is brought up to date, and then, in one transaction per conversation, the stage-1 row, its memories,
+the conversation's state and the job's end: rows follow files. A rerun after a crash finds what was stored and goes on
+from there: it writes equal artifacts, whatever was learnt elsewhere meanwhile.
 
 Strategies work in threads, so that models are asked in parallel; everything else happens in the calling thread, which
 renews the leases meanwhile.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,7 @@ import msgspec
 
 from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
+from recollect.extract.load import load
 from recollect.extract.notes import Notes, is_note
 from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
@@ -37,9 +39,7 @@ from recollect.redact import redact
 from recollect.store import answers, memories, stage1
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations as conversation_rows
-from recollect.store import entries as entry_rows
 from recollect.store.database import Database, Transaction
-from recollect.store.entries import FileKey
 from recollect.store.jobs import Jobs, Lease
 from recollect.text import estimate_tokens
 from recollect.types import (
@@ -47,10 +47,8 @@ from recollect.types import (
     Conversation,
     ConversationStatus,
     JobStatus,
-    Message,
     Owner,
     Remembered,
-    Role,
     Scope,
     Statement,
     Timestamp,
@@ -60,6 +58,7 @@ from recollect.types import (
 log = logging.getLogger(__name__)
 
 KIND = "extract"
+_KINDS = ("transcript", "summary", "manifest")  # files of a session's end; compactions come and go without it
 _BATCH = 64  # conversations claimed at a time
 _UNCHANGED = "unchanged since it was extracted"
 _NOTHING = "nothing worth keeping"
@@ -74,6 +73,7 @@ class Step(StrEnum):
     ANSWERED = "answered"  # and stored
     RESOLVED = "resolved"  # and stored
     WRITTEN = "written"  # artifacts
+    PROJECTED = "projected"  # MEMORY.md, once for all that was written
     STORED = "stored"
 
 
@@ -89,6 +89,10 @@ class Artifacts(Protocol):
         strategy: str,
     ) -> Written:
         """OSError and ArtifactError when it could not be done; nothing is lost by trying again."""
+        ...
+
+    def project(self) -> None:
+        """Brings MEMORY.md up to date with what was written. Holds nobody up when it cannot."""
         ...
 
 
@@ -119,6 +123,16 @@ class Backlog:
     @property
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An answer whose files and rows are not done yet."""
+
+    snapshot: str
+    strategy: str
+    answered_at: Timestamp
+    has_output: bool
 
 
 @dataclass(slots=True)
@@ -189,7 +203,7 @@ class Extract:
         while waiting and report.claimed < most:
             batch = [waiting.pop(0) for _ in range(min(_BATCH, most - report.claimed, len(waiting)))]
             claimed = self._claim(batch, now, report)
-            self._process(claimed, report, lambda: progress(_done(report), total))
+            self._process(claimed, report, lambda written: progress(_done(report) + written, total))
         return report
 
     def backlog(self, *, limit: int | None = None, now: bool = False) -> Backlog:
@@ -200,13 +214,27 @@ class Extract:
         for group in waiting:
             if number == most:
                 break
-            transcript = self._load(group)
+            transcript = load(self._database, self._owner, group)
             if not is_note(transcript) and _is_due(
                 self._known([group]).get(group[0].session_key), _watermark(transcript)
             ):
                 number += 1
                 tokens += sum(estimate_tokens(message.text) for message in transcript.messages) + _PROMPT_TOKENS
         return Backlog(number, tokens, number * _ANSWER_TOKENS)
+
+    def stored(self, session_key: str) -> Pending | None:
+        """The answer for a conversation as it is now, if it is stored and not used up."""
+        with self._database.read() as tx:
+            group = conversation_rows.of_key(tx, self._owner, session_key)
+        if not group:
+            return None
+        snapshot = load(self._database, self._owner, group).snapshot
+        with self._database.read() as tx:
+            found = answers.load(tx, self._owner, KIND, session_key, digest(self._strategy.id, snapshot))
+        if found is None:
+            return None
+        has_output = not msgspec.json.decode(found.answer, type=Extraction).is_empty
+        return Pending(snapshot, self._strategy.id, found.answered_at, has_output)
 
     def _most(self, waiting: Sequence[object], limit: int | None, now: bool) -> int:
         if limit is not None:
@@ -247,7 +275,7 @@ class Extract:
 
     def _claim(self, batch: Sequence[Sequence[Conversation]], now: bool, report: Report) -> list[_Claimed]:
         known = self._known(batch)
-        marks = {group[0].session_key: _watermark(self._load(group)) for group in batch}
+        marks = {group[0].session_key: _watermark(load(self._database, self._owner, group)) for group in batch}
         groups = {group[0].session_key: group for group in batch}
         claimed = []
         with self._database.write() as tx:
@@ -280,37 +308,54 @@ class Extract:
 
     # Processing
 
-    def _process(self, claimed: Sequence[_Claimed], report: Report, step: Callable[[], None]) -> None:
+    def _process(self, claimed: Sequence[_Claimed], report: Report, step: Callable[[int], None]) -> None:
         """The first Ctrl-C begins nothing new and waits for answers that were asked for; the second gives them up."""
         held = {each.lease.key: each for each in claimed}
+        written: dict[str, Written] = {}  # of those that are held
         items = [(each, self._paid(each.lease)) for each in claimed]
         interrupted: KeyboardInterrupt | None = None
-        beat = self._jobs.lease_seconds / 4
-        renew_at = time.monotonic() + beat
+        beat = self._beat(held)
         with self._abandoning(held), Threads(self._workers, self._answer, items) as threads:
             while threads.left:
                 try:
-                    taken = threads.take(beat)
+                    taken = threads.take(self._jobs.lease_seconds / 4)
                 except KeyboardInterrupt as again:
                     if interrupted is not None:
+                        self._commit(held, written, report, beat)
                         raise
                     interrupted = again
                     threads.cancel()
                     self._stopping(threads.left)
                     continue
-                if time.monotonic() >= renew_at:
-                    self._renew(held)
-                    renew_at = time.monotonic() + beat
+                beat()
                 if taken is not None:
                     (each, paid), future = taken
                     report.tokens += paid.usage.tokens
                     report.cost += paid.usage.cost
                     if held.get(each.lease.key) is each:
-                        self._finish(each, future, report)
-                        del held[each.lease.key]
-                    step()
+                        self._finish(each, future, written, report)
+                        if each.lease.key not in written:
+                            del held[each.lease.key]
+                    step(len(written))
+            self._commit(held, written, report, beat)
             if interrupted is not None:
                 raise interrupted
+
+    def _commit(
+        self, held: dict[str, _Claimed], written: dict[str, Written], report: Report, beat: Callable[[], None]
+    ) -> None:
+        """MEMORY.md, then the rows of everything whose files are there."""
+        if written:
+            self._artifacts.project()
+            self._reached(Step.PROJECTED)
+        for key in list(written):
+            beat()
+            if key in held:
+                self._store(held[key], written[key], report)
+            else:
+                report.skipped += 1
+            held.pop(key, None)
+            del written[key]
 
     @contextmanager
     def _abandoning(self, held: dict[str, _Claimed]) -> Iterator[None]:
@@ -328,17 +373,28 @@ class Extract:
         most = self._config.max_tokens_per_day
         return Paid(self._database, self._owner, self._clock, KIND, lease.key, most)
 
-    def _renew(self, held: dict[str, _Claimed]) -> None:
-        with self._database.write() as tx:
-            lost = self._jobs.heartbeat(tx, [each.lease for each in held.values()])
-        for lease in lost:
-            log.warning("%s was taken over by another process", lease.key)
-            del held[lease.key]
+    def _beat(self, held: dict[str, _Claimed]) -> Callable[[], None]:
+        """Renews the leases when it is time to; those that were lost are not held any more."""
+        every = self._jobs.lease_seconds / 4
+        due = time.monotonic() + every
+
+        def beat() -> None:
+            nonlocal due
+            if time.monotonic() < due:
+                return
+            with self._database.write() as tx:
+                lost = self._jobs.heartbeat(tx, [each.lease for each in held.values()])
+            for lease in lost:
+                log.warning("%s was taken over by another process", lease.key)
+                del held[lease.key]
+            due = time.monotonic() + every
+
+        return beat
 
     def _answer(self, item: tuple[_Claimed, Paid]) -> _Answered:
         """In a thread: the answer, stored before it is used."""
         claimed, paid = item
-        transcript = self._load(claimed.conversations)
+        transcript = load(self._database, self._owner, claimed.conversations)
         if _watermark(transcript) != claimed.lease.watermark:
             raise _Changed
         self._reached(Step.LOADED)
@@ -359,17 +415,19 @@ class Extract:
         extraction = msgspec.json.decode(stored.answer, type=Extraction)
         return _Answered(transcript, extraction, stored.answered_at, question, strategy.id)
 
-    def _finish(self, claimed: _Claimed, future: Future[_Answered], report: Report) -> None:
+    def _finish(
+        self, claimed: _Claimed, future: Future[_Answered], written: dict[str, Written], report: Report
+    ) -> None:
+        """From the answer to the files; adds to `written`, or says why not."""
         try:
             answered = future.result()
-            stated = self._resolve(claimed.lease, answered)
+            stated = self._resolve(claimed.lease, answered, written)
             self._reached(Step.RESOLVED)
             self._hold(claimed.lease)
-            written = self._artifacts.write(
+            written[claimed.lease.key] = self._artifacts.write(
                 answered.transcript, answered.extraction, stated, answered.captured_at, answered.strategy
             )
             self._reached(Step.WRITTEN)
-            self._store(claimed, written, report)
         except LeaseLost as error:
             log.warning("%s", error)
             report.skipped += 1
@@ -406,7 +464,7 @@ class Extract:
         except LeaseLost as error:
             log.warning("%s", error)
 
-    def _resolve(self, lease: Lease, answered: _Answered) -> list[Remembered]:
+    def _resolve(self, lease: Lease, answered: _Answered, written: Mapping[str, Written]) -> list[Remembered]:
         """The revisions that the answer states. Decided once, and stored before anything is written."""
         question = digest(answered.question, "resolved")
         conversation = answered.transcript.conversation
@@ -418,7 +476,7 @@ class Extract:
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at
             place = Place(lease.key, conversation.project_id, lambda uuid: times.get(uuid, last), answered.captured_at)
-            stated = resolve(answered.extraction.statements, existing, place)
+            stated = resolve(answered.extraction.statements, _with(existing, written, scopes), place)
             text, now = msgspec.json.encode(stated).decode(), timestamp(self._clock())
             with self._database.write() as tx:
                 answers.save(tx, self._owner, KIND, lease.key, question, text, now)
@@ -445,25 +503,27 @@ class Extract:
         ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
         if written.stage1 is None:
             ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, _NOTHING
-        with self._database.write() as tx:
-            self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest, as in a claim: no deadlock
-            self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
-            memories.replace_sessions(tx, self._owner, {key: written.stated})
-            if written.stage1 is None:
-                stage1.delete(tx, self._owner, [key])
-            else:
-                stage1.save(tx, self._owner, [written.stage1])
-            artifact_rows.replace_sessions(tx, self._owner, [key], written.files)
-            answers.delete(tx, self._owner, KIND, key)
+        try:
+            with self._database.write() as tx:
+                self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest: no deadlock
+                self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
+                memories.replace_sessions(tx, self._owner, {key: written.stated})
+                if written.stage1 is None:
+                    stage1.delete(tx, self._owner, [key])
+                else:
+                    stage1.save(tx, self._owner, [written.stage1])
+                artifact_rows.replace_sessions(tx, self._owner, [key], written.files, _KINDS)
+                answers.delete(tx, self._owner, KIND, key)
+        except LeaseLost as error:
+            log.warning("%s", error)
+            report.skipped += 1
+            return
         self._reached(Step.STORED)
         report.memories += len(written.stated)
         report.succeeded += written.stage1 is not None
         report.succeeded_no_output += written.stage1 is None
 
     # Rows
-
-    def _load(self, group: Sequence[Conversation]) -> Transcript:
-        return load(self._database, self._owner, group)
 
     def _set(self, tx: Transaction, group: Sequence[Conversation], status: ConversationStatus, reason: str) -> int:
         for each in group:
@@ -472,23 +532,21 @@ class Extract:
         return conversation_rows.set_status(tx, self._owner, changes, timestamp(self._clock()))
 
 
-def load(database: Database, owner: Owner, group: Sequence[Conversation]) -> Transcript:
-    """The entries of a conversation, up to the last message it had when it was listed."""
-    messages: dict[str, Message] = {}
-    with database.read() as tx:
-        for each in group:
-            key = FileKey(owner, each.source, each.source_file)
-            rows = entry_rows.of_conversation(tx, key, each.session_id, each.first_message_at, each.last_message_at)
-            messages |= {row[0]: _message(each, *row) for row in rows}
-    newest = max(group, key=lambda each: each.last_message_at)
-    return Transcript(newest, sorted(messages.values(), key=lambda message: message.timestamp))
-
-
-def _message(talk: Conversation, uuid: str, role: str, text: str, at: str, tools: str, *place: str) -> Message:
-    """Its place (folder, project, branch) only where it is not the conversation's."""
-    usual = (talk.project, talk.project_id, talk.branch)
-    other = (None if own == known else own for own, known in zip(place, usual, strict=True))
-    return Message(uuid, Role(role), text, at, tools, *other)
+def _with(
+    existing: Sequence[Remembered], written: Mapping[str, Written], scopes: Iterable[tuple[Scope, str]]
+) -> list[Remembered]:
+    """What the rows will say once everything that was written is stored."""
+    held: dict[tuple[str, int], Remembered] = {}
+    for each in existing:
+        sources = tuple(source for source in each.sources if source[0] not in written)
+        if sources:
+            held[each.id, each.revision] = each if sources == each.sources else replace(each, sources=sources)
+    places = set(scopes)
+    for each in (each for files in written.values() for each in files.stated):
+        if (each.scope, each.scope_id) in places:
+            before = held.get((each.id, each.revision))
+            held[each.id, each.revision] = replace(each, sources=(*(before.sources if before else ()), *each.sources))
+    return [held[key] for key in sorted(held)]
 
 
 def _watermark(transcript: Transcript) -> str:

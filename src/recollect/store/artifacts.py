@@ -32,6 +32,7 @@ class Indexed(NamedTuple):
     ended_at: str  # empty: the conversation may still grow
     manifest_path: str
     memory_sentence: str  # empty for a manifest
+    source_node_id: str  # of a compaction: its uuid
     is_current: int  # 1: the manifest, or what it points at
     signature: str  # of stat, when it was read or written
 
@@ -39,13 +40,17 @@ class Indexed(NamedTuple):
 _COLUMNS = Indexed._fields
 
 
-def replace_sessions(tx: Transaction, owner: Owner, session_keys: Sequence[str], rows: Sequence[Indexed]) -> None:
-    """The files of these conversations are exactly these."""
+def replace_sessions(
+    tx: Transaction, owner: Owner, session_keys: Sequence[str], rows: Sequence[Indexed], kinds: Sequence[str] = ()
+) -> None:
+    """The files of these conversations are exactly these; those of `kinds` alone, where some are named."""
+    among, of = marks("kind", [str(kind) for kind in kinds])
+    where = f" AND source_kind IN ({among})" if kinds else ""
     for start in range(0, len(session_keys), _CHUNK):
         placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
         tx.run(
-            f"DELETE FROM memory_artifacts WHERE {_OWN} AND session_key IN ({placeholders})",
-            {**asdict(owner), **chosen},
+            f"DELETE FROM memory_artifacts WHERE {_OWN} AND session_key IN ({placeholders}){where}",
+            {**asdict(owner), **chosen, **of},
         )
     if rows:
         tx.run_many(
@@ -60,7 +65,7 @@ def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Indexed]
     return _load(tx, " AND session_key = :key ORDER BY source_path", owner, {"key": session_key})
 
 
-def of_sessions(
+def of_keys(
     tx: Transaction, owner: Owner, session_keys: Sequence[str], *, lock: bool = False
 ) -> dict[str, list[Indexed]]:
     """session key → its files. With `lock` nobody else changes these rows until the transaction ends."""
@@ -85,6 +90,39 @@ def current(tx: Transaction, owner: Owner, kind: str, *, since: str = "") -> lis
     return _load(tx, where, owner, {"kind": kind, "since": since})
 
 
-def _load(tx: Transaction, where: str, owner: Owner, names: dict[str, str]) -> list[Indexed]:
+def of_sessions(tx: Transaction, owner: Owner, session_id: str, kind: str) -> list[Indexed]:
+    """What the manifests of a session's conversations point at, oldest conversation first."""
+    where = (
+        " AND source_kind = :kind AND is_current = 1 AND session_key >= :first AND session_key < :last"
+        " ORDER BY session_key, source_path"
+    )
+    # "@" is what follows the session's id in its keys, "A" the next character
+    return _load(tx, where, owner, {"kind": str(kind), "first": f"{session_id}@", "last": f"{session_id}A"})
+
+
+def vanished(tx: Transaction, owner: Owner, limit: int) -> list[Indexed]:
+    """Manifests of conversations that there are no more: their entries belong to others now."""
+    where = (
+        " AND source_kind = 'manifest' AND is_current = 1 AND NOT EXISTS (SELECT 1 FROM memory_conversations c"
+        " WHERE c.tenant = memory_artifacts.tenant AND c.agent_id = memory_artifacts.agent_id"
+        " AND c.session_key = memory_artifacts.session_key) ORDER BY source_path LIMIT :limit"
+    )
+    return _load(tx, where, owner, {"limit": limit})
+
+
+def paths(tx: Transaction, owner: Owner, kind: str, session_keys: Sequence[str]) -> dict[str, str]:
+    """session key → the file of this kind that its manifest points at."""
+    found: dict[str, str] = {}
+    for start in range(0, len(session_keys), _CHUNK):
+        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
+        sql = (
+            f"SELECT session_key, source_path FROM memory_artifacts WHERE {_OWN} AND source_kind = :kind"
+            f" AND is_current = 1 AND session_key IN ({placeholders})"
+        )
+        found |= dict(tx.rows(sql, {**asdict(owner), "kind": str(kind), **chosen}))
+    return found
+
+
+def _load(tx: Transaction, where: str, owner: Owner, names: dict[str, object]) -> list[Indexed]:
     sql = f"SELECT {', '.join(_COLUMNS)} FROM memory_artifacts WHERE {_OWN}{where}"
     return [Indexed(*row) for row in tx.rows(sql, {**asdict(owner), **names})]

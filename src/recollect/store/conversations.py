@@ -107,6 +107,33 @@ def where(tx: Transaction, owner: Owner, condition: str, names: dict[str, str]) 
     return _load(tx, f" AND {condition} ORDER BY id", {**asdict(owner), **names})
 
 
+def of_session_id(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[Conversation]:
+    """Of whichever files hold it, in order of time."""
+    where = (
+        " AND session_key >= :first AND session_key < :last AND source = :source AND session_id = :session_id"
+        " ORDER BY first_message_at, id"
+    )
+    # "@" is what follows the session's id in its keys, "A" the next character
+    names = {"source": source, "session_id": session_id, "first": f"{session_id}@", "last": f"{session_id}A"}
+    return _load(tx, where, {**asdict(owner), **names})
+
+
+def unwritten(tx: Transaction, owner: Owner, limit: int, *, aged: Timestamp) -> list[Conversation]:
+    """Conversations without a transcript file that nobody will extract by itself: settled ones, and ready ones that
+    are older than `aged`. Skipped ones, too, that have messages which no run has seen. Newest first."""
+    where = (
+        " AND (status IN ('archived', 'skipped') OR (status = 'ready' AND last_message_at < :aged))"
+        " AND (NOT EXISTS (SELECT 1 FROM memory_artifacts a"
+        " WHERE a.tenant = :tenant AND a.agent_id = :agent_id AND a.session_key = memory_conversations.session_key"
+        " AND a.source_kind = 'transcript') OR (status = 'skipped' AND NOT EXISTS (SELECT 1 FROM memory_jobs j"
+        " WHERE j.tenant = :tenant AND j.agent_id = :agent_id AND j.kind IN ('extract', 'archive')"
+        " AND j.job_key = memory_conversations.session_key"
+        " AND substr(j.success_watermark, 1, 24) = memory_conversations.last_message_at)))"
+        " ORDER BY last_message_at DESC, id DESC LIMIT :limit"
+    )
+    return _load(tx, where, {**asdict(owner), "limit": limit, "aged": aged})
+
+
 def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:
     tx.run_many(
         f"INSERT INTO memory_conversations (tenant, agent_id, updated_at, {', '.join(_VALUES)})"

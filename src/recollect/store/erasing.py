@@ -91,12 +91,14 @@ def delete_baseline(tx: Transaction, owner: Owner, session_keys: Sequence[str]) 
 
 
 def delete_unstated(tx: Transaction, owner: Owner) -> int:
-    """What is known of the use of memories that nobody states any more; how many rows went."""
-    return tx.run(
-        f"DELETE FROM memory_use WHERE {_OWN} AND NOT EXISTS (SELECT 1 FROM memory_memories m"
-        " WHERE m.tenant = memory_use.tenant AND m.agent_id = memory_use.agent_id"
-        " AND m.memory_id = memory_use.memory_id)",
-        asdict(owner),
+    """Use of memories that nobody states any more, and what was thought of them; how many rows went."""
+    return sum(
+        tx.run(
+            f"DELETE FROM {table} WHERE {_OWN} AND NOT EXISTS (SELECT 1 FROM memory_memories m"
+            f" WHERE m.tenant = {table}.tenant AND m.agent_id = {table}.agent_id AND m.memory_id = {table}.memory_id)",
+            asdict(owner),
+        )
+        for table in ("memory_use", "memory_feedback")
     )
 
 

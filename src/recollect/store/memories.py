@@ -62,6 +62,27 @@ def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
     return found
 
 
+def leading(tx: Transaction, owner: Owner, most: int) -> list[Remembered]:
+    """Current memories to choose from for a reader who knows nothing yet: of each kind, and of each severity that
+    binds, the `most` that were said last. Sorted by id."""
+    binding = [str(severity) for severity in (Severity.MUST, Severity.DO_NOT)]
+    chosen = [("severity = :value", severity) for severity in binding]
+    chosen += [("kind = :value AND m.severity NOT IN ('must', 'do_not')", str(kind)) for kind in MemoryKind]
+    chosen += [("pinned = CAST(:value AS INTEGER)", "1")]
+    ids: set[str] = set()
+    for where, value in chosen:
+        rows = tx.rows(
+            "SELECT m.memory_id FROM memory_memories m WHERE m.tenant = :tenant AND m.agent_id = :agent_id"
+            f" AND m.{where} AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant"
+            " AND n.agent_id = m.agent_id AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
+            " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
+            " ORDER BY m.valid_from DESC, m.memory_id DESC LIMIT :most",
+            {**asdict(owner), "value": value, "most": most},
+        )
+        ids |= {memory_id for (memory_id,) in rows}
+    return current(find(tx, owner, sorted(ids)))
+
+
 def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequence[Remembered]]) -> None:
     """session key → what its conversation states now, instead of what it stated before.
 

@@ -13,15 +13,17 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn
+from recollect.ingest.sources.base import Malformed, State
+from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn, fold
 from recollect.redact import redact
+from recollect.types import Entry
 from recollect.workspace import make_private
 
 VERSION = 1
@@ -54,6 +56,27 @@ class TurnLog:
         with self._folder(path.parent.relative_to(self.root).parts) as folder:
             _append(path.name, folder, line)
         return path
+
+    def erase(self, file: str, gone: Callable[[Sequence[str]], bool]) -> None:
+        """Lines of a log (its path below the root) whose entries are gone; the file, if no line is left."""
+        path = self.root / file
+        if not path.resolve().is_relative_to(self.root.resolve()) or not path.is_file():
+            return
+        with self._folder(path.parent.relative_to(self.root).parts) as folder, _held(path.name, folder) as descriptor:
+            lines = _lines(descriptor)
+            kept = [line for line in lines if not gone(_ids(line))]
+            if not kept:
+                os.unlink(path.name, dir_fd=folder)
+            elif len(kept) < len(lines):
+                _replace(path.name, folder, b"".join(kept))
+            os.fsync(folder)
+
+    def erase_reactions(self, memory_ids: Iterable[str]) -> None:
+        """What was said about memories stands in files of their own."""
+        names = {f"{safe_name(each)}.jsonl" for each in memory_ids}
+        for path in sorted(self.root.glob("*/*/*.jsonl")) if names else ():
+            if path.name in names:
+                path.unlink()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -101,10 +124,50 @@ def _make(name: str, folder: int) -> None:
     os.fsync(folder)
 
 
-def _append(name: str, folder: int, line: bytes) -> None:
-    descriptor = os.open(name, _APPEND, 0o600, dir_fd=folder)
+@contextmanager
+def _held(name: str, folder: int) -> Iterator[int]:
+    """The file, alone with it: one that was replaced while we waited is not it any more."""
+    while True:
+        descriptor = os.open(name, _APPEND, 0o600, dir_fd=folder)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                same = os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino == os.fstat(descriptor).st_ino
+            except FileNotFoundError:
+                same = False
+            if same:
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _lines(descriptor: int) -> list[bytes]:
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        return file.readlines()
+
+
+def _replace(name: str, folder: int, data: bytes) -> None:
+    temporary = f".{name}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _ids(line: bytes) -> list[str]:
+    """Ids of the entries that a line tells."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return [each.uuid for each in fold(State(), line, 0) if isinstance(each, Entry)]
+    except Malformed:
+        return []
+
+
+def _append(name: str, folder: int, line: bytes) -> None:
+    with _held(name, folder) as descriptor:
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
             line = b"\n" + line
@@ -116,10 +179,8 @@ def _append(name: str, folder: int, line: bytes) -> None:
         except OSError:
             os.ftruncate(descriptor, size)  # a full disk leaves no half line
             raise
-    finally:
-        os.close(descriptor)
-    if not size:
-        os.fsync(folder)
+        if not size:
+            os.fsync(folder)
 
 
 def _redacted(value: Any) -> Any:

@@ -1,0 +1,222 @@
+"""The files of one conversation as they are on disk, and the manifest and the rows that follow from them.
+
+The manifest is the commit: a set of files counts once it points at them. Its name follows from the conversation alone,
+so that the end of a session and a compaction, whichever comes first, name the same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TypeVar
+
+from recollect.artifacts import files, rows
+from recollect.artifacts.document import (
+    HASH_SCOPE,
+    Content,
+    Document,
+    Listed,
+    Manifest,
+    parse,
+    rendered,
+    sealed,
+)
+from recollect.artifacts.files import Files, RevisionChanged
+from recollect.artifacts.names import Kind, Name, wikilink
+from recollect.artifacts.names import parse as parse_name
+from recollect.artifacts.sanitize import line
+from recollect.errors import ArtifactError
+from recollect.store.artifacts import Indexed
+from recollect.types import Timestamp, moment, timestamp
+
+SET = (Kind.TRANSCRIPT, Kind.SUMMARY)
+_ATTEMPTS = 8  # of a manifest that others write at the same time
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is on disk for a conversation. Files that cannot be read count by their name alone."""
+
+    token: str
+    manifest: Manifest | None
+    manifest_name: Name | None
+    contents: Mapping[Name, Content | None]
+
+    @property
+    def past(self) -> set[Name]:
+        """Every transcript and summary that there is or was."""
+        listed = {each.path for each in self.manifest.superseded} if self.manifest else set()
+        if self.manifest:
+            listed |= {path for path in (self.manifest.transcript_path, self.manifest.summary_path) if path}
+        names = {name for path in listed if (name := parse_name(path))} | set(self.contents)
+        return {name for name in names if name.kind in SET}
+
+    @property
+    def readable(self) -> dict[str, Content]:
+        return {name.path: head for name, head in self.contents.items() if head}
+
+    def name(self, started_at: Timestamp) -> Name:
+        """The manifest's: what it is, else what the contents say that it is, else when the conversation began."""
+        declared = {parse_name(head.manifest_path) for head in self.readable.values()}
+        said = sorted(name for name in declared if name is not None)
+        return self.manifest_name or next(iter(said), None) or Name(started_at, self.token, Kind.MANIFEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What a manifest points at."""
+
+    transcript: Listed | None
+    summary: Listed | None
+    snapshot: str
+
+
+def points(before: Manifest | None) -> Points:
+    if before is None:
+        return Points(None, None, "")
+    return Points(
+        _listed(before.transcript_path, before.transcript_sha256),
+        _listed(before.summary_path, before.summary_sha256),
+        before.snapshot,
+    )
+
+
+def idempotency_key(flow: str, *parts: str) -> str:
+    hashed = hashlib.sha256("\x1f".join((flow, *parts)).encode("utf-8", "surrogatepass"))
+    return f"{flow}:{hashed.hexdigest()[:32]}"
+
+
+def composed(
+    known: Known,
+    name: Name,
+    head: Content | Manifest,
+    to: Points,
+    updated_at: Timestamp,
+    refs: tuple[str, ...] = (),
+    superseded_by: str | None = None,
+) -> Manifest:
+    """What the manifest says now: what it points at, every compaction, and what was superseded. `head` says whose it
+    is. The one of before when it says the same."""
+    before = known.manifest
+    hashes = {each.path: each.sha256 for each in (*before.superseded, *before.compactions)} if before else {}
+    hashes |= {path: each.content_sha256 for path, each in known.readable.items()}
+    was = points(before)
+    hashes |= {each.path: each.sha256 for each in (was.transcript, was.summary) if each}
+    compactions = [path for path in sorted(hashes) if _kind(path) is Kind.COMPACTION]
+    current = {each.path for each in (to.transcript, to.summary) if each} | set(compactions)
+    now = Manifest(
+        kind=Kind.MANIFEST,
+        agent_id=head.agent_id,
+        session_id=head.session_id,
+        session_key=head.session_key,
+        project=head.project,
+        harness=head.harness,
+        captured_at=name.captured_at,
+        summary_path=to.summary.path if to.summary else None,
+        transcript_path=to.transcript.path if to.transcript else None,
+        compaction_path=compactions[-1] if compactions else None,
+        memory_md_refs=refs,
+        updated_at=updated_at,
+        project_id=head.project_id,
+        snapshot=to.snapshot,
+        revision=before.revision + 1 if before else 1,
+        summary_sha256=to.summary.sha256 if to.summary else None,
+        transcript_sha256=to.transcript.sha256 if to.transcript else None,
+        superseded=tuple(Listed(path, hashes[path]) for path in sorted(hashes) if path not in current),
+        compactions=tuple(Listed(path, hashes[path]) for path in compactions),
+        superseded_by=superseded_by,
+        content_sha256="",
+        hash_scope=HASH_SCOPE,
+    )
+    now, _ = sealed(now, manifest_body(now))
+    if before and before == replace(now, **{key: getattr(before, key) for key in _OF_THE_WRITE}):
+        return before
+    return now
+
+
+_OF_THE_WRITE = ("revision", "updated_at", "memory_md_refs")  # no reason to write
+
+
+def title(project: str, harness: str, started_at: str) -> str:
+    place = line(project).rstrip("/").rpartition("/")[2] or harness
+    return f"Conversation of {started_at[:10]} in {place}"
+
+
+def manifest_body(head: Manifest) -> str:
+    paths = [("summary", head.summary_path), ("transcript", head.transcript_path)]
+    paths += [("compaction", each.path) for each in reversed(head.compactions)]
+    lines = [f"- {wikilink(path, label)}" for label, path in paths if path]
+    lines += [f"- superseded by `{line(head.superseded_by)}`"] if head.superseded_by else []
+    return f"# {title(head.project, head.harness, head.captured_at)}\n\n" + "\n".join(lines)
+
+
+def _listed(path: str | None, sha256: str | None) -> Listed | None:
+    return Listed(path, sha256) if path and sha256 else None
+
+
+def _kind(path: str) -> Kind | None:
+    name = parse_name(path)
+    return name.kind if name else None
+
+
+def after(at: Timestamp) -> Timestamp:
+    return timestamp(moment(at) + timedelta(milliseconds=1))
+
+
+# On disk
+
+
+def look(held: Files, token: str) -> Known:
+    names = held.names(token)
+    first = next((name for name in names if name.kind is Kind.MANIFEST), None)
+    contents: dict[Name, Content | None] = {}
+    for name in names:
+        if name.kind is not Kind.MANIFEST:
+            found = load(held, name.path)
+            contents[name] = found.head if found and isinstance(found.head, Content) else None
+    before = files.manifest(first.path, held.read(first.path) or "") if first else None
+    return Known(token, before, first, contents)
+
+
+def load(held: Files, path: str) -> Document | None:
+    """None when it is gone, or is not what was written."""
+    try:
+        text = held.read(path)
+        return None if text is None else parse(text)
+    except ArtifactError:
+        return None
+
+
+def retried(write: Callable[[], _Result]) -> _Result:
+    """Again from what is there now, when somebody else wrote the manifest meanwhile."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return write()
+        except RevisionChanged:
+            continue
+    return write()
+
+
+def commit(held: Files, known: Known, name: Name, head: Manifest) -> None:
+    """Writes the manifest if it says something new. RevisionChanged when somebody else was faster."""
+    if head != known.manifest:
+        before = known.manifest.revision if known.manifest else 0
+        held.replace(name.path, rendered(head, manifest_body(head)), before)
+
+
+def index(held: Files, name: Name, head: Manifest, contents: Mapping[str, Content]) -> tuple[Indexed, ...]:
+    """The rows of a conversation's files."""
+    heads: dict[str, Content | Manifest] = {**contents, name.path: head}
+    signatures = held.signatures(heads)
+    current = {path for path in (head.transcript_path, head.summary_path) if path}
+    current |= {name.path, *(each.path for each in head.compactions)}
+    if head.superseded_by:
+        current = set()
+    return tuple(
+        rows.indexed(path, each, signatures.get(path, ""), current=path in current)
+        for path, each in sorted(heads.items())
+    )

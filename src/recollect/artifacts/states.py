@@ -1,0 +1,200 @@
+"""Where the end of a session may have stopped: the specification's six partial-failure states, told from what is there.
+
+`detect` is pure: files with their checksums, the stored answer, MEMORY.md and the rows in, states out, in the order of
+the flow. `Recovery` resumes each; doing so twice is doing it once. What has to be written from an answer is written by
+phase 1, which finds the answer stored and asks nobody again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from recollect.artifacts import rows, sets
+from recollect.artifacts.document import Content, Listed
+from recollect.artifacts.files import Files
+from recollect.artifacts.ledger import DAYS
+from recollect.artifacts.names import Kind, Name, session_token
+from recollect.artifacts.projection import Projection
+from recollect.artifacts.sentence import Quality
+from recollect.artifacts.session_end import idempotency_key
+from recollect.artifacts.sets import Known, Points
+from recollect.extract.run import KIND as EXTRACT
+from recollect.extract.run import Extract
+from recollect.store import artifacts, compactions, memories, stage1
+from recollect.store.database import Database
+from recollect.store.jobs import Jobs
+from recollect.types import Clock, Owner, timestamp
+
+
+class State(StrEnum):
+    NOT_WRITTEN = "sentence generated, artifact write failed"
+    TRANSCRIPT_ONLY = "transcript written, summary failed"
+    NO_MANIFEST = "summary/transcript written, manifest failed"
+    FALLBACK = "sentence generation failed, fallback path engaged"  # told, and nothing is left to do
+    NOT_PROJECTED = "artifacts+manifest written, MEMORY.md update failed"
+    NOT_INDEXED = "canonical writes done, DB index update failed"
+
+
+BY_EXTRACTION = (State.NOT_WRITTEN, State.TRANSCRIPT_ONLY)  # resumed from the stored answer
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of one conversation."""
+
+    known: Known  # its files
+    answer: str | None  # idempotency key of an answer that is stored and not used up
+    has_output: bool  # that answer wants a summary
+    belongs: bool  # its summary belongs into MEMORY.md: in the window, and no test
+    is_listed: bool  # MEMORY.md names its manifest
+    rows: Mapping[str, str]  # path → checksum, as the rows of its files have it
+
+
+def detect(evidence: Evidence) -> tuple[State, ...]:
+    """None of them: the conversation is whole."""
+    known = evidence.known
+    if evidence.answer is not None:
+        kinds = {name.kind for name, head in known.contents.items() if head and head.idempotency_key == evidence.answer}
+        if Kind.TRANSCRIPT not in kinds:
+            return (State.NOT_WRITTEN,)
+        if evidence.has_output and Kind.SUMMARY not in kinds:
+            return (State.TRANSCRIPT_ONLY,)
+    if not _is_committed(known):
+        return (State.NO_MANIFEST,)
+    if known.manifest is None:
+        return ()
+    found = []
+    summary = known.readable.get(known.manifest.summary_path or "")
+    if summary and summary.memory_sentence_quality == Quality.FALLBACK:
+        found.append(State.FALLBACK)
+    if evidence.is_listed != (evidence.belongs and summary is not None):
+        found.append(State.NOT_PROJECTED)
+    if any(evidence.rows.get(path) != sha256 for path, sha256 in _expected(known).items()):
+        found.append(State.NOT_INDEXED)
+    return tuple(found)
+
+
+def newest(known: Known) -> Points:
+    """The newest set whose transcript can be read."""
+    sets_: dict[str, dict[Kind, tuple[Name, Content]]] = {}
+    for name, head in known.contents.items():
+        if head and name.kind in sets.SET:
+            sets_.setdefault(name.captured_at, {})[name.kind] = name, head
+    whole = [each for _, each in sorted(sets_.items()) if Kind.TRANSCRIPT in each]
+    if not whole:
+        return Points(None, None, "")
+    listed = {kind: Listed(name.path, head.content_sha256) for kind, (name, head) in whole[-1].items()}
+    return Points(listed[Kind.TRANSCRIPT], listed.get(Kind.SUMMARY), whole[-1][Kind.TRANSCRIPT][1].snapshot)
+
+
+def _is_committed(known: Known) -> bool:
+    """Does the manifest point at the newest set, and list every compaction?"""
+    if known.manifest is None:
+        return not known.readable
+    listed = {each.path for each in known.manifest.compactions}
+    if any(name.path not in listed for name, head in known.contents.items() if head and name.kind is Kind.COMPACTION):
+        return False
+    if known.manifest.superseded_by:
+        return True
+    there, said = newest(known).transcript, known.manifest.transcript_path
+    return there is None or (said is not None and there.path <= said)
+
+
+def _expected(known: Known) -> dict[str, str]:
+    """The files that rows must know, with their checksums."""
+    assert known.manifest is not None and known.manifest_name is not None
+    to = sets.points(known.manifest)
+    current = [each for each in (to.transcript, to.summary, *known.manifest.compactions) if each]
+    return {each.path: each.sha256 for each in current} | {known.manifest_name.path: known.manifest.content_sha256}
+
+
+class Recovery:
+    def __init__(
+        self, database: Database, owner: Owner, clock: Clock, files: Files, projection: Projection, extract: Extract
+    ) -> None:
+        self._database = database
+        self._owner = owner
+        self._clock = clock
+        self._files = files
+        self._projection = projection
+        self._extract = extract
+        self._jobs = Jobs(owner, clock=clock)
+
+    def inspect(self, session_key: str) -> Evidence:
+        """Tampered when its manifest was changed by hand."""
+        known = sets.look(self._files, session_token(self._owner.agent_id, session_key, ""))
+        pending = self._extract.stored(session_key)
+        with self._database.read() as tx:
+            indexed = artifacts.of_session(tx, self._owner, session_key)
+        summary = known.readable.get(known.manifest.summary_path or "") if known.manifest else None
+        key = None
+        if pending is not None:
+            agent = self._owner.agent_id
+            key = idempotency_key(agent, session_key, pending.snapshot, pending.strategy, pending.answered_at)
+        return Evidence(
+            known,
+            key,
+            pending is not None and pending.has_output,
+            summary is not None and self._belongs(summary),
+            known.manifest_name is not None and bool(self._projection.refs(known.manifest_name.path)),
+            {each.source_path: each.source_sha256 for each in indexed},
+        )
+
+    def recover(self, session_key: str) -> tuple[State, ...]:
+        """Resumes what was interrupted; the states that were found. Safe beside other workers: their leases hold."""
+        found: list[State] = []
+        while left := [each for each in detect(self.inspect(session_key)) if each not in (*found, State.FALLBACK)]:
+            state = left[0]
+            found.append(state)
+            if state in BY_EXTRACTION:
+                self._extract.run(now=True, keys=[session_key])
+            elif state is State.NO_MANIFEST:
+                sets.retried(lambda: self._commit(session_key))
+            elif state is State.NOT_PROJECTED:
+                self._projection.update()
+            else:
+                self._index(session_key)
+        return tuple(found)
+
+    def _belongs(self, summary: Content) -> bool:
+        first, last = timestamp(self._clock() - timedelta(days=DAYS)), timestamp(self._clock())
+        at = summary.ended_at or summary.captured_at
+        return first <= at <= last and not self._projection.is_test(summary.session_id)
+
+    def _commit(self, session_key: str) -> None:
+        """The manifest from what the contents say of themselves."""
+        known = sets.look(self._files, session_token(self._owner.agent_id, session_key, ""))
+        head = max(known.readable.values(), key=lambda each: each.captured_at)
+        name = known.name(head.started_at or head.captured_at)
+        to = sets.points(known.manifest)
+        if (there := newest(known)).transcript and not (known.manifest and known.manifest.superseded_by):
+            to = there
+        by = known.manifest.superseded_by if known.manifest else None
+        refs = self._projection.refs(name.path)
+        sets.commit(self._files, known, name, sets.composed(known, name, head, to, head.captured_at, refs, by))
+
+    def _index(self, session_key: str) -> None:
+        """The rows from the files, unless phase 1 is at it."""
+        known = sets.look(self._files, session_token(self._owner.agent_id, session_key, ""))
+        if known.manifest is None or known.manifest_name is None:
+            return
+        said = sets.load(self._files, known.manifest.transcript_path or "") if known.manifest.transcript_path else None
+        told = sets.load(self._files, known.manifest.summary_path) if known.manifest.summary_path else None
+        made = rows.derived(said, told) if said else None
+        kept = [
+            rows.compacted(each) for one in known.manifest.compactions if (each := sets.load(self._files, one.path))
+        ]
+        indexed = sets.index(self._files, known.manifest_name, known.manifest, known.readable)
+        with self._database.write() as tx:
+            if self._jobs.is_held(tx, EXTRACT, session_key, lock=True):
+                return
+            memories.replace_sessions(tx, self._owner, {session_key: made.stated if made else ()})
+            if made and made.stage1:
+                stage1.save(tx, self._owner, [made.stage1])
+            else:
+                stage1.delete(tx, self._owner, [session_key])
+            compactions.save(tx, self._owner, kept)
+            artifacts.replace_sessions(tx, self._owner, [session_key], indexed)

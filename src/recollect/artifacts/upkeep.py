@@ -1,0 +1,263 @@
+"""Brings the files of conversations up to date that no extraction touches: under leases, bounded, and quick when idle.
+
+- A conversation that nobody will extract gets transcript and manifest: one that was skipped or is too old without a
+  summary, one that was extracted before there were files from the rows that were kept, with no model.
+- A compaction without a file gets one.
+- A conversation that vanished by a new split is marked `superseded_by` once the files of its successor hold its
+  entries. Until then it stays: nothing is forgotten in between.
+
+As everywhere: files first, then MEMORY.md, then rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from recollect.artifacts import bodies, sets
+from recollect.artifacts.bodies import BadBody
+from recollect.artifacts.compaction import Compactions, owner_of
+from recollect.artifacts.files import Files
+from recollect.artifacts.names import Kind, session_token
+from recollect.artifacts.session_end import Ledger, SessionEnd
+from recollect.artifacts.sets import Points
+from recollect.config import Settings
+from recollect.errors import ArtifactError, LeaseLost
+from recollect.extract.load import load
+from recollect.extract.values import Extraction, Transcript
+from recollect.models.paid import digest
+from recollect.store import answers, artifacts, compactions, conversations, memories, stage1
+from recollect.store.artifacts import Indexed
+from recollect.store.compactions import Compacted
+from recollect.store.database import Database, Transaction
+from recollect.store.jobs import Jobs, Lease
+from recollect.types import Clock, Conversation, JobStatus, Owner, Remembered, Scope, Timestamp, timestamp
+
+log = logging.getLogger(__name__)
+
+KIND = "archive"
+_MOST = 100  # of each kind of work in a run
+_EXTRACT = "extract"  # the jobs of phase 1
+
+
+@dataclass(slots=True)
+class Need:
+    """What a conversation lacks."""
+
+    group: Sequence[Conversation] = ()  # the conversation, from each file that holds it; none: it vanished
+    settle: bool = False  # transcript and manifest
+    compacted: list[Compacted] = field(default_factory=list)
+    vanished: Indexed | None = None  # its manifest
+
+    @property
+    def watermark(self) -> str:
+        last = max((each.last_message_at for each in self.group), default="")
+        states = [f"{each.status}{each.entry_count}" for each in self.group]
+        return f"{last}#{digest(*states, str(self.settle), *(each.uuid for each in self.compacted))}"
+
+
+@dataclass(slots=True)
+class Report:
+    written: int = 0  # conversations whose files or rows changed
+    problems: list[tuple[str, str]] = field(default_factory=list)  # (session key, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    lease: Lease
+    files: tuple[Indexed, ...]
+    kinds: tuple[str, ...]  # of files that the rows are replaced for
+    forget: bool  # stage-1 row and memories go: a successor states them
+
+
+class Upkeep:
+    def __init__(
+        self, database: Database, settings: Settings, owner: Owner, clock: Clock, files: Files, ledger: Ledger
+    ) -> None:
+        gap = timedelta(minutes=settings.config.conversation_gap_minutes)
+        self._oldest = timedelta(days=settings.config.max_rollout_age_days)  # that is extracted unasked
+        self._database = database
+        self._owner = owner
+        self._clock = clock
+        self._files = files
+        self._ledger = ledger
+        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._end = SessionEnd(files, owner.agent_id, gap, ledger)
+        self._compactions = Compactions(files, owner.agent_id, clock, ledger)
+
+    def run(self) -> Report:
+        report = Report()
+        needs = self._needs()
+        if not needs:
+            return report
+        done = [made for lease in self._claim(needs) if (made := self._write(lease, needs[lease.key], report))]
+        if any(each.files for each in done):
+            self._ledger.update()
+        for each in done:
+            report.written += self._store(each)
+        return report
+
+    def record(self, session_key: str, text: str, at: Timestamp, uuid: str) -> bool:
+        """An agent compacted a running conversation: its text is in a file when this returns. False: no such
+        conversation."""
+        with self._database.read() as tx:
+            group = conversations.of_key(tx, self._owner, session_key)
+        if not group:
+            return False
+        each = group[0]
+        compacted = Compacted(uuid, each.source, each.session_id, each.source_file, at, text)
+        files = self._compactions.write(each, compacted)
+        self._ledger.update()
+        with self._database.write() as tx:
+            compactions.save(tx, self._owner, [compacted])
+            artifacts.replace_sessions(tx, self._owner, [session_key], files, (Kind.COMPACTION, Kind.MANIFEST))
+        return True
+
+    # What there is to do
+
+    def _needs(self) -> dict[str, Need]:
+        """By session key."""
+        needs: dict[str, Need] = {}
+        aged = timestamp(self._clock() - self._oldest)
+        with self._database.read() as tx:
+            settled = conversations.unwritten(tx, self._owner, _MOST, aged=aged)
+            loose = compactions.unwritten(tx, self._owner, _MOST)
+            vanished = artifacts.vanished(tx, self._owner, _MOST)
+            for each in settled:
+                needs[each.session_key] = Need(conversations.of_key(tx, self._owner, each.session_key), settle=True)
+            for one in loose:
+                known = conversations.of_session_id(tx, self._owner, one.source, one.session_id)
+                if found := owner_of(known, one.timestamp):
+                    group = [each for each in known if each.session_key == found.session_key]
+                    needs.setdefault(found.session_key, Need(group)).compacted.append(one)
+        for row in vanished:
+            needs[row.session_key] = Need(vanished=row)
+        return needs
+
+    def _claim(self, needs: dict[str, Need]) -> list[Lease]:
+        with self._database.write() as tx:
+            self._jobs.reap(tx, KIND)
+            known = self._jobs.watermarks(tx, KIND, list(needs))
+            marks = {key: self._watermark(tx, need) for key, need in needs.items()}
+            due = {}
+            for key, mark in marks.items():
+                status, _, done = known.get(key, (JobStatus.PENDING, "", ""))
+                again = status is JobStatus.SUCCEEDED and done.startswith(mark) and not needs[key].vanished
+                due[key] = f"{mark}#{timestamp(self._clock())}" if again else mark  # done, and yet not there
+            self._jobs.enqueue(tx, KIND, due.items())
+            return self._jobs.claim(tx, KIND, limit=len(due), keys=list(due))
+
+    def _watermark(self, tx: Transaction, need: Need) -> str:
+        """A vanished conversation is looked at again when the files of its session changed."""
+        if need.vanished is None:
+            return need.watermark
+        others = artifacts.of_sessions(tx, self._owner, need.vanished.session_id, Kind.TRANSCRIPT)
+        return f"#{digest(*(each.source_path for each in others))}"
+
+    # Files
+
+    def _write(self, lease: Lease, need: Need, report: Report) -> _Done | None:
+        try:
+            if need.vanished:
+                return self._supersede(lease, need.vanished)
+            files: tuple[Indexed, ...] = ()
+            newest = max(need.group, key=lambda each: each.last_message_at)
+            if need.settle:
+                files = self._settle(load(self._database, self._owner, need.group))
+            for each in need.compacted:
+                files = self._compactions.write(newest, each)
+            kinds = () if need.settle else (Kind.COMPACTION, Kind.MANIFEST)
+            return _Done(lease, files, kinds, forget=False)
+        except OSError as error:
+            reason = f"{error.filename}: {error.strerror}"
+        except ArtifactError as error:
+            reason = f"{error.kind}: {error.message}"
+        report.problems.append((lease.key, reason))
+        try:
+            with self._database.write() as tx:
+                self._jobs.fail(tx, lease, reason)
+        except LeaseLost as lost:
+            log.warning("%s", lost)
+        return None
+
+    def _settle(self, transcript: Transcript) -> tuple[Indexed, ...]:
+        """From the rows of before, else as one in which nothing was worth keeping."""
+        conversation = transcript.conversation
+        key = conversation.session_key
+        scopes = [(scope, scope.id(conversation.project_id, key)) for scope in Scope]
+        with self._database.read() as tx:
+            row = stage1.load(tx, self._owner, key)
+            held = memories.in_scopes(tx, self._owner, scopes) if row else []
+        if row is None:
+            return self._end.settle(transcript, Extraction(), (), timestamp(self._clock()))
+        extraction = Extraction(
+            row.raw_memory, row.rollout_summary, row.rollout_slug, row.memory_sentence, parts=row.parts
+        )
+        return self._end.settle(transcript, extraction, _stated(held, key), row.generated_at, row.strategy)
+
+    def _supersede(self, lease: Lease, row: Indexed) -> _Done:
+        """Nothing while no successor has its entries in a file."""
+        known = sets.look(self._files, session_token(self._owner.agent_id, row.session_key, row.session_id))
+        if known.manifest is None or known.manifest_name is None:
+            return _Done(lease, (), (), forget=False)
+        with self._database.read() as tx:
+            others = artifacts.of_sessions(tx, self._owner, row.session_id, Kind.TRANSCRIPT)
+        theirs = {
+            each.session_key: self._entries(each.source_path)
+            for each in others
+            if each.session_key != row.session_key and each.harness == row.harness
+        }
+        mine = self._entries(known.manifest.transcript_path or "")
+        by = known.manifest.superseded_by or successor(mine, theirs)
+        if by is None:
+            return _Done(lease, (), (), forget=False)
+        nothing = Points(None, None, known.manifest.snapshot)
+        now = timestamp(self._clock())
+        refs = self._ledger.refs(known.manifest_name.path)
+        head = sets.composed(known, known.manifest_name, known.manifest, nothing, now, refs, by)
+        sets.commit(self._files, known, known.manifest_name, head)
+        gone = self._end.drop(head.superseded, theirs.get(by, set()))
+        left = {path: each for path, each in known.readable.items() if path not in gone}
+        return _Done(lease, sets.index(self._files, known.manifest_name, head, left), (), forget=True)
+
+    def _entries(self, path: str) -> set[str]:
+        found = sets.load(self._files, path) if path else None
+        try:
+            return {each.uuid for each in bodies.parse_transcript(found.body)} if found else set()
+        except BadBody:
+            return set()
+
+    # Rows
+
+    def _store(self, done: _Done) -> int:
+        key = done.lease.key
+        try:
+            with self._database.write() as tx:
+                self._jobs.complete(tx, done.lease)
+                if done.forget:
+                    stage1.delete(tx, self._owner, [key])
+                    memories.replace_sessions(tx, self._owner, {key: ()})
+                    answers.delete(tx, self._owner, _EXTRACT, key)
+                if done.files:
+                    artifacts.replace_sessions(tx, self._owner, [key], done.files, done.kinds)
+        except LeaseLost as lost:
+            log.warning("%s", lost)
+            return 0
+        return int(bool(done.files))
+
+
+def successor(mine: set[str], theirs: dict[str, set[str]]) -> str | None:
+    """The conversation whose file holds most of the entries of one that vanished; None when none holds any."""
+    shared = {key: len(mine & entries) for key, entries in theirs.items() if mine & entries}
+    return min(shared, key=lambda key: (-shared[key], key), default=None)
+
+
+def _stated(held: Sequence[Remembered], session_key: str) -> list[Remembered]:
+    """What a conversation states, with its own sources only."""
+    found = []
+    for each in held:
+        if sources := tuple(source for source in each.sources if source[0] == session_key):
+            found.append(replace(each, sources=sources))
+    return found
