@@ -128,7 +128,7 @@ def unwritten(tx: Transaction, owner: Owner, limit: int, *, aged: Timestamp) -> 
         " AND a.source_kind = 'transcript') OR (status = 'skipped' AND NOT EXISTS (SELECT 1 FROM memory_jobs j"
         " WHERE j.tenant = :tenant AND j.agent_id = :agent_id AND j.kind IN ('extract', 'archive')"
         " AND j.job_key = memory_conversations.session_key"
-        " AND substr(j.success_watermark, 1, 24) = memory_conversations.last_message_at)))"
+        " AND substr(j.success_watermark, 1, 24) >= memory_conversations.last_message_at)))"
         " ORDER BY last_message_at DESC, id DESC LIMIT :limit"
     )
     return _load(tx, where, {**asdict(owner), "limit": limit, "aged": aged})
