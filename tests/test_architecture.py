@@ -18,7 +18,7 @@ LAYERS = (
     # from the top; a module may import from its own layer and from those below it
     ("surfaces",),
     ("app",),
-    ("overview",),
+    ("overview", "doctor"),
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
     ("config", "redact", "blocks", "note", "text", "near", "store", "models", "workspace"),
     ("types", "errors"),

@@ -47,6 +47,7 @@ from recollect.store import (
     projects,
     stage1,
     tombstones,
+    transfer,
 )
 from recollect.store.answers import Spent
 from recollect.store.artifacts import Indexed
@@ -814,11 +815,21 @@ READS: dict[str, Read] = {
     "entries.find": lambda tx, owner: entries.find(tx, key_of(owner), ["e1", "e2"]),
     "entries.marks_of_session": lambda tx, owner: entries.marks_of_session(tx, key_of(owner), SESSION),
     "entries.sessions_of_file": lambda tx, owner: entries.sessions_of_file(tx, key_of(owner)),
+    "entries.lines": lambda tx, owner: entries.lines(tx, owner, SOURCE, ["e1", "e2"]),
+    "entries.lines_of_conversation": lambda tx, owner: entries.lines_of_conversation(
+        tx, key_of(owner), SESSION, at(0), at(59)
+    ),
+    "entries.uuids": lambda tx, owner: entries.uuids(tx, owner, "e", 9),
     "entries.of_session": lambda tx, owner: entries.of_session(tx, owner, SOURCE, SESSION),
     "entries.user_texts": lambda tx, owner: entries.user_texts(tx, key_of(owner), SESSION, at(0), at(59)),
     "conversations.of_session": lambda tx, owner: conversations.of_session(tx, key_of(owner), SESSION),
     "conversations.latest": lambda tx, owner: conversations.latest(tx, key_of(owner), SESSION),
     "conversations.search": conversations.search,
+    "conversations.numbered": lambda tx, owner: (
+        conversations.numbered(tx, owner, only(tx, owner).id) if conversations.search(tx, owner) else None
+    ),
+    "conversations.sessions": lambda tx, owner: conversations.sessions(tx, owner, SESSION[:1], 9),
+    "conversations.with_key": lambda tx, owner: conversations.with_key(tx, owner, f"{SESSION}@"),
     "conversations.idle_since": lambda tx, owner: conversations.idle_since(tx, owner, at(59)),
     "conversations.count_by_status": conversations.count_by_status,
     "projects.load_all": projects.load_all,
@@ -845,6 +856,8 @@ READS: dict[str, Read] = {
     "tombstones.paths": tombstones.paths,
     "entries.of_conversation": lambda tx, owner: entries.of_conversation(tx, key_of(owner), SESSION, at(0), at(59)),
     "artifacts.of_session": lambda tx, owner: artifacts.of_session(tx, owner, "s@1"),
+    "artifacts.find": lambda tx, owner: artifacts.find(tx, owner, A_FILE.source_path),
+    "artifacts.of_kind": lambda tx, owner: artifacts.of_kind(tx, owner, A_FILE.source_kind),
     "artifacts.signatures": artifacts.signatures,
     "artifacts.current": lambda tx, owner: artifacts.current(tx, owner, "summary"),
     "artifacts.of_sessions": lambda tx, owner: artifacts.of_sessions(tx, owner, "s", "summary"),
@@ -860,6 +873,8 @@ READS: dict[str, Read] = {
     "memories.all_of": memories.all_of,
     "memories.leading": lambda tx, owner: memories.leading(tx, owner, 9),
     "memories.find": lambda tx, owner: memories.find(tx, owner, ["m-one"]),
+    "memories.ids": lambda tx, owner: memories.ids(tx, owner, "m-", 9),
+    "memories.stated_in": lambda tx, owner: memories.stated_in(tx, owner, ["s@1"]),
     "memories.uses": memories.uses,
     "feedback.of_memories": lambda tx, owner: feedback.of_memories(tx, owner, ["m-one"]),
     "conversations.active": lambda tx, owner: conversations.active(tx, owner, SOURCE),
@@ -867,6 +882,7 @@ READS: dict[str, Read] = {
     "answers.load": lambda tx, owner: answers.load(tx, owner, KIND, "running", "h1"),
     "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),
     "answers.spent": answers.spent,
+    "transfer.page": lambda tx, owner: transfer.page(tx, owner, transfer.operational()["memory_jobs"], ("a", ""), 9),
     "Jobs.watermarks": lambda tx, owner: jobs_of(owner).watermarks(tx, KIND, ["running"]),
     "Jobs.find": lambda tx, owner: jobs_of(owner).find(tx, KIND, "running"),
     "Jobs.list": lambda tx, owner: jobs_of(owner).list(tx, list(JobStatus)),
@@ -930,6 +946,9 @@ WRITES: dict[str, Read] = {
     "answers.save": lambda tx, owner: answers.save(tx, owner, KIND, "running", "h2", "{}", NOW),
     "answers.delete": lambda tx, owner: answers.delete(tx, owner, KIND, "running"),
     "answers.charge": lambda tx, owner: answers.charge(tx, owner, KIND, "running", SPENT),
+    "transfer.add": lambda tx, owner: transfer.add(
+        tx, owner, transfer.operational()["memory_use"], [{"memory_id": "m-new", "usage_count": 1, "last_usage": ""}]
+    ),
     "Jobs.pause": lambda tx, owner: jobs_of(owner).pause(tx, LEASE, "cap", Clock()()),
     "Jobs.enqueue": lambda tx, owner: jobs_of(owner).enqueue(tx, KIND, [("waiting", "w2")]),
     "Jobs.claim": lambda tx, owner: jobs_of(owner).claim(tx, KIND, limit=9, hurry=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
     from recollect.artifacts.forget import Forget, Plan
     from recollect.artifacts.forget import Report as Forgotten
+    from recollect.artifacts.lineage import Day, Shown
+    from recollect.artifacts.moving import Exported, Imported
     from recollect.artifacts.projection import Projection
+    from recollect.artifacts.reading import Opened, Reader
     from recollect.artifacts.reindex import Progress as Reading
     from recollect.artifacts.reindex import Report as Reindexed
     from recollect.artifacts.upkeep import Upkeep
     from recollect.consolidate.run import Report as Consolidated
+    from recollect.doctor import Report as Examined
     from recollect.extract.run import Extract
     from recollect.extract.run import Progress as Done
     from recollect.extract.run import Report as Processed
@@ -170,6 +175,18 @@ class Memory:
         report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
         Projection(self.database, self.settings, self.owner, self.clock).update()
         return report
+
+    def export(self, file: Path | str, *, force: bool = False) -> Exported:
+        """Everything that cannot be derived, in one archive. `force` replaces a file of that name."""
+        from recollect.artifacts.moving import Export
+
+        return Export(self.database, self.settings, self.owner, self.clock).run(Path(file), force=force)
+
+    def import_(self, file: Path | str) -> Imported:
+        """Takes in an archive: into an empty home, or beside what is there."""
+        from recollect.artifacts.moving import Import
+
+        return Import(self.database, self.settings, self.owner, self.reindex).run(Path(file))
 
     def forget(
         self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", reason: str
@@ -355,6 +372,49 @@ class Memory:
             said = entries.user_texts(tx, key, *span, limit=1)
         return said[0] if said else ""
 
+    def project(self, place: str | Path) -> str:
+        """The id of a project; `place` is a folder in it, or the id itself."""
+        from recollect.ingest.projects import resolve
+        from recollect.store import projects
+
+        if isinstance(place, str) and not place.startswith(("/", "~", ".")) and not Path(place).is_dir():
+            return place
+        folder = os.path.abspath(self.settings.expand(str(place)))  # noqa: PTH100 - as the agent recorded it
+        with self.database.read() as tx:
+            known = projects.load_all(tx, self.owner).get(folder)
+        return known.project_id if known else resolve(folder).project_id
+
+    def show(self, name: str) -> Shown:
+        """A memory, conversation, session, message or canonical file with its lineage. A memory counts as used."""
+        shown = self._reader.show(name)
+        if shown.type == "memory":
+            self.cite([shown.id])
+        return shown
+
+    def open(self, session: str, kind: str | None = None) -> Opened:
+        """A canonical file of a conversation: summary, transcript, manifest or compaction."""
+        from recollect.artifacts.names import Kind
+
+        return self._reader.open(session, Kind(kind) if kind else None)
+
+    def timeline(
+        self,
+        *,
+        project: str | None,
+        since: str = "",
+        until: str | None = None,
+        limit: int = 50,
+        memory: str | None = None,
+    ) -> list[Day]:
+        """What happened when, newest first. `project` None: in all of them; `until` is not included."""
+        return self._reader.timeline(project=project, since=since, until=until, limit=limit, memory=memory)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        from recollect.artifacts.reading import Reader
+
+        return Reader(self.database, self.settings.home, self.owner)
+
     def status(self) -> Overview:
         """What is there and what is going on."""
         from recollect.overview import overview
@@ -366,6 +426,12 @@ class Memory:
         from recollect.overview import overview
 
         return overview(self, deep=True)
+
+    def doctor(self, *, fix: bool = False) -> Examined:
+        """Everything that is wrong; `fix` mends what can be mended."""
+        from recollect.doctor import Doctor
+
+        return Doctor(self.database, self.settings, self.owner, self.clock).run(fix=fix)
 
     def watch(self, stop: Event, on_change: Callable[[Report], None] = lambda report: None) -> None:
         """Takes in what changes until `stop` is set."""

@@ -23,6 +23,7 @@ from recollect.errors import ConfigError
 
 HOME_VARIABLE = "RECOLLECT_HOME"
 BYPASS_VARIABLE = "RECOLLECT_BYPASS"  # set in processes that recollect itself starts: their hooks do nothing
+DAMAGED_DATABASES = "recollect.db.damaged-*"  # what `doctor` set aside, under the home
 _PREFIX = "RECOLLECT_"
 _RESERVED = frozenset({HOME_VARIABLE, BYPASS_VARIABLE})
 

@@ -4,7 +4,8 @@
     ├── UsageError            the call was wrong: exit status 2
     │   ├── ConfigError       a key, value or file of the configuration
     │   ├── UnknownSource     no such transcript format
-    │   └── UnknownMemory     no memory of that id
+    │   ├── UnknownMemory     no memory of that id
+    │   └── NotFound          no such record, or more than one
     ├── StoreError            the database said no
     │   ├── StoreBusy         another process holds it; try again
     │   ├── StoreDamaged      the file is no database, or a broken one
@@ -54,6 +55,10 @@ class ConfigError(UsageError):
 
 class UnknownSource(UsageError):
     """No such transcript format."""
+
+
+class NotFound(UsageError):
+    """There is no such record."""
 
 
 class UnknownMemory(UsageError):

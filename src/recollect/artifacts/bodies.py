@@ -66,6 +66,12 @@ def parse_transcript(body: str) -> list[Message]:
     return messages
 
 
+def places(text: str) -> dict[str, int]:
+    """Entry's id → the number of its heading's line in a transcript's file."""
+    found = ((number, _MESSAGE.fullmatch(line)) for number, line in enumerate(text.split("\n"), 1))
+    return {unquote(heading[3], errors="surrogatepass"): number for number, heading in found if heading}
+
+
 # Summaries
 
 

@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from recollect.workspace import make_private
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+ASIDE = ".changed"  # behind the name of a file that was changed by hand, where it is kept
 _LOCK = ".recollect.lock"
 _TEMPORARY = ".recollect.tmp"
 _AGENT = re.compile(rb'^agent_id: "([^"\\]+)"$', re.MULTILINE)
@@ -137,6 +138,30 @@ class Files:
                 raise RevisionChanged(f"{path}: not at revision {revision} any more")
             self._put(path, folder, text)
         self._wrote(path)
+
+    def set_aside(self, path: str) -> str:
+        """Gives a file a name that no artifact has, and returns its path: it stays, and stands in nobody's way."""
+        name = _name(path)
+        with self._locked(name.folder) as folder:
+            taken = set(os.listdir(folder))  # noqa: PTH208
+            kept = f"{name.file}{ASIDE}"
+            number = 1
+            while kept in taken:
+                number += 1
+                kept = f"{name.file}{ASIDE}-{number}"
+            os.rename(name.file, kept, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        self._wrote(path)
+        return f"{name.folder}/{kept}"
+
+    def delete_aside(self, tokens: Collection[str]) -> None:
+        """What was set aside of these conversations."""
+        with self._locked(FOLDER) as folder:
+            for file in os.listdir(folder):  # noqa: PTH208
+                name = parse_name(file.partition(ASIDE)[0])
+                if ASIDE in file and name is not None and name.token in tokens:
+                    os.unlink(file, dir_fd=folder)
+            os.fsync(folder)
 
     def delete(self, path: str) -> None:
         name = _name(path)

@@ -19,7 +19,7 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.tombstones import Tombstone
-from recollect.config import Settings
+from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import ArtifactError, UsageError
 from recollect.extract.load import load
 from recollect.extract.offline import summary as prose
@@ -335,6 +335,9 @@ class Forget:
         self._wrote("rows")
         for name in self._names(plan.whole):  # a worker that was at it may have written meanwhile
             self._files.delete(name.path)
+        self._files.delete_aside({session_token(self._owner.agent_id, key, "") for key in plan.keys})
+        for kept in self._settings.home.glob(DAMAGED_DATABASES):
+            kept.unlink()
         report.memories = sorted(before - self._ids(plan, before))
         self._erase_logs(plan, before)
         report.problems = list(self._refresh())

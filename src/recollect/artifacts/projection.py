@@ -70,6 +70,14 @@ class Projection:
         """Is it one that MEMORY.md leaves out?"""
         return self._tests is not None and self._tests.match(session_id) is not None
 
+    def is_stale(self) -> bool:
+        """Is the file not what it would be now? Where there are no conversations it need not be there."""
+        wanted = self._text()
+        try:
+            return self._folder.read(FILE) != wanted
+        except ToolRefused:
+            return wanted != ledger.render((), (), self._clock()) or (self._folder.root / FILE).is_symlink()
+
     def update(self) -> bool:
         """Brings the file up to date; false when another process does, when nothing changed, or when it cannot be
         written: then the job says why, and tries again when it is asked to."""
@@ -87,8 +95,7 @@ class Projection:
 
     def _write(self, lease: Lease) -> bool:
         try:
-            text = ledger.render(self._rows(), self._placed(), self._clock())
-            changed = self._folder.write(FILE, text, limit=READ_LIMIT)
+            changed = self._folder.write(FILE, self._text(), limit=READ_LIMIT)
             if changed:
                 self._wrote(self._path)
         except (OSError, ToolRefused) as error:
@@ -102,6 +109,9 @@ class Projection:
         with self._database.write() as tx:
             self._jobs.complete(tx, lease)
         return changed
+
+    def _text(self) -> str:
+        return ledger.render(self._rows(), self._placed(), self._clock())
 
     def _rows(self) -> Iterator[Row]:
         """Summaries that a manifest points at. What was captured before the window ended before it, too: those files

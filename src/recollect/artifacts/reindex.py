@@ -41,7 +41,7 @@ from recollect.store.tombstones import entry_hash
 from recollect.types import Clock, ConversationStatus, JobStatus, Owner, timestamp
 
 _BATCH = 200  # conversations in memory, and in a commit, at a time
-_FOREIGN = "foreign"  # a file of another agent: known, and none of ours
+FOREIGN = "foreign"  # a file of another agent: known, and none of ours
 _SETTLED = {ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED}
 
 _AGAIN = "Put the file back, or run `recollect doctor --fix`: it is made again from what the database holds."
@@ -207,9 +207,9 @@ def _foreign(name: Name, signature: str) -> Indexed:
     return Indexed(
         source_path=name.path,
         source_sha256="",
-        source_kind=_FOREIGN,
+        source_kind=FOREIGN,
         session_token=name.token,
-        session_key=f"{_FOREIGN} {name.token}",
+        session_key=f"{FOREIGN} {name.token}",
         session_id="",
         harness="",
         project="",
@@ -286,6 +286,7 @@ class Reindex:
         there = dict(self._files.scan())
         with self._database.read() as tx:
             known = artifact_rows.signatures(tx, self._owner)
+            foreign = artifact_rows.of_kind(tx, self._owner, FOREIGN)
         report.files = len(there)
         tokens = _changed(there, {} if full else known)
         gone = {name.token for path in known if (name := parse_name(path)) and name not in there}
@@ -295,15 +296,23 @@ class Reindex:
                 held[name.token].append(name)
         done = 0
         for batch in _batches(held.items(), _BATCH):
-            loaded = [self._load(token, {name: there[name] for name in names}) for token, names in batch]
-            self._store([assess(each, self._owner.agent_id, erased) for each in loaded], known, erased, report)
+            found = [self._load(token, {name: there[name] for name in names}) for token, names in batch]
+            self._store([assess(each, self._owner.agent_id, erased) for each in found], known, erased, report)
             self._stored()
             done += sum(len(names) for _, names in batch)
             report.read += sum(len(names) for _, names in batch)
             progress(done, sum(map(len, held.values())))
-        report.problems += _missing(known, there, erased)
+        report.problems += missing(known.keys() - foreign, there, erased)
+        self._let_go(name.token for path in foreign if (name := parse_name(path)) and name not in there)
         report.seconds = round(time.monotonic() - started, 3)
         return report
+
+    def _let_go(self, tokens: Iterable[str]) -> None:
+        """Of another agent's files only the names were known, and they are gone."""
+        keys = sorted({f"{FOREIGN} {token}" for token in tokens})
+        if keys:
+            with self._database.write() as tx:
+                artifact_rows.replace_sessions(tx, self._owner, keys, ())
 
     def _bury(self, report: Report) -> Graveyard:
         """What tombstones say is known to the database before anything else is read."""
@@ -318,15 +327,7 @@ class Reindex:
         return tombstones.graveyard((stone for _, stone in stones), self._owner.agent_id)
 
     def _load(self, token: str, signatures: Mapping[Name, str]) -> Held:
-        documents: dict[Name, Document | ArtifactError] = {}
-        for name in signatures:
-            try:
-                text = self._files.read(name.path)
-                if text is not None:
-                    documents[name] = parse(text)
-            except ArtifactError as error:
-                documents[name] = error
-        return Held(token, signatures, documents)
+        return loaded(self._files, token, signatures)
 
     def _store(self, found: Sequence[Assessed], known: Mapping[str, str], erased: Graveyard, report: Report) -> None:
         for each in found:
@@ -380,12 +381,25 @@ def _is_overtaken(now: Iterable[Indexed], known: Mapping[str, str]) -> bool:
     return any(known.get(row.source_path) != row.signature for row in now)
 
 
+def loaded(files: Files, token: str, signatures: Mapping[Name, str]) -> Held:
+    """These files of a conversation; one that is gone by now is left out."""
+    documents: dict[Name, Document | ArtifactError] = {}
+    for name in signatures:
+        try:
+            text = files.read(name.path)
+            if text is not None:
+                documents[name] = parse(text)
+        except ArtifactError as error:
+            documents[name] = error
+    return Held(token, signatures, documents)
+
+
 def _changed(there: Mapping[Name, str], known: Mapping[str, str]) -> set[str]:
     prefix = f"{FOLDER}/"
     return {name.token for name, signature in there.items() if known.get(prefix + name.file) != signature}
 
 
-def _missing(known: Mapping[str, str], there: Mapping[Name, str], erased: Graveyard) -> Iterator[Problem]:
+def missing(known: Iterable[str], there: Mapping[Name, str], erased: Graveyard) -> Iterator[Problem]:
     for path in sorted(known):
         name = parse_name(path)
         if name is not None and name not in there and not erased.covers(name):

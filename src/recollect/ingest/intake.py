@@ -211,6 +211,11 @@ class Intake:
             works = list(self._choose([each for each in found if each.path in paths], gate, forced, report))
             self._runner(gate).run(works, report, reimport=reimport)
 
+    def recover(self) -> int:
+        """Files that a dead process left half read are rolled back; how many."""
+        writer = Writer(self._owner, self._gap, self._gate().project_id, self._clock)
+        return recovery.recover(self._database, self._owner, self._jobs, writer)[0]
+
     def _recover(self, gate: Gate, report: Report) -> None:
         writer = Writer(self._owner, self._gap, gate.project_id, self._clock)
         _, failed = recovery.recover(self._database, self._owner, self._jobs, writer)

@@ -65,6 +65,11 @@ def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Indexed]
     return _load(tx, " AND session_key = :key ORDER BY source_path", owner, {"key": session_key})
 
 
+def find(tx: Transaction, owner: Owner, text: str) -> list[Indexed]:
+    """The file with this path, or the files with this token."""
+    return _load(tx, " AND (source_path = :text OR session_token = :text) ORDER BY source_path", owner, {"text": text})
+
+
 def of_keys(
     tx: Transaction, owner: Owner, session_keys: Sequence[str], *, lock: bool = False
 ) -> dict[str, list[Indexed]]:
@@ -77,6 +82,12 @@ def of_keys(
         for row in _load(tx, where, owner, chosen):
             found.setdefault(row.session_key, []).append(row)
     return found
+
+
+def of_kind(tx: Transaction, owner: Owner, kind: str) -> set[str]:
+    """Paths of the files of a kind."""
+    sql = f"SELECT source_path FROM memory_artifacts WHERE {_OWN} AND source_kind = :kind"
+    return {path for (path,) in tx.rows(sql, {**asdict(owner), "kind": kind})}
 
 
 def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:

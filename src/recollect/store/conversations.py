@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, beginning, marks
 from recollect.store.entries import FileKey
 from recollect.types import Conversation, ConversationStatus, Owner, Timestamp
 
@@ -40,9 +40,11 @@ def search(
     *,
     status: ConversationStatus | None = None,
     project: str | None = None,
+    since: str = "",
+    until: str | None = None,
     limit: int | None = None,
 ) -> list[Conversation]:
-    """Newest first. `project` is a path or a project id."""
+    """Newest first. `project` is a path or a project id; the last message lies in [since, until)."""
     where, names = "", {**asdict(owner)}
     if status is not None:
         where += " AND status = :status"
@@ -50,6 +52,12 @@ def search(
     if project is not None:
         where += " AND (project = :project OR project_id = :project)"
         names["project"] = project
+    if since:
+        where += " AND last_message_at >= :since"
+        names["since"] = since
+    if until is not None:
+        where += " AND last_message_at < :until"
+        names["until"] = until
     where += " ORDER BY last_message_at DESC, id DESC"
     if limit is not None:
         where += " LIMIT :limit"
@@ -85,6 +93,29 @@ def for_extraction(
 def of_key(tx: Transaction, owner: Owner, session_key: str) -> list[Conversation]:
     """One, but for a session that stands in several files."""
     return _load(tx, " AND session_key = :key ORDER BY id", {**asdict(owner), "key": session_key})
+
+
+def numbered(tx: Transaction, owner: Owner, number: int) -> Conversation | None:
+    """By id, as `conversations` lists it."""
+    found = _load(tx, " AND id = :id", {**asdict(owner), "id": number})
+    return found[0] if found else None
+
+
+def sessions(tx: Transaction, owner: Owner, text: str, limit: int) -> list[str]:
+    """Ids of the sessions with a conversation whose key begins with this text."""
+    where, names = beginning("session_key", text)
+    rows = tx.rows(
+        "SELECT DISTINCT session_id FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+        f" AND {where} ORDER BY session_id LIMIT :limit",
+        {**asdict(owner), **names, "limit": limit},
+    )
+    return [session for (session,) in rows]
+
+
+def with_key(tx: Transaction, owner: Owner, text: str) -> list[Conversation]:
+    """Those whose key begins with this text, oldest first."""
+    where, names = beginning("session_key", text)
+    return _load(tx, f" AND {where} ORDER BY first_message_at, id", {**asdict(owner), **names})
 
 
 def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, set[ConversationStatus]]:

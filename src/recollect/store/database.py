@@ -83,6 +83,11 @@ def positional(sql: str) -> str:
     return _PARAMETER.sub(lambda m: "%s" if m[1] else "%%", sql)
 
 
+def beginning(column: str, text: str) -> tuple[str, dict[str, str]]:
+    """The condition that a key begins with a text, as a range: an index serves it, and no character is special."""
+    return f"{column} >= :first AND {column} < :last", {"first": text, "last": text + "\U0010ffff"}
+
+
 def marks(prefix: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """Placeholders for `IN (…)` and their parameters; the text holds generated names only, never a value."""
     names = {f"{prefix}{i}": value for i, value in enumerate(values)}

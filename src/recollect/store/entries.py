@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, beginning, marks
 from recollect.types import Entry, Owner, Role, Timestamp
 
 _CHUNK = 400  # uuids per IN (…)
@@ -46,6 +46,27 @@ class Stored:
     line_offset: int
     owned: bool
 
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An entry, and the line of a transcript that it came from."""
+
+    source: str
+    source_file: str
+    generation: int
+    line_offset: int
+    uuid: str
+    session_id: str
+    role: str
+    content: str
+    timestamp: Timestamp
+
+
+_LINE = (
+    "SELECT source, source_file, generation, line_offset, entry_uuid, session_id, role, content, timestamp"
+    " FROM memory_transcript_entries WHERE"
+)
+_IN_ORDER = "ORDER BY timestamp, generation, line_offset"
 
 Mark = tuple[Timestamp, str, str, str]
 """What grouping needs to know of an entry: its time, working directory, project and branch."""
@@ -275,6 +296,40 @@ def of_conversation(
         " ORDER BY timestamp, generation, line_offset",
         {**key.names(), "session_id": session_id, "first": first, "last": last},
     )
+
+
+def lines(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) -> list[Line]:
+    """These entries, withdrawn or not, in order."""
+    found: list[Line] = []
+    for start in range(0, len(uuids), _CHUNK):
+        placeholders, chosen = marks("u", uuids[start : start + _CHUNK])
+        where = f"tenant = :tenant AND agent_id = :agent_id AND source = :source AND entry_uuid IN ({placeholders})"
+        names = {**asdict(owner), "source": source, **chosen}
+        found += [Line(*row) for row in tx.rows(f"{_LINE} {where}", names)]
+    return sorted(found, key=lambda each: (each.timestamp, each.generation, each.line_offset))
+
+
+def lines_of_conversation(
+    tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp
+) -> list[Line]:
+    where = f"{_FILE} AND session_id = :session_id AND timestamp >= :first AND timestamp <= :last AND withdrawn = 0"
+    names = {**key.names(), "session_id": session_id, "first": first, "last": last}
+    return [Line(*row) for row in tx.rows(f"{_LINE} {where} {_IN_ORDER}", names)]
+
+
+def uuids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[tuple[str, str]]:
+    """(source, uuid) of entries whose uuid begins with this text."""
+    known = "SELECT DISTINCT source FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+    where, names = beginning("entry_uuid", text)
+    found: list[tuple[str, str]] = []
+    for (source,) in sorted(tx.rows(known, asdict(owner))):
+        rows = tx.rows(
+            "SELECT source, entry_uuid FROM memory_transcript_entries WHERE tenant = :tenant AND agent_id = :agent_id"
+            f" AND source = :source AND {where} ORDER BY entry_uuid LIMIT :limit",
+            {**asdict(owner), **names, "source": source, "limit": limit},
+        )
+        found += [(row[0], row[1]) for row in rows]
+    return found[:limit]
 
 
 def insert_compactions(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:

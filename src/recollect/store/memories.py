@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, beginning, marks
 from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
 _COLUMNS = ("id", "revision", "kind", "text", "severity", "scope", "scope_id", "created_at", "valid_from", "pinned")
@@ -81,6 +81,30 @@ def leading(tx: Transaction, owner: Owner, most: int) -> list[Remembered]:
         )
         ids |= {memory_id for (memory_id,) in rows}
     return current(find(tx, owner, sorted(ids)))
+
+
+def ids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[str]:
+    """Of the memories whose id begins with this text."""
+    where, names = beginning("memory_id", text)
+    rows = tx.rows(
+        "SELECT DISTINCT memory_id FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
+        f" AND {where} ORDER BY memory_id LIMIT :limit",
+        {**asdict(owner), **names, "limit": limit},
+    )
+    return [memory_id for (memory_id,) in rows]
+
+
+def stated_in(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> list[Remembered]:
+    """Every revision of every memory of which these conversations state one."""
+    found: dict[tuple[str, int], Remembered] = {}
+    for start in range(0, len(session_keys), _CHUNK):
+        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
+        where = (
+            " AND m.memory_id IN (SELECT memory_id FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id"
+            f" AND session_key IN ({placeholders}))"
+        )
+        found |= {(each.id, each.revision): each for each in _load(tx, where, {**asdict(owner), **chosen})}
+    return list(found.values())
 
 
 def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequence[Remembered]]) -> None:

@@ -7,6 +7,7 @@ document on standard output and nothing else there, an error included.
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -27,9 +28,15 @@ _COMMANDS = {
     "feedback": "Say whether a memory is right.",
     "retry": "Give jobs that failed a fresh start.",
     "conversations": "List conversations.",
+    "timeline": "Show what happened when, and what was learnt.",
+    "show": "Show a memory, conversation or message and where it comes from.",
+    "open": "Read the Markdown of a conversation.",
     "forget": "Erase a session, a conversation, a memory or a project for good.",
     "reindex": "Rebuild the database's content and MEMORY.md from the files in memory/.",
+    "export": "Pack everything into one archive.",
+    "import": "Take in an archive from another machine.",
     "status": "Show what is in memory and what is going on.",
+    "doctor": "Find what is wrong, and mend it.",
     "health": "Check everything and say what to do about what is wrong.",
     "config": "Show every setting and where its value came from.",
     "bench": "Measure this machine against a floor from the same run.",
@@ -45,7 +52,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(f"recollect.surfaces.cli.{cmd_name}").command
+        module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+        command = importlib.import_module(f"recollect.surfaces.cli.{module}").command
         assert isinstance(command, click.Command)
         return command
 

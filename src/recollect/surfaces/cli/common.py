@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from typing import Any, TypeVar
@@ -15,6 +17,7 @@ import click
 
 from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
+from recollect.types import Timestamp, moment, parse_timestamp, timestamp, utc_now
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -71,6 +74,32 @@ def size(number: float) -> str:
 
 def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
+
+
+def day_and_time(text: str) -> str:
+    return text[:16].replace("T", " ")
+
+
+def since(context: click.Context, option: click.Parameter, value: str | None) -> Timestamp | None:
+    """A day, a time, or how long ago: `2026-03-02`, `2026-03-02T09:30`, `7d`, `12h`. As canonical text, in UTC."""
+    if value is None:
+        return None
+    if found := re.fullmatch(r"(\d{1,4})([hdw])", value.strip()):
+        hours = int(found[1]) * {"h": 1, "d": 24, "w": 168}[found[2]]
+        return timestamp(utc_now() - timedelta(hours=hours))
+    try:
+        return parse_timestamp(value.strip())
+    except ValueError:
+        wanted = "a time is needed: `2026-03-02`, `2026-03-02T09:30`, `7d` or `12h`"
+        raise click.BadParameter(f"{value!r}; {wanted}", context, option) from None
+
+
+def until(context: click.Context, option: click.Parameter, value: str | None) -> Timestamp | None:
+    """The same; a day stands for its end."""
+    found = since(context, option, value)
+    if found is None or value is None or not re.fullmatch(r"\d{4}-\d\d-\d\d", value.strip()):
+        return found
+    return timestamp(moment(found) + timedelta(days=1))
 
 
 def is_terminal() -> bool:

@@ -1,0 +1,488 @@
+"""Export and import: everything that cannot be derived, in one archive, and back from it on any machine and database.
+
+Rows go into the archive before files do: whatever a row says was done, its files are there. Coming back it is the other
+way round: files, then what follows from them, then rows, so that nothing counts as done before it is there. Nothing is
+written before the whole archive was checked, nothing that is there is changed, and an import that was interrupted is
+simply run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from recollect.artifacts import archive, names, tombstones
+from recollect.artifacts.archive import LARGEST, LIST, TURNS, BadArchive, Contents, Member
+from recollect.artifacts.document import Document, parse
+from recollect.artifacts.files import Files
+from recollect.artifacts.names import TOMBSTONES, Kind, Name, session_token
+from recollect.artifacts.reindex import Held, Problem, Report, assess
+from recollect.artifacts.tombstones import Graveyard, Tombstone
+from recollect.config import Settings
+from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError
+from recollect.extract.run import KIND as EXTRACT
+from recollect.ingest.run import KIND as INGEST
+from recollect.models.base import ToolRefused
+from recollect.store import transfer
+from recollect.store.database import Database
+from recollect.store.migrate import migrations
+from recollect.types import Clock, JobStatus, Owner, timestamp
+from recollect.workspace import READ_LIMIT, Workspace, make_private
+
+_PAGE = 500  # rows in memory, and in a commit, at a time
+_SPOOL = 8 << 20  # bytes of rows that are kept in memory before they are packed
+_TRIES = 3  # to see a conversation as a whole while it is being written
+_FILES = "memory_file_states"
+
+
+@dataclass(slots=True)
+class Exported:
+    """The JSON of `recollect export`."""
+
+    file: str
+    bytes: int = 0
+    conversations: int = 0
+    artifacts: int = 0
+    tombstones: int = 0
+    turns: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)  # what could not go along
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A file that is here with another content; its conversation was left as it is."""
+
+    path: str
+    what: str
+
+
+@dataclass(slots=True)
+class Imported:
+    """The JSON of `recollect import`."""
+
+    file: str
+    conversations: int = 0  # of which something is new
+    created: int = 0  # files
+    unchanged: int = 0  # files that are here already
+    erased: int = 0  # files that were erased, and stay so
+    rows: dict[str, int] = field(default_factory=dict)  # new ones
+    conflicts: list[Conflict] = field(default_factory=list)
+    index: Report | None = None
+
+
+# Decisions
+
+
+def carried(table: str, row: Mapping[str, Any], files: set[tuple[str, str]]) -> dict[str, Any] | None:
+    """The row as it holds on another machine; None: it means nothing there. `files` are those that go along."""
+    if table == "memory_malformed_lines":
+        return dict(row) if (row["source"], row["file_path"]) in files else None
+    if table == "memory_stage1_use":  # the workspace is made anew there
+        return {**row, "selected_for_phase2": 0, "selected_for_phase2_source_updated_at": ""}
+    if table != "memory_jobs":
+        return dict(row)
+    if row["kind"] == INGEST and tuple(row["job_key"].split("/", 1)) not in files:
+        return None
+    if row["kind"] not in (INGEST, EXTRACT):  # what they keep is derived, and made there
+        return None
+    status = JobStatus.PENDING if row["status"] == JobStatus.RUNNING else row["status"]
+    return {**row, "status": str(status), "worker": "", "lease_expires_at": ""}
+
+
+def welcome(table: str, row: Mapping[str, Any], agent_id: str, touched: frozenset[str]) -> bool:
+    """False: it may hold words that were erased here since. `touched` are tokens of conversations that lost some."""
+    if table == _FILES:
+        return not touched
+    if table == "memory_answers":
+        return session_token(agent_id, row["job_key"], "") not in touched
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    create: frozenset[str]
+    unchanged: frozenset[str]
+    erased: frozenset[str]
+    conflicts: tuple[Conflict, ...]
+
+
+def plan(members: Mapping[str, Member], here: Mapping[str, str], erased: Graveyard) -> Plan:
+    """Which canonical files are written. `here`: path → hash of those that are there; empty: not readable."""
+    wanted = [name for path in members if (name := names.parse(path))]
+    gone = {name.path for name in wanted if name.kind is not Kind.TOMBSTONE and erased.covers(name)}
+    groups = groupby(sorted((name.token, name.path) for name in wanted if name.path not in gone), lambda each: each[0])
+    create: set[str] = set()
+    unchanged: set[str] = set()
+    conflicts: list[Conflict] = []
+    for _, pairs in groups:
+        paths = [path for _, path in pairs]
+        differ = [path for path in paths if path in here and here[path] != members[path].sha256]
+        conflicts += [Conflict(path, "it is here with another content") for path in differ]
+        if not differ:
+            unchanged.update(path for path in paths if path in here)
+            create.update(path for path in paths if path not in here)
+    return Plan(frozenset(create), frozenset(unchanged), frozenset(gone), tuple(conflicts))
+
+
+def joined(ours: str | None, theirs: str) -> str | None:
+    """A log only ever grows: the longer of two of which one begins the other. None when they differ."""
+    if ours is None or theirs.startswith(ours):
+        return theirs
+    return ours if ours.startswith(theirs) else None
+
+
+def buried(stones: Iterable[Tombstone | None], agent_id: str) -> frozenset[str]:
+    """Tokens of the conversations that lost something."""
+    graves = tombstones.graveyard(stones, agent_id)
+    return graves.tokens | {name.token for path in graves.paths if (name := names.parse(path))}
+
+
+# Export
+
+
+class Export:
+    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock) -> None:
+        self._database = database
+        self._settings = settings
+        self._owner = owner
+        self._clock = clock
+        self._files = Files(settings.home)
+
+    def run(self, file: Path, *, force: bool = False) -> Exported:
+        if file.is_dir() or not file.parent.is_dir():
+            raise UsageError(f"{file} is no place for a file", hint="Give the archive's name in a folder that exists.")
+        if file.exists() and not force:
+            raise UsageError(f"{file} exists", hint="Choose another name, or --force to replace it.")
+        make_private(self._settings.home)
+        report = Exported(str(file))
+        descriptor, part = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)  # owner-only
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                self._pack(archive.Writer(out, int(self._clock().timestamp())), report)
+                out.flush()
+                os.fsync(out.fileno())
+                report.bytes = out.tell()
+            Path(part).replace(file)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                Path(part).unlink()
+            raise
+        _sync_folder(file.parent)
+        return report
+
+    def _pack(self, writer: archive.Writer, report: Exported) -> None:
+        files: set[tuple[str, str]] = set()
+        for table in sorted(transfer.operational().values(), key=lambda each: each.name != _FILES):
+            report.rows[table.name] = self._pack_rows(writer, table, files)
+        stones = list(tombstones.read_all(self._files))
+        for path, stone in stones:
+            if stone is None:
+                report.problems.append(Problem(path, "BadFrontmatter", "no tombstone"))
+            elif stone.agent_id == self._owner.agent_id and (text := self._files.read(path)) is not None:
+                report.tombstones += 1
+                writer.add(path, text.encode())
+        graves = tombstones.graveyard((stone for _, stone in stones), self._owner.agent_id)
+        listed = sorted((name.token, name) for name in self._files.names())
+        for token, pairs in groupby(listed, lambda each: each[0]):
+            self._pack_conversation(writer, token, [name for _, name in pairs], graves, report)
+        self._pack_turns(writer, report)
+        made = (version("recollect"), migrations()[-1].version, self._owner.agent_id, timestamp(self._clock()))
+        writer.finish(Contents(archive.FORMAT, *made, writer.members))
+
+    def _pack_rows(self, writer: archive.Writer, table: transfer.Table, files: set[tuple[str, str]]) -> int:
+        number, size, hashed = 0, 0, hashlib.sha256()
+        after: tuple[Any, ...] | None = None
+        with tempfile.SpooledTemporaryFile(_SPOOL, dir=str(self._settings.home)) as spool:
+            while True:
+                with self._database.read() as tx:
+                    rows = transfer.page(tx, self._owner, table, after, _PAGE)
+                for row in rows:
+                    if table.name == _FILES:
+                        files.add((row["source"], row["file_path"]))
+                    if (kept := carried(table.name, row, files)) is not None:
+                        line = msgspec.json.encode(kept) + b"\n"
+                        spool.write(line)
+                        hashed.update(line)
+                        number, size = number + 1, size + len(line)
+                if len(rows) < _PAGE:
+                    break
+                after = tuple(rows[-1][name] for name in table.key)
+            spool.seek(0)
+            writer.copy(f"tables/{table.name}.jsonl", spool, Member(size, hashed.hexdigest()))
+        return number
+
+    def _pack_conversation(
+        self, writer: archive.Writer, token: str, there: Sequence[Name], graves: Graveyard, report: Exported
+    ) -> None:
+        for attempt in range(_TRIES):
+            texts = {name: text for name in there if (text := self._files.read(name.path)) is not None}
+            documents = {name: _parsed(text) for name, text in texts.items()}
+            if any(
+                isinstance(each, Document) and each.head.agent_id != self._owner.agent_id for each in documents.values()
+            ):
+                return
+            found = assess(Held(token, dict.fromkeys(texts, ""), documents), self._owner.agent_id, graves)
+            if attempt + 1 == _TRIES or not any(each.kind == "BrokenLink" for each in found.problems):
+                break
+            there = self._files.names(token)  # it was being written
+        report.problems += found.problems
+        bad = {each.path for each in found.problems if each.kind not in ("BrokenLink", "NoManifest")}
+        good = [
+            name for name in sorted(texts, key=lambda each: (each.kind is Kind.MANIFEST, each)) if name.path not in bad
+        ]
+        for name in good:
+            data = texts[name].replace("\r\n", "\n").encode()
+            if len(data) > LARGEST:
+                report.problems.append(Problem(name.path, "TooLarge", f"{len(data):,} bytes are too many"))
+                continue
+            writer.add(name.path, data)
+            report.artifacts += 1
+        report.conversations += bool(good)
+
+    def _pack_turns(self, writer: archive.Writer, report: Exported) -> None:
+        folder = Workspace(self._settings.turns, most=None)
+        for path in folder.files():
+            try:
+                text = folder.read(path)
+            except ToolRefused as error:
+                report.problems.append(Problem(f"{TURNS}{path}", "TooLarge", str(error)))
+                continue
+            if archive.is_file(f"{TURNS}{path}"):
+                writer.add(f"{TURNS}{path}", text[: text.rfind("\n") + 1].encode())
+                report.turns += 1
+
+
+# Import
+
+
+class Import:
+    """`rebuild` makes the derived rows and MEMORY.md; `wrote` is called after every file and commit: a test crashes
+    there."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        rebuild: Callable[[], Report],
+        *,
+        wrote: Callable[[str], None] = lambda what: None,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._owner = owner
+        self._rebuild = rebuild
+        self._wrote = wrote
+        self._files = Files(settings.home, wrote=wrote)
+
+    def run(self, file: Path) -> Imported:
+        if not file.is_file():
+            raise UsageError(f"{file}: no such file", hint="`recollect export FILE` makes one.")
+        make_private(self._settings.home)
+        report = Imported(str(file))
+        with file.open("rb") as opened:
+            check = _Check()
+            archive.walk(opened, check.visit)
+            contents = check.verdict(self._owner.agent_id)
+            here = list(tombstones.read_all(self._files))
+            erased = tombstones.graveyard([*check.stones, *(stone for _, stone in here)], self._owner.agent_id)
+            since = buried((stone for path, stone in here if path not in contents.members), self._owner.agent_id)
+            chosen = plan(contents.members, self._here(contents.members), erased)
+            self._require_space(contents, chosen)
+            report.unchanged, report.erased = len(chosen.unchanged), len(chosen.erased)
+            report.conflicts += chosen.conflicts
+            self._write_files(opened, contents, chosen, since, report)
+            report.index = self._rebuild()
+            self._write_rows(opened, since, report)
+        return report
+
+    def _here(self, members: Iterable[str]) -> dict[str, str]:
+        there = {each.path for within in (names.FOLDER, TOMBSTONES) for each in self._files.names(within=within)}
+        found = {}
+        for path in there.intersection(members):
+            try:
+                found[path] = hashlib.sha256((self._files.read(path) or "").encode()).hexdigest()
+            except ArtifactError:
+                found[path] = ""
+        return found
+
+    def _require_space(self, contents: Contents, chosen: Plan) -> None:
+        needed = sum(each.size for path, each in contents.members.items() if path in chosen.create) * 2  # and the rows
+        free = shutil.disk_usage(self._settings.home).free
+        if needed > free:
+            raise StoreFull(f"{needed:,} bytes are needed under {self._settings.home}, and {free:,} are free")
+
+    def _write_files(
+        self, opened: IO[bytes], contents: Contents, chosen: Plan, since: frozenset[str], report: Imported
+    ) -> None:
+        """`since`: conversations that lost something here after the archive was made."""
+        turns = Workspace(self._settings.turns, most=None)
+        new: set[str] = set()
+
+        def visit(name: str, size: int, data: IO[bytes]) -> None:
+            if name not in chosen.create and not name.startswith(TURNS):
+                return
+            text = _again(name, archive.whole(name, size, data), contents)
+            if name.startswith(TURNS) and since and not (turns.root / name.removeprefix(TURNS)).exists():
+                report.conflicts.append(Conflict(name, "it may hold what was erased here since"))
+            elif name.startswith(TURNS):
+                self._write_turns(turns, name, text, report)
+            elif self._files.create(name, text):
+                report.created += 1
+                new.add(name.split("--")[1])
+            else:
+                report.unchanged += 1
+
+        archive.walk(opened, visit)
+        report.conversations = len(new)
+
+    def _write_turns(self, folder: Workspace, name: str, text: str, report: Imported) -> None:
+        path = name.removeprefix(TURNS)
+        try:
+            ours = folder.read(path) if (folder.root / path).exists() else None
+            both = joined(ours, text)
+            if both is None:
+                report.conflicts.append(Conflict(name, "it is here with other lines"))
+            elif folder.write(path, both, limit=READ_LIMIT):
+                report.created += 1
+                self._wrote(name)
+            else:
+                report.unchanged += 1
+        except ToolRefused as error:
+            report.conflicts.append(Conflict(name, str(error)))
+
+    def _write_rows(self, opened: IO[bytes], touched: frozenset[str], report: Imported) -> None:
+        files: set[tuple[str, str]] = set()
+
+        def visit(name: str, size: int, data: IO[bytes]) -> None:
+            table = archive.table_of(name)
+            if table is None:
+                return
+            batch: list[dict[str, Any]] = []
+            for _, row in archive.rows(name, table, data):
+                if welcome(table.name, row, self._owner.agent_id, touched):
+                    if table.name == _FILES:
+                        files.add((row["source"], row["file_path"]))
+                    if (kept := carried(table.name, row, files)) is not None:
+                        batch.append(kept)
+                if len(batch) == _PAGE:
+                    self._add(table, batch, report)
+                    batch = []
+            self._add(table, batch, report)
+
+        archive.walk(opened, visit)
+
+    def _add(self, table: transfer.Table, batch: Sequence[Mapping[str, Any]], report: Imported) -> None:
+        with self._database.write() as tx:
+            added = transfer.add(tx, self._owner, table, batch)
+        report.rows[table.name] = report.rows.get(table.name, 0) + added
+        self._wrote(table.name)
+
+
+class _Check:
+    """Looks at every member of an archive, and changes nothing."""
+
+    def __init__(self) -> None:
+        self.stones: list[Tombstone] = []
+        self._seen: dict[str, Member] = {}
+        self._agents: set[str] = set()
+        self._unknown = ""
+        self._contents: Contents | None = None
+
+    def visit(self, name: str, size: int, data: IO[bytes]) -> None:
+        if self._contents is not None or name in self._seen:
+            raise BadArchive(f"{name[:200]!r} stands in the archive twice, or behind its end")
+        if name == LIST:
+            self._contents = archive.contents(archive.whole(name, size, data))
+            return
+        hashed = hashlib.sha256()
+        table = archive.table_of(name)
+        if table is not None:
+            for line, row in archive.rows(name, table, data):
+                hashed.update(line)
+                _check_states(name, table.name, row)
+        elif archive.is_file(name):
+            whole = archive.whole(name, size, data)
+            hashed.update(whole)
+            self._look_at(name, whole)
+        else:
+            self._unknown = self._unknown or name[:200]
+        self._seen[name] = Member(size, hashed.hexdigest())
+
+    def _look_at(self, name: str, data: bytes) -> None:
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            raise BadArchive(f"{name} in the archive is no text") from None
+        parsed = names.parse(name)
+        if parsed is None:
+            return
+        found = archive.canonical(parsed, text)
+        self._agents.add(found.agent_id if isinstance(found, Tombstone) else found.head.agent_id)
+        if isinstance(found, Tombstone):
+            self.stones.append(found)
+
+    def verdict(self, agent_id: str) -> Contents:
+        """What the archive says of itself, now that all of it was seen."""
+        told = self._contents
+        if told is None:
+            raise BadArchive("the archive ends too early")
+        if told.format > archive.FORMAT or told.schema > migrations()[-1].version:
+            raise SchemaTooNew(f"the archive was made by recollect {told.recollect[:40]}, which is newer")
+        if self._unknown:
+            raise BadArchive(f"{self._unknown!r} does not belong into an archive")
+        for name in self._seen.keys() ^ told.members.keys():
+            raise BadArchive(f"{name[:200]!r} is in the archive or on its list, and not in both")
+        for name, member in self._seen.items():
+            if told.members[name] != member:
+                raise BadArchive(f"{name} in the archive is not what its list says")
+        if self._agents - {told.agent_id}:
+            raise BadArchive("the archive holds files of several agents")
+        if told.agent_id != agent_id:
+            raise UsageError(
+                f"the archive holds the memory of {told.agent_id[:64]!r}, and this is {agent_id!r}",
+                hint=f"Run it with --agent-id {told.agent_id[:64]}.",
+            )
+        return told
+
+
+def _check_states(name: str, table: str, row: Mapping[str, Any]) -> None:
+    """What the rest of recollect takes for granted of a row."""
+    if table == "memory_jobs" and row.get("status") not in set(JobStatus):
+        raise BadArchive(f"{name} in the archive: no job is {str(row.get('status'))[:40]!r}")
+    if table == _FILES and row.get("status") != "idle":
+        raise BadArchive(f"{name} in the archive: a file that is not idle")
+
+
+def _again(name: str, data: bytes, contents: Contents) -> str:
+    """The same as when it was checked."""
+    if hashlib.sha256(data).hexdigest() != contents.members[name].sha256:
+        raise BadArchive(f"{name}: the archive changed while it was read", hint="Run it again.")
+    return data.decode()
+
+
+def _parsed(text: str) -> Document | ArtifactError:
+    try:
+        return parse(text)
+    except ArtifactError as error:
+        return error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

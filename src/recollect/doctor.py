@@ -1,0 +1,453 @@
+"""Finds what is wrong with a home, and mends what can be mended without asking a model or losing a word.
+
+What is wrong is decided in pure functions of what was read. A file that was changed by hand is never overwritten: it is
+kept beside its place under another name, and the conversation gets a new set from the rows that still hold it. What was
+mended is looked at again: a problem counts as fixed when it is not found any more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from recollect.artifacts import reindex, tombstones
+from recollect.artifacts.files import Files
+from recollect.artifacts.names import Kind, Name, session_token
+from recollect.artifacts.names import parse as parse_name
+from recollect.artifacts.projection import Projection
+from recollect.artifacts.reindex import Reindex, assess
+from recollect.artifacts.session_end import SessionEnd
+from recollect.config import DAMAGED_DATABASES, Settings
+from recollect.errors import ArtifactError
+from recollect.extract.load import load
+from recollect.extract.run import KIND as EXTRACT
+from recollect.extract.values import Extraction
+from recollect.ingest.intake import Intake
+from recollect.ingest.run import KIND as INGEST
+from recollect.store import artifacts as artifact_rows
+from recollect.store import conversations, files, memories, stage1
+from recollect.store.database import Database
+from recollect.store.jobs import Job, Jobs
+from recollect.types import Clock, Conversation, ConversationStatus, FileStatus, JobStatus, Owner, Remembered, timestamp
+
+LOW_SPACE = 200 << 20  # bytes
+_OLD_LITTER = 60.0  # seconds after which nobody is writing a temporary file any more
+_PATIENCE = timedelta(days=1)  # before waiting conversations are a backlog
+_SETTLED = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
+
+
+class Fault(StrEnum):
+    """What can be wrong, beside what `reindex` finds in a file."""
+
+    BAD_FRONTMATTER = "BadFrontmatter"
+    CHECKSUM_MISMATCH = "ChecksumMismatch"
+    TAMPERED = "Tampered"  # a link, or no file at all, in its place
+    BAD_BODY = "BadBody"
+    WRONG_NAME = "WrongName"
+    NO_MANIFEST = "NoManifest"
+    BROKEN_LINK = "BrokenLink"
+    MISSING = "Missing"
+    ERASED = "Erased"  # and here again
+    NOT_INDEXED = "NotIndexed"  # files that the rows do not tell of
+    LEFTOVER = "Leftover"  # a temporary file of a process that died
+    STUCK_FILE = "StuckFile"
+    STUCK_CONVERSATION = "StuckConversation"
+    FAILED_JOB = "FailedJob"
+    STALE_LEDGER = "StaleLedger"
+    DAMAGED_DATABASE = "DamagedDatabase"
+    TOO_OPEN = "TooOpen"
+    LOW_SPACE = "LowSpace"
+    BACKLOG = "Backlog"
+
+
+_SPOILED = {Fault.BAD_FRONTMATTER, Fault.CHECKSUM_MISMATCH, Fault.TAMPERED, Fault.BAD_BODY, Fault.WRONG_NAME}
+_REMADE = {*_SPOILED, Fault.NO_MANIFEST, Fault.BROKEN_LINK, Fault.MISSING}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    kind: Fault
+    what: str
+    hint: str
+    path: str = ""  # of the file that it is about
+    key: str = ""  # session key, or kind and key of a job
+    fixed: bool = False
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """The same in the next look, whatever the numbers in its text are then."""
+        return self.kind, self.path, self.key
+
+
+@dataclass(slots=True)
+class Report:
+    """The JSON of `recollect doctor`."""
+
+    files: int = 0  # canonical files that were read
+    problems: list[Finding] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)  # files that were changed by hand, where they are now
+
+    @property
+    def remaining(self) -> int:
+        return sum(not each.fixed for each in self.problems)
+
+
+# Decisions
+
+_FIX = "`recollect doctor --fix` mends it."
+_NO_ROWS = "The database does not hold it either: put the file back from a backup, or `recollect import` an archive."
+
+_STONE = "Put it back from a backup: until then it keeps nothing erased."
+
+
+def of_files(found: Iterable[reindex.Problem], keys: Mapping[str, str]) -> list[Finding]:
+    """`keys`: token → session key, of conversations that the rows hold as they were written."""
+    findings = []
+    for each in found:
+        name = parse_name(each.path)
+        is_stone = name is not None and name.kind is Kind.TOMBSTONE  # never moved: what it names must not come back
+        key = keys.get(name.token, "") if name and not is_stone else ""
+        kind = Fault(each.kind) if each.kind in set(Fault) else Fault.TAMPERED
+        hint = _FIX if key or kind is Fault.ERASED else _STONE if is_stone else _NO_ROWS
+        findings.append(Finding(kind, f"{each.path}: {each.what}", hint, each.path, key))
+    return findings
+
+
+def of_index(there: Mapping[Name, str], known: Mapping[str, str], bad: Iterable[str]) -> list[Finding]:
+    """Files whose rows are missing or older. Those with faults of their own are told elsewhere."""
+    faulty = {name.token for path in bad if (name := parse_name(path))}
+    new = [name for name, signature in there.items() if known.get(name.path) != signature and name.token not in faulty]
+    if not new:
+        return []
+    return [
+        Finding(Fault.NOT_INDEXED, f"{_count(new, 'file')} changed since they were indexed", "`recollect reindex`.")
+    ]
+
+
+def of_stuck(reading: Sequence[str], processing: Sequence[Conversation]) -> list[Finding]:
+    """Files and conversations that nobody who is alive works on."""
+    findings = [
+        Finding(
+            Fault.STUCK_FILE, f"{path} was left in the middle of being read", "`recollect ingest` resumes it.", key=path
+        )
+        for path in reading
+    ]
+    return findings + [
+        Finding(
+            Fault.STUCK_CONVERSATION,
+            f"{each.session_key} was left in the middle of being processed",
+            "`recollect process` resumes it.",
+            key=each.session_key,
+        )
+        for each in processing
+    ]
+
+
+def of_jobs(jobs: Iterable[Job]) -> list[Finding]:
+    return [
+        Finding(
+            Fault.FAILED_JOB,
+            f"{job.kind} {job.key} is {job.status} after {job.attempts} attempts: {job.last_error}",
+            "Mend the cause, then run `recollect retry`; `recollect doctor --fix` does both where it can.",
+            key=f"{job.kind} {job.key}",
+        )
+        for job in jobs
+        if job.status in (JobStatus.DEAD, JobStatus.FAILED)
+    ]
+
+
+def of_modes(paths: Sequence[str]) -> list[Finding]:
+    if not paths:
+        return []
+    what = f"{_count(paths, 'file or folder', 'files and folders')} can be read by other users, {paths[0]} first"
+    return [Finding(Fault.TOO_OPEN, what, _FIX)]
+
+
+def of_space(free: int) -> list[Finding]:
+    if free >= LOW_SPACE:
+        return []
+    return [Finding(Fault.LOW_SPACE, f"only {free >> 20} MB of disk space are left", "Free some space.")]
+
+
+def of_backlog(ready: Sequence[Conversation], since: str, until: str) -> list[Finding]:
+    """Conversations that became ready in time and were not taken up. Older ones are left alone on purpose."""
+    waiting = [each for each in ready if since <= each.last_message_at < until]
+    if not waiting:
+        return []
+    oldest = min(each.last_message_at for each in waiting)[:10]
+    what = f"{_count(waiting, 'conversation')} since {oldest} wait to be processed"
+    return [Finding(Fault.BACKLOG, what, "Run `recollect process`.")]
+
+
+def outcome(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
+    """What was found, each marked as fixed if it is not there any more; then what appeared since."""
+    left = {each.identity for each in after}
+    seen = {each.identity for each in before}
+    told = [replace(each, fixed=each.identity not in left) for each in before]
+    return told + [each for each in after if each.identity not in seen]
+
+
+def is_held(group: Sequence[Conversation], has_row: bool, snapshot: str, written: str) -> bool:
+    """Do the rows hold the conversation as it was written? `written`: the snapshot that the stage-1 row was made of."""
+    if not group or any(each.status not in _SETTLED for each in group):
+        return False
+    archived = any(each.status is ConversationStatus.ARCHIVED for each in group)
+    return archived == has_row and (not has_row or snapshot == written)
+
+
+def _count(found: Sequence[Any], noun: str, plural: str = "") -> str:
+    return f"1 {noun}" if len(found) == 1 else f"{len(found):,} {plural or noun + 's'}"
+
+
+# The runner
+
+
+class Doctor:
+    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock) -> None:
+        self._database = database
+        self._settings = settings
+        self._owner = owner
+        self._clock = clock
+        self._files = Files(settings.home)
+        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._projection = Projection(database, settings, owner, clock)
+
+    def run(self, *, fix: bool = False) -> Report:
+        report = Report()
+        before = self.examine(report)
+        report.problems = before
+        if fix and before:
+            self._mend(before, report)
+            report.problems = outcome(before, self.examine(report))
+        return report
+
+    # Looking
+
+    def examine(self, report: Report) -> list[Finding]:
+        """Everything that is wrong now; nothing is changed."""
+        found = self._damage()
+        if found:  # nothing that such a database says counts
+            return found + of_space(self._free())
+        found += self._look_at_files(report)
+        with self._database.read() as tx:
+            reading = [
+                f"{state.source}/{state.file_path}"
+                for state in files.with_status(tx, self._owner, FileStatus.INGESTING)
+                if not self._jobs.is_held(tx, INGEST, f"{state.source}/{state.file_path}")
+            ]
+            processing = conversations.for_extraction(tx, self._owner, [ConversationStatus.PROCESSING])
+            idle = [each for each in processing if not self._jobs.is_held(tx, EXTRACT, each.session_key)]
+            unwell = self._jobs.list(tx, (JobStatus.DEAD, JobStatus.FAILED), limit=1000)
+            ready = conversations.for_extraction(tx, self._owner, [ConversationStatus.READY])
+        now = self._clock()
+        oldest = timestamp(now - timedelta(days=self._settings.config.max_rollout_age_days))
+        found += of_stuck(reading, idle)
+        found += of_jobs(unwell)
+        found += of_backlog(ready, oldest, timestamp(now - _PATIENCE))
+        if self._projection.is_stale():
+            hint = "It is written anew by `recollect process` and `recollect doctor --fix`."
+            found.append(Finding(Fault.STALE_LEDGER, "MEMORY.md is not what it would be now", hint))
+        found += of_modes([str(path.relative_to(self._settings.home)) for path in self._too_open()])
+        found += [
+            Finding(Fault.LEFTOVER, f"{path} was left by a process that died", _FIX, path) for path in self._leftovers()
+        ]
+        return found + of_space(self._free())
+
+    def _damage(self) -> list[Finding]:
+        with self._database.read() as tx:
+            if tx.dialect.name != "sqlite":
+                return []
+            broken = [row[0] for row in tx.rows("PRAGMA quick_check(10)") if row[0] != "ok"]
+        hint = "`recollect doctor --fix` sets it aside and rebuilds it from the files; use, jobs and costs begin anew."
+        return [Finding(Fault.DAMAGED_DATABASE, f"the database is damaged: {broken[0]}", hint)] if broken else []
+
+    def _look_at_files(self, report: Report) -> list[Finding]:
+        stones = list(tombstones.read_all(self._files))
+        erased = tombstones.graveyard((stone for _, stone in stones), self._owner.agent_id)
+        problems = [reindex.Problem(path, "BadFrontmatter", "no tombstone") for path, stone in stones if stone is None]
+        there = dict(self._files.scan())
+        report.files = len(there)
+        with self._database.read() as tx:
+            known = artifact_rows.signatures(tx, self._owner)
+            foreign = artifact_rows.of_kind(tx, self._owner, reindex.FOREIGN)
+        groups: dict[str, dict[Name, str]] = {}
+        for name, signature in there.items():
+            groups.setdefault(name.token, {})[name] = signature
+        for token in sorted(groups):
+            assessed = assess(reindex.loaded(self._files, token, groups[token]), self._owner.agent_id, erased)
+            problems += assessed.problems
+        problems += reindex.missing(known.keys() - foreign, there, erased)
+        tokens = {faulty.token for each in problems if (faulty := parse_name(each.path))}
+        keys = {token: key for key in self._held(tokens) if (token := self._token(key))}
+        bad = [each.path for each in problems]
+        return of_files(problems, keys) + of_index(there, known, bad)
+
+    def _token(self, session_key: str) -> str:
+        return session_token(self._owner.agent_id, session_key, "")
+
+    def _held(self, tokens: set[str]) -> list[str]:
+        """Session keys of these conversations whose rows are as they were written."""
+        if not tokens:
+            return []
+        with self._database.read() as tx:
+            settled = conversations.for_extraction(tx, self._owner, _SETTLED)
+        groups: dict[str, list[Conversation]] = {}
+        for each in settled:
+            if self._token(each.session_key) in tokens:
+                groups.setdefault(each.session_key, []).append(each)
+        found = []
+        for key in sorted(groups):
+            with self._database.read() as tx:
+                group = conversations.of_key(tx, self._owner, key)
+                row = stage1.load(tx, self._owner, key)
+            snapshot = load(self._database, self._owner, group).snapshot
+            if is_held(group, row is not None, snapshot, row.snapshot if row else ""):
+                found.append(key)
+        return found
+
+    def _walk(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """Everything under the home that is no link, the home first."""
+        home = self._settings.home
+        yield home, home.stat()
+        for folder, folders, names in os.walk(home):
+            for each in (*folders, *names):
+                path = Path(folder, each)
+                try:
+                    details = path.lstat()
+                except FileNotFoundError:
+                    continue
+                if stat.S_ISREG(details.st_mode) or stat.S_ISDIR(details.st_mode):
+                    yield path, details
+
+    def _too_open(self) -> list[Path]:
+        return [path for path, details in self._walk() if stat.S_IMODE(details.st_mode) & 0o077]
+
+    def _leftovers(self) -> list[str]:
+        now = time.time()
+        return sorted(
+            path.relative_to(self._settings.home).as_posix()
+            for path, details in self._walk()
+            if path.name.startswith(".recollect") and path.suffix == ".tmp" and now - details.st_mtime > _OLD_LITTER
+        )
+
+    def _free(self) -> int:
+        return shutil.disk_usage(self._settings.home).free
+
+    # Mending
+
+    def _mend(self, found: Sequence[Finding], report: Report) -> None:
+        """In this order: what comes later builds on what came before."""
+        kinds = {each.kind for each in found}
+        steps: tuple[tuple[set[Fault], Callable[[], None]], ...] = (
+            ({Fault.TOO_OPEN}, self._close),
+            ({Fault.LEFTOVER}, lambda: self._sweep(found)),
+            ({Fault.ERASED}, lambda: self._delete_erased(found)),
+            ({Fault.STUCK_FILE}, self._roll_back),
+            ({Fault.STUCK_CONVERSATION}, self._release),
+            (_REMADE, lambda: self._remake(found, report)),
+            ({Fault.NOT_INDEXED, *_REMADE, Fault.ERASED}, self._reindex),
+            ({Fault.FAILED_JOB}, lambda: self._revive(found)),
+        )
+        for faults, step in steps:
+            if kinds & faults:
+                step()
+        if self._projection.is_stale():
+            self._projection.update()
+
+    def _close(self) -> None:
+        for path in self._too_open():
+            path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~0o077)
+
+    def _sweep(self, found: Sequence[Finding]) -> None:
+        for each in found:
+            if each.kind is Fault.LEFTOVER:
+                (self._settings.home / each.path).unlink(missing_ok=True)
+
+    def _delete_erased(self, found: Sequence[Finding]) -> None:
+        for each in found:
+            if each.kind is Fault.ERASED:
+                self._files.delete(each.path)
+
+    def _roll_back(self) -> None:
+        Intake(self._database, self._settings, self._owner, self._clock).recover()
+
+    def _release(self) -> None:
+        with self._database.write() as tx:
+            self._jobs.reap(tx, EXTRACT)
+            stuck = conversations.for_extraction(tx, self._owner, [ConversationStatus.PROCESSING])
+            free = [each for each in stuck if not self._jobs.is_held(tx, EXTRACT, each.session_key)]
+            changes = [(each, ConversationStatus.READY, "its worker died") for each in free]
+            conversations.set_status(tx, self._owner, changes, timestamp(self._clock()))
+
+    def _remake(self, found: Sequence[Finding], report: Report) -> None:
+        """A new set for every conversation that the rows hold; then what was changed by hand is out of its way."""
+        by_key: dict[str, list[Finding]] = {}
+        for each in found:
+            if each.kind in _REMADE and each.key:
+                by_key.setdefault(each.key, []).append(each)
+        for key, faults in by_key.items():
+            spoiled = sorted({each.path for each in faults if each.kind in _SPOILED})
+            report.kept += [self._files.set_aside(path) for path in spoiled if self._is_spoiled(path)]
+            try:
+                self._write(key)
+            except ArtifactError:  # somebody else is at it: found again, and told
+                continue
+
+    def _is_spoiled(self, path: str) -> bool:
+        """Not put back by somebody in the meantime."""
+        name = parse_name(path)
+        assert name is not None
+        held = reindex.loaded(self._files, name.token, {name: ""})
+        nothing = tombstones.graveyard((), self._owner.agent_id)
+        return any(each.kind in _SPOILED for each in assess(held, self._owner.agent_id, nothing).problems)
+
+    def _write(self, key: str) -> None:
+        with self._database.read() as tx:
+            group = conversations.of_key(tx, self._owner, key)
+            row = stage1.load(tx, self._owner, key)
+            stated = memories.stated_in(tx, self._owner, [key])
+        transcript = load(self._database, self._owner, group)
+        extraction, strategy = Extraction(), ""
+        if row is not None:
+            told = (row.raw_memory, row.rollout_summary, row.rollout_slug, row.memory_sentence)
+            extraction, strategy = Extraction(*told, parts=row.parts), row.strategy
+        gap = timedelta(minutes=self._settings.config.conversation_gap_minutes)
+        end = SessionEnd(self._files, self._owner.agent_id, gap)
+        end.write(transcript, extraction, _own(stated, key), timestamp(self._clock()), strategy)
+
+    def _reindex(self) -> None:
+        Reindex(self._database, self._settings, self._owner, self._clock).run()
+
+    def _revive(self, found: Sequence[Finding]) -> None:
+        with self._database.write() as tx:
+            for each in found:
+                if each.kind is Fault.FAILED_JOB:
+                    self._jobs.revive(tx, *each.key.split(" ", 1))
+
+
+def _own(stated: Iterable[Remembered], key: str) -> list[Remembered]:
+    """What a conversation states, in the order it was said, with its own sources only."""
+    mine = [replace(each, sources=tuple(one for one in each.sources if one[0] == key)) for each in stated]
+    return sorted((each for each in mine if each.sources), key=lambda each: (each.valid_from, each.id, each.revision))
+
+
+def set_aside_database(settings: Settings, now: str) -> Path | None:
+    """A damaged SQLite file under another name; None when there is none. The next to open it finds an empty one."""
+    file = settings.database_file
+    if settings.config.database or not file.exists():
+        return None
+    kept = file.with_name(DAMAGED_DATABASES.replace("*", now.replace(":", "-")))
+    for suffix in ("-wal", "-shm"):  # they belong to it
+        side = file.with_name(file.name + suffix)
+        if side.exists():
+            side.rename(kept.with_name(kept.name + suffix))
+    file.rename(kept)
+    return kept

@@ -1,0 +1,82 @@
+"""`recollect doctor`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+import click
+
+from recollect.doctor import Fault, Finding, Report, set_aside_database
+from recollect.errors import StoreDamaged
+from recollect.surfaces.cli.common import count, memory, options, print_json, settings
+from recollect.types import timestamp, utc_now
+
+_SHOWN = 50
+
+
+@click.command(
+    "doctor",
+    epilog="""\b
+Examples:
+  recollect doctor            says what is wrong, and changes nothing
+  recollect doctor --fix""",
+)
+@click.option("--fix", is_flag=True, help="Mend what can be mended.")
+@options
+def command(fix: bool, as_json: bool, agent_id: str | None) -> int:
+    """Find what is wrong, and mend it.
+
+    Files that were changed by hand or are gone, links that lead nowhere, leftovers, work that nobody does any more,
+    jobs that failed, a stale MEMORY.md, the database's integrity, permissions, disk space, a backlog. A file that was
+    changed by hand is kept beside its place (`….md.changed`); its conversation is written anew from the database. No
+    model is asked. Exit status 1 when something is left to do.
+    """
+    report, state = _examine(fix, agent_id)
+    if as_json:
+        problems = [asdict(each) for each in report.problems]
+        print_json({"files": report.files, "problems": problems, "kept": report.kept, **state})
+    else:
+        _show(report)
+    return 1 if report.remaining else 0
+
+
+def _examine(fix: bool, agent_id: str | None) -> tuple[Report, dict[str, Any]]:
+    """A damaged database cannot mend itself: it is set aside, and a new one is made from the files."""
+    try:
+        with memory(agent_id) as opened:
+            report = opened.doctor(fix=fix)
+            damage = next((each for each in report.problems if each.kind is Fault.DAMAGED_DATABASE), None)
+            if damage is None:
+                status = opened.status()
+                return report, {"tables": status.tables, "jobs": status.jobs}
+    except StoreDamaged as error:
+        damage = Finding(Fault.DAMAGED_DATABASE, error.message, "`recollect doctor --fix` rebuilds it from the files.")
+        report = Report(problems=[damage])
+    if not fix:
+        return report, {}
+    kept = set_aside_database(settings(agent_id), timestamp(utc_now()))
+    with memory(agent_id) as opened:
+        opened.reindex()
+        report = opened.doctor(fix=True)
+        status = opened.status()
+    told = f"It was rebuilt from the files, and kept as {kept.name if kept else 'it was'}."
+    report.problems.insert(0, replace(damage, hint=f"{told} `recollect ingest` reads the rest.", fixed=True))
+    return report, {"tables": status.tables, "jobs": status.jobs}
+
+
+def _show(report: Report) -> None:
+    for each in report.problems[:_SHOWN]:
+        click.echo(f"{'fixed  ' if each.fixed else 'problem'}  {each.what}")
+        if not each.fixed:
+            click.echo(f"         {each.hint}")
+    if len(report.problems) > _SHOWN:
+        click.echo(f"and {len(report.problems) - _SHOWN:,} more; --json lists all")
+    for path in report.kept:
+        click.echo(f"kept     {path}")
+    fixed = len(report.problems) - report.remaining
+    told = f"{count(report.files, 'file')} checked"
+    if not report.problems:
+        click.echo(f"{told}, no problems.")
+    else:
+        click.echo(f"{told}: {count(report.remaining, 'problem')} left, {fixed:,} fixed.")

@@ -1,0 +1,108 @@
+"""`recollect show`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import click
+
+from recollect.artifacts.lineage import Revision, Said, Shown, Talk, Type
+from recollect.artifacts.sanitize import line
+from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json
+
+_LONGEST = 200
+
+
+@click.command(
+    "show",
+    epilog="""\b
+Examples:
+  recollect show m-k3v7q2                    the memory whose id begins so, with every revision
+  recollect show m-k3v7q2hx4tnwz5ra-r1       one revision of it
+  recollect show 5f2c9a70                    a session, by the beginning of its id
+  recollect show memory/2026-03-28T22-34-06.792Z--qgyxbr4twjuii5ya--summary.md
+  recollect show last --json""",
+)
+@click.argument("name", metavar="ID")
+@options
+def command(name: str, as_json: bool, agent_id: str | None) -> int:
+    """Show a memory, conversation or message and where it comes from.
+
+    ID is a memory's id, a session id or key, the number of a conversation, a message's id, the path or token of a file,
+    or `last`; the beginning is enough where it is unique. The lineage goes down to the line of the agent's transcript.
+    A memory that is shown counts as used.
+    """
+    with memory(agent_id) as opened:
+        shown = opened.show(name)
+    if as_json:
+        lineage = {
+            "revisions": [asdict(each) for each in shown.revisions],
+            "conversations": [asdict(each) for each in shown.conversations],
+        }
+        print_json({"type": shown.type, "id": shown.id, **shown.record, "lineage": lineage})
+        return 0
+    if shown.type in (Type.CONVERSATION, Type.SESSION):
+        for talk in shown.conversations:
+            _talk(talk)
+            _learnt(each for each in shown.revisions if _states(each, talk))
+            click.echo(f"  {count(talk.messages, 'message')}: recollect open {talk.session_key} --transcript")
+        return 0
+    _title(shown)
+    for talk in shown.conversations:
+        _talk(talk)
+        for entry in talk.entries:
+            _entry(entry)
+    return 0
+
+
+def _title(shown: Shown) -> None:
+    click.echo(f"{shown.type} {shown.id}")
+    if shown.type is not Type.MEMORY:
+        _learnt(shown.revisions)
+        return
+    for each in shown.revisions:
+        mark = ("holds now" if each.current else "superseded") + (", pinned" if each.pinned else "")
+        click.echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark})")
+        click.echo(f"     {_short(each.text)}")
+    record = shown.record
+    used = f", used {count(record['uses'], 'time')}" if record["uses"] else ""
+    click.echo(f"  first seen {day_and_time(record['created_at'])}{used}")
+
+
+def _kind(each: Revision) -> str:
+    severity = "" if each.severity == "none" else f", {each.severity}"
+    return f"{each.kind}{severity}, {each.scope}" + (f" {each.scope_id}" if each.scope_id else "")
+
+
+def _learnt(revisions: Iterable[Revision]) -> None:
+    for each in revisions:
+        click.echo(f"  {each.id}-r{each.revision}  {_kind(each)}: {_short(each.text)}")
+
+
+def _states(revision: Revision, talk: Talk) -> bool:
+    return any(each["session_key"] == talk.session_key for each in revision.sources)
+
+
+def _talk(talk: Talk) -> None:
+    times = f"{day_and_time(talk.first_message_at)} to {day_and_time(talk.last_message_at)}"
+    click.echo(f"conversation {talk.session_key}")
+    click.echo(f"  {times}, {talk.source}, {talk.project_id or talk.project}, {talk.status}")
+    if talk.sentence:
+        click.echo(f"  {_short(talk.sentence)}")
+    for file in talk.files:
+        click.echo(f"  {file.kind:<10} {file.path}" + ("" if file.current else " (superseded)"))
+
+
+def _entry(entry: Said) -> None:
+    click.echo(f"  {entry.role} {day_and_time(entry.timestamp)} {entry.uuid}")
+    click.echo(f"     {_short(entry.text)}")
+    if entry.path:
+        click.echo(f"     {entry.path}:{entry.line}")
+    at = f":{entry.origin.line}" if entry.origin.line else ""
+    click.echo(f"     {line(entry.origin.file)}{at} (byte {entry.origin.offset:,})")
+
+
+def _short(text: str) -> str:
+    told = line(text)
+    return told if len(told) <= _LONGEST else told[: _LONGEST - 1].rstrip() + "…"

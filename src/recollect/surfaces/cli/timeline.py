@@ -1,0 +1,89 @@
+"""`recollect timeline`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from recollect.artifacts.lineage import Day, Talk
+from recollect.artifacts.names import Kind
+from recollect.artifacts.sanitize import line
+from recollect.surfaces.cli.common import memory, options, print_json, since, until
+
+_LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
+
+
+@click.command(
+    "timeline",
+    epilog="""\b
+Examples:
+  recollect timeline                              this project
+  recollect timeline --all-projects --since 7d
+  recollect timeline --project ~/code/api --since 2026-03-01 --until 2026-03-31
+  recollect timeline --memory m-k3v7q2            how a memory came to be""",
+)
+@click.option("--project", metavar="P", help="Of this project: a path or a project id. [default: the current folder's]")
+@click.option("--all-projects", is_flag=True, help="Of every project.")
+@click.option(
+    "--since", "first", callback=since, metavar="T", help="Not before: a day, a time, or how long ago (7d, 12h)."
+)
+@click.option("--until", "last", callback=until, metavar="T", help="Not after.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, metavar="N", help="At most so many conversations.")
+@click.option("--memory", "name", metavar="ID", help="Only what has to do with this memory, in any project.")
+@options
+def command(
+    project: str | None,
+    all_projects: bool,
+    first: str | None,
+    last: str | None,
+    limit: int,
+    name: str | None,
+    as_json: bool,
+    agent_id: str | None,
+) -> int:
+    """Show what happened when, and what was learnt.
+
+    Newest first, by day (UTC): conversations with their sentence and files, and the memories that were learnt or
+    corrected in them.
+    """
+    if project and all_projects:
+        raise click.UsageError("--project and --all-projects exclude each other")
+    with memory(agent_id) as opened:
+        wide = all_projects or (name is not None and project is None)
+        chosen = None if wide else opened.project(project if project else Path.cwd())
+        days = opened.timeline(project=chosen, since=first or "", until=last, limit=limit, memory=name)
+    if as_json:
+        print_json({"project": chosen, "days": [_day(each) for each in days]})
+        return 0
+    if not days:
+        where = f" in {chosen}" if chosen else ""
+        click.echo(f"Nothing happened{where}." + (" --all-projects looks everywhere." if chosen else ""))
+    for number, each in enumerate(days):
+        click.echo(("\n" if number else "") + each.day)
+        for talk in each.conversations:
+            _show(talk, with_project=chosen is None)
+        for learnt in each.learnt:
+            told = learnt.revision
+            click.echo(f"  {learnt.what}: {line(told.text)}  [{told.kind} {told.id}-r{told.revision}]")
+    return 0
+
+
+def _show(talk: Talk, *, with_project: bool) -> None:
+    where = f"  {line(talk.project_id or talk.project)}" if with_project else ""
+    click.echo(f"  {talk.first_message_at[11:16]}–{talk.last_message_at[11:16]}  {talk.session_id[:8]}{where}")
+    click.echo(f"    {line(talk.sentence) or f'{talk.messages} messages, {talk.status}'}")
+    if links := [path for kind in _LINKED if (path := talk.path(kind))]:
+        click.echo(f"    {links[0]}")
+
+
+def _day(day: Day) -> dict[str, Any]:
+    talks = []
+    for each in day.conversations:
+        told = asdict(each)
+        del told["entries"], told["files"]
+        talks.append(told | {"links": {str(kind): path for kind in _LINKED if (path := each.path(kind))}})
+    learnt = [{"what": each.what, "session_key": each.session_key, **asdict(each.revision)} for each in day.learnt]
+    return {"day": day.day, "conversations": talks, "learnt": learnt}
