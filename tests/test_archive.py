@@ -186,6 +186,15 @@ def test_afterwards_nothing_is_read_or_paid_for_twice_and_work_goes_on(
     assert [row[4] for row in entries(other)] == [row[4] for row in entries(lived)]
 
 
+def test_a_compaction_travels(lived: Memory, other: Memory, tmp_path: Path) -> None:
+    assert lived.record_compaction(KEY, "So far the tide table was shown.", Timestamp(stamp(400)), "c1")
+    lived.export(tmp_path / "a.tar.zst")
+    report = other.import_(tmp_path / "a.tar.zst")
+    assert report.index is not None and report.index.problems == []
+    assert tree(other) == tree(lived) and "tide table" in other.open(KEY, "compaction").text
+    assert rows(other, "memory_compactions", "summary") == rows(lived, "memory_compactions", "summary") != []
+
+
 def test_a_model_is_not_asked_again(memory: Memory, root: Path, other: Memory, tmp_path: Path) -> None:
     ingest(memory, root, *TALK)
     extract(memory, by(Scripted())).run(now=True)
@@ -629,6 +638,7 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nagent_id: *b\n"
         (Kind.MANIFEST, lambda text: resealed(text, transcript_path="../../etc/passwd")),
         (Kind.MANIFEST, lambda text: resealed(text, transcript_path=ELSEWHERE)),
         (Kind.MANIFEST, lambda text: resealed(text, superseded=(document.Listed(ELSEWHERE, ""),))),
+        (Kind.MANIFEST, lambda text: resealed(text, compactions=(document.Listed(ELSEWHERE, ""),))),
     ],
 )
 def test_a_file_that_is_not_what_it_says_is_refused(

@@ -140,6 +140,31 @@ def test_a_file_that_is_gone_is_written_again(well: Memory, clock: Clock) -> Non
         assert well.open(SESSION, kind).problem == "" and statements(well) == before
 
 
+def test_a_set_that_no_manifest_points_at_gets_one(well: Memory, root: Path, clock: Clock, tmp_path: Path) -> None:
+    manifest = newest(well, Kind.MANIFEST)
+    older = manifest.read_bytes()
+    clock.advance(60)
+    append(root / "-code-tides" / f"{SESSION}.jsonl", session("We deploy on Tuesdays only.", "Ok.", first=8))
+    well.ingest(folder=root)
+    well.process(now=True)
+    wanted = well.open(SESSION).path
+    manifest.write_bytes(older)  # as if the last write had not happened
+    for each in well.settings.home.glob(f"memory/*--{TOKEN}--transcript.md"):
+        assert each == newest(well, Kind.TRANSCRIPT)
+    assert Fault.UNCOMMITTED in found(well)
+    report = well.doctor(fix=True)
+    assert report.remaining == 0 and well.doctor().problems == [] and well.open(SESSION).path == wanted
+    newest(well, Kind.MANIFEST).unlink()
+    before = {name: data for name, data in tree(well).items() if not name.endswith("manifest.md")}
+    home = tmp_path / "other"
+    home.mkdir(mode=0o700)
+    (well.settings.home / "memory").rename(home / "memory")
+    with open_memory(home, clock=clock) as opened:
+        assert Fault.NO_MANIFEST in found(opened), "and it is mended without any row"
+        assert opened.doctor(fix=True).remaining == 0 and opened.open(SESSION).path == wanted
+        assert {name: data for name, data in tree(opened).items() if not name.endswith("manifest.md")} == before
+
+
 def test_a_conversation_whose_files_are_all_gone_comes_back_from_the_rows(well: Memory, clock: Clock) -> None:
     clock.advance(60)
     for file in well.settings.home.glob(f"memory/*--{TOKEN}--*.md"):

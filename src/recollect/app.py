@@ -431,7 +431,7 @@ class Memory:
         """Everything that is wrong; `fix` mends what can be mended."""
         from recollect.doctor import Doctor
 
-        return Doctor(self.database, self.settings, self.owner, self.clock).run(fix=fix)
+        return Doctor(self.database, self.settings, self.owner, self.clock, self.recover).run(fix=fix)
 
     def watch(self, stop: Event, on_change: Callable[[Report], None] = lambda report: None) -> None:
         """Takes in what changes until `stop` is set."""

@@ -12,6 +12,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -19,12 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from recollect.artifacts import reindex, tombstones
+from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.projection import Projection
-from recollect.artifacts.reindex import Reindex, assess
+from recollect.artifacts.reindex import Held, Reindex, assess
 from recollect.artifacts.session_end import SessionEnd
+from recollect.artifacts.sets import Known
+from recollect.artifacts.states import Evidence, State, detect
 from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import ArtifactError
 from recollect.extract.load import load
@@ -53,6 +57,7 @@ class Fault(StrEnum):
     BAD_BODY = "BadBody"
     WRONG_NAME = "WrongName"
     NO_MANIFEST = "NoManifest"
+    UNCOMMITTED = "Uncommitted"  # a set that the manifest does not point at
     BROKEN_LINK = "BrokenLink"
     MISSING = "Missing"
     ERASED = "Erased"  # and here again
@@ -69,6 +74,7 @@ class Fault(StrEnum):
 
 
 _SPOILED = {Fault.BAD_FRONTMATTER, Fault.CHECKSUM_MISMATCH, Fault.TAMPERED, Fault.BAD_BODY, Fault.WRONG_NAME}
+_UNFINISHED = {Fault.NO_MANIFEST, Fault.UNCOMMITTED}
 _REMADE = {*_SPOILED, Fault.NO_MANIFEST, Fault.BROKEN_LINK, Fault.MISSING}
 
 
@@ -108,17 +114,33 @@ _NO_ROWS = "The database does not hold it either: put the file back from a backu
 _STONE = "Put it back from a backup: until then it keeps nothing erased."
 
 
-def of_files(found: Iterable[reindex.Problem], keys: Mapping[str, str]) -> list[Finding]:
-    """`keys`: token → session key, of conversations that the rows hold as they were written."""
+def of_files(found: Iterable[reindex.Problem], keys: Mapping[str, str], written: Mapping[str, str]) -> list[Finding]:
+    """Token → session key: `keys` of conversations that the rows hold as they were written, `written` of those whose
+    files tell whose they are."""
     findings = []
     for each in found:
         name = parse_name(each.path)
         is_stone = name is not None and name.kind is Kind.TOMBSTONE  # never moved: what it names must not come back
         key = keys.get(name.token, "") if name and not is_stone else ""
         kind = Fault(each.kind) if each.kind in set(Fault) else Fault.TAMPERED
+        if name and kind in _UNFINISHED:
+            key = key or written.get(name.token, "")
         hint = _FIX if key or kind is Fault.ERASED else _STONE if is_stone else _NO_ROWS
         findings.append(Finding(kind, f"{each.path}: {each.what}", hint, each.path, key))
     return findings
+
+
+def uncommitted(held: Held, agent_id: str) -> str:
+    """The path of a set of ours that our manifest does not point at; empty: there is none."""
+    good = {name: found.head for name, found in held.documents.items() if isinstance(found, Document)}
+    manifests = [(name, head) for name, head in good.items() if isinstance(head, Manifest)]
+    if len(manifests) != 1 or any(head.agent_id != agent_id for head in good.values()):
+        return ""
+    (name, manifest) = manifests[0]
+    contents = {each: head if isinstance(head, Content) else None for each, head in good.items() if each != name}
+    known = Known(held.token, manifest, name, contents)
+    evidence = Evidence(known, None, False, False, False, {})
+    return max(contents).path if contents and State.NO_MANIFEST in detect(evidence) else ""
 
 
 def of_index(there: Mapping[Name, str], known: Mapping[str, str], bad: Iterable[str]) -> list[Finding]:
@@ -211,7 +233,17 @@ def _count(found: Sequence[Any], noun: str, plural: str = "") -> str:
 
 
 class Doctor:
-    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock) -> None:
+    """`recover` resumes the end of a session that was interrupted (`artifacts.states`)."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        recover: Callable[[str], object],
+    ) -> None:
+        self._recover = recover
         self._database = database
         self._settings = settings
         self._owner = owner
@@ -281,14 +313,25 @@ class Doctor:
         groups: dict[str, dict[Name, str]] = {}
         for name, signature in there.items():
             groups.setdefault(name.token, {})[name] = signature
+        written: dict[str, str] = {}
         for token in sorted(groups):
-            assessed = assess(reindex.loaded(self._files, token, groups[token]), self._owner.agent_id, erased)
+            held = reindex.loaded(self._files, token, groups[token])
+            assessed = assess(held, self._owner.agent_id, erased)
             problems += assessed.problems
+            written[token] = assessed.session_key
+            loose = uncommitted(held, self._owner.agent_id)
+            if loose and self._is_settled(assessed.session_key):
+                problems.append(reindex.Problem(loose, Fault.UNCOMMITTED, "the manifest does not point at it"))
         problems += reindex.missing(known.keys() - foreign, there, erased)
         tokens = {faulty.token for each in problems if (faulty := parse_name(each.path))}
         keys = {token: key for key in self._held(tokens) if (token := self._token(key))}
         bad = [each.path for each in problems]
-        return of_files(problems, keys) + of_index(there, known, bad)
+        return of_files(problems, keys, written) + of_index(there, known, bad)
+
+    def _is_settled(self, session_key: str) -> bool:
+        """Nobody is going to finish it by himself."""
+        with self._database.read() as tx:
+            return all(each.status in _SETTLED for each in conversations.of_key(tx, self._owner, session_key))
 
     def _token(self, session_key: str) -> str:
         return session_token(self._owner.agent_id, session_key, "")
@@ -352,8 +395,9 @@ class Doctor:
             ({Fault.ERASED}, lambda: self._delete_erased(found)),
             ({Fault.STUCK_FILE}, self._roll_back),
             ({Fault.STUCK_CONVERSATION}, self._release),
+            (_UNFINISHED, lambda: self._finish(found)),
             (_REMADE, lambda: self._remake(found, report)),
-            ({Fault.NOT_INDEXED, *_REMADE, Fault.ERASED}, self._reindex),
+            ({Fault.NOT_INDEXED, Fault.ERASED, *_REMADE, *_UNFINISHED}, self._reindex),
             ({Fault.FAILED_JOB}, lambda: self._revive(found)),
         )
         for faults, step in steps:
@@ -387,6 +431,12 @@ class Doctor:
             changes = [(each, ConversationStatus.READY, "its worker died") for each in free]
             conversations.set_status(tx, self._owner, changes, timestamp(self._clock()))
 
+    def _finish(self, found: Sequence[Finding]) -> None:
+        """The manifest of files that are there."""
+        for key in sorted({each.key for each in found if each.kind in _UNFINISHED and each.key}):
+            with suppress(ArtifactError):  # found again, and told
+                self._recover(key)
+
     def _remake(self, found: Sequence[Finding], report: Report) -> None:
         """A new set for every conversation that the rows hold; then what was changed by hand is out of its way."""
         by_key: dict[str, list[Finding]] = {}
@@ -396,10 +446,17 @@ class Doctor:
         for key, faults in by_key.items():
             spoiled = sorted({each.path for each in faults if each.kind in _SPOILED})
             report.kept += [self._files.set_aside(path) for path in spoiled if self._is_spoiled(path)]
-            try:
-                self._write(key)
-            except ArtifactError:  # somebody else is at it: found again, and told
-                continue
+            if self._is_broken(key, faults):
+                with suppress(ArtifactError):  # somebody else is at it: found again, and told
+                    self._write(key)
+
+    def _is_broken(self, key: str, faults: Sequence[Finding]) -> bool:
+        """Still, after what was mended so far."""
+        names = self._files.names(self._token(key))
+        gone = {each.path for each in faults if each.kind is Fault.MISSING} - {name.path for name in names}
+        held = reindex.loaded(self._files, self._token(key), dict.fromkeys(names, ""))
+        nothing = tombstones.graveyard((), self._owner.agent_id)
+        return bool(gone or assess(held, self._owner.agent_id, nothing).problems)
 
     def _is_spoiled(self, path: str) -> bool:
         """Not put back by somebody in the meantime."""
@@ -420,7 +477,7 @@ class Doctor:
             told = (row.raw_memory, row.rollout_summary, row.rollout_slug, row.memory_sentence)
             extraction, strategy = Extraction(*told, parts=row.parts), row.strategy
         gap = timedelta(minutes=self._settings.config.conversation_gap_minutes)
-        end = SessionEnd(self._files, self._owner.agent_id, gap)
+        end = SessionEnd(self._files, self._owner.agent_id, gap, self._projection)
         end.write(transcript, extraction, _own(stated, key), timestamp(self._clock()), strategy)
 
     def _reindex(self) -> None:

@@ -197,7 +197,7 @@ def _check_body(name: Name, found: Document) -> None:
             head.transcript_path,
             head.summary_path,
             head.compaction_path,
-            *(each.path for each in head.superseded),
+            *(each.path for each in (*head.superseded, *head.compactions)),
         )
         for path in linked:
             there = names.parse(path) if path else None
