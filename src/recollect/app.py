@@ -130,7 +130,7 @@ class Memory:
         report.problems += kept.problems
         # once more: its head shows memories, which are rows
         if report.succeeded or report.succeeded_no_output or kept.written or not self._projection.exists():
-            self._projection.update()
+            self._projection.update(() if self._projection.exists() else None)
         return report
 
     def record_compaction(self, session_key: str, text: str, at: Timestamp, uuid: str) -> bool:

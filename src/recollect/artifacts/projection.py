@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from fnmatch import translate
 
@@ -78,9 +78,12 @@ class Projection:
         except ToolRefused:
             return wanted != ledger.render((), (), self._clock()) or (self._folder.root / FILE).is_symlink()
 
-    def update(self) -> bool:
+    def update(self, fresh: Sequence[str] | None = None) -> bool:
         """Brings the file up to date; false when another process does, when nothing changed, or when it cannot be
-        written: then the job says why, and tries again when it is asked to."""
+        written: then the job says why, and tries again when it is asked to.
+
+        `fresh` are files that the rows do not know yet, of a caller who comes again when they do; else the folder is
+        looked through."""
         changed = False
         with self._database.write() as tx:
             self._jobs.reap(tx, KIND)
@@ -90,12 +93,12 @@ class Projection:
                 leases = self._jobs.claim(tx, KIND, limit=1, keys=[FILE], hurry=True)
             if not leases:
                 break
-            changed |= self._write(leases[0])
+            changed |= self._write(leases[0], fresh)
         return changed
 
-    def _write(self, lease: Lease) -> bool:
+    def _write(self, lease: Lease, fresh: Sequence[str] | None) -> bool:
         try:
-            changed = self._folder.write(FILE, self._text(), limit=READ_LIMIT)
+            changed = self._folder.write(FILE, self._text(fresh), limit=READ_LIMIT)
             if changed:
                 self._wrote(self._path)
         except (OSError, ToolRefused) as error:
@@ -110,17 +113,20 @@ class Projection:
             self._jobs.complete(tx, lease)
         return changed
 
-    def _text(self) -> str:
-        return ledger.render(self._rows(), self._placed(), self._clock())
+    def _text(self, fresh: Sequence[str] | None = None) -> str:
+        return ledger.render(self._rows(fresh), self._placed(), self._clock())
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self, fresh: Sequence[str] | None = None) -> Iterator[Row]:
         """Summaries that a manifest points at. What was captured before the window ended before it, too: those files
         are not opened. Nor are files that are what they were when they were indexed."""
         first = timestamp(self._clock() - timedelta(days=ledger.DAYS))
-        inside = self._files.since(Kind.SUMMARY, first)
         with self._database.read() as tx:
             known = {row.source_path: row for row in artifacts.current(tx, self._owner, Kind.SUMMARY, since=first)}
-        self._leave_out(path for path in inside if path not in known)
+        if fresh is None:
+            inside = self._files.since(Kind.SUMMARY, first)
+            self._leave_out(path for path in inside if path not in known)
+        else:
+            inside = dict.fromkeys(fresh, "") | {path: row.signature for path, row in known.items()}
         found: dict[str, Row] = {}  # by manifest: a set that has no rows yet takes the place of the one before
         for path in sorted(path for path in inside if path not in self._others):
             indexed = known.get(path)

@@ -31,7 +31,7 @@ _FLOW = "session-end"
 class Ledger(Protocol):
     """MEMORY.md, as the one who ends a session sees it."""
 
-    def update(self) -> bool: ...
+    def update(self, fresh: Sequence[str] | None = None) -> bool: ...
 
     def refs(self, manifest_path: str) -> tuple[str, ...]:
         """Where it names this manifest now."""
@@ -191,6 +191,7 @@ class SessionEnd:
         self._agent_id = agent_id
         self._gap = gap  # of silence, after which a conversation has ended
         self._ledger = ledger
+        self._fresh: list[str] = []  # summaries that MEMORY.md does not name yet
 
     def write(
         self,
@@ -234,7 +235,8 @@ class SessionEnd:
     def project(self) -> None:
         """Step 7."""
         if self._ledger:
-            self._ledger.update()
+            self._ledger.update(self._fresh)
+        self._fresh.clear()
 
     def _write(self, end: Ended, snapshot: str, strategy: str) -> Written:
         conversation = end.transcript.conversation
@@ -253,6 +255,8 @@ class SessionEnd:
         gone = self.drop(head.superseded, {each.uuid for each in end.messages})
         held = {path: each for path, each in known.readable.items() if path not in gone}
         files = sets.index(self._files, name, head, held | {each.path: each.head for each in current})
+        if summary:
+            self._fresh.append(summary.path)
         told = rows.derived(transcript.document, summary.document if summary else None)
         return Written(told.stage1, told.stated, files)
 

@@ -190,15 +190,15 @@ def _ends(memory: Memory, tree: Path) -> dict[str, Any]:
         lines = [_line(talk, each) for each in talk.messages]
         (tree / f"{talk.conversation.session_id}.jsonl").write_text("".join(lines))
     memory.ingest(folder=tree)
-    files = SessionEnd(Files(memory.settings.home), memory.owner.agent_id, _GAP)
     projection = Projection(memory.database, memory.settings, memory.owner, memory.clock)
+    files = SessionEnd(Files(memory.settings.home), memory.owner.agent_id, _GAP, projection)
     seconds = []
     for _ in range(_ENDS):
         started = time.perf_counter()
         report = Extract(memory.database, memory.settings, memory.owner, memory.clock, _Ready(), files).run(
             limit=1, now=True
         )
-        projection.update()
+        projection.update(())
         seconds.append(time.perf_counter() - started)
         assert report.succeeded == 1, report
     return {
