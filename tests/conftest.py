@@ -83,6 +83,7 @@ def _no_real_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / ".recollect"))
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")  # tests of vectors say which
 
 
 @pytest.fixture

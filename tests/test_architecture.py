@@ -31,7 +31,11 @@ LONGEST_MODULE = 600
 LONG_FUNCTIONS: set[str] = set()  # file:function
 LONG_MODULES: set[str] = {"redact.py"}  # a table of rules
 
-BROAD_EXCEPTS = {"ingest/recovery.py": 1, "extract/threads.py": 1}  # each carries its reason on its line
+BROAD_EXCEPTS = {
+    "ingest/recovery.py": 1,
+    "extract/threads.py": 1,
+    "models/embed/minilm.py": 1,
+}  # each carries its reason on its line
 
 
 @cache

@@ -20,6 +20,8 @@ DERIVED = {  # table → who makes it again from the files, or from tables that 
     "memory_sources": "reindex",
     "memory_artifacts": "reindex",
     "memory_tombstones": "reindex",
+    "memory_search_texts": "triggers on memories and summaries",
+    "memory_vectors": "an embedder",
 }
 WRITERS = {  # modules that may write files at all, and what
     "artifacts/files.py": "canonical files",
@@ -27,6 +29,8 @@ WRITERS = {  # modules that may write files at all, and what
     "turns/log.py": "our own turn logs, a transcript source like any agent's",
     "models/agent_cli.py": "the working folder of the user's own agent",
     "store/sqlite.py": "the database",
+    "models/embed/install.py": "an embedding model",
+    "search/vectors/index.py": "a cache of vectors' codes",
 }
 
 

@@ -47,6 +47,11 @@ VALUES: dict[str, tuple[str, Any]] = {
     "consolidation_timeout_seconds": ("60", 60.0),
     "consolidation_max_requests": ("5", 5),
     "consolidation_max_tokens": ("5000", 5000),
+    "embedder": ("openai:nomic-embed-text", "openai:nomic-embed-text"),
+    "embedder_url": ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"),
+    "embedder_key_variable": ("MY_KEY", "MY_KEY"),
+    "embed_threads": ("2", 2),
+    "models_folder": ("/srv/models", "/srv/models"),
     "log_level": ("debug", "debug"),
 }
 
@@ -154,6 +159,9 @@ ANY_TEXT = (
     "test_sessions",
     "model_url",
     "model_key_variable",
+    "embedder_url",
+    "embedder_key_variable",
+    "models_folder",
 )  # no text in the environment is wrong
 WRONG = {
     # every key: a wrong value in the environment, and one in the file
@@ -191,6 +199,11 @@ WRONG = {
     "consolidation_timeout_seconds": ("0", "0"),
     "consolidation_max_requests": ("0", "0"),
     "consolidation_max_tokens": ("1", "1"),
+    "embedder": ("openai:", '"bert"'),
+    "embedder_url": ("", "5"),
+    "embedder_key_variable": ("", "5"),
+    "embed_threads": ("0", "0"),
+    "models_folder": ("", "5"),
     "log_level": ("loud", '"LOUD"'),
 }
 

@@ -18,6 +18,7 @@ from recollect.artifacts import names
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind
 from recollect.doctor import Fault, Finding
+from recollect.overview import LOW_SPACE
 from recollect.store import conversations, files, memories
 from recollect.store.jobs import Jobs
 from recollect.types import ConversationStatus, FileStatus, Timestamp
@@ -341,7 +342,7 @@ def test_what_others_can_read_is_closed(well: Memory) -> None:
 
 
 def test_low_space_is_told() -> None:
-    assert doctor.of_space(doctor.LOW_SPACE) == []
+    assert doctor.of_space(LOW_SPACE) == []
     (low,) = doctor.of_space(12 << 20)
     assert low.kind is Fault.LOW_SPACE and "12 MB" in low.what and low.hint
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import apsw
 import msgspec
+import numpy as np
 import psycopg
 import pytest
 from hypothesis import given, settings
@@ -34,6 +35,7 @@ from hypothesis import strategies as st
 from recollect import store
 from recollect.app import open_memory
 from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, StoreFull
+from recollect.models.embed import catalog
 from recollect.store import (
     answers,
     artifacts,
@@ -45,9 +47,11 @@ from recollect.store import (
     files,
     memories,
     projects,
+    search,
     stage1,
     tombstones,
     transfer,
+    vectors,
 )
 from recollect.store.answers import Spent
 from recollect.store.artifacts import Indexed
@@ -60,6 +64,8 @@ from recollect.store.jobs import Jobs, Lease
 from recollect.store.migrate import migrations
 from recollect.store.open import open_database
 from recollect.store.projects import Project
+from recollect.store.search import Reach
+from recollect.store.vectors import EVERYTHING, Kind, Model, Part, Ref, Status
 from recollect.types import (
     Conversation,
     ConversationStatus,
@@ -883,6 +889,25 @@ READS: dict[str, Read] = {
     "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),
     "answers.spent": answers.spent,
     "transfer.page": lambda tx, owner: transfer.page(tx, owner, transfer.operational()["memory_jobs"], ("a", ""), 9),
+    "vectors.models": vectors.models,
+    "vectors.backlog": lambda tx, owner: {k: n for k, n in vectors.backlog(tx, owner, MODEL.name).items() if n},
+    "vectors.count": lambda tx, owner: vectors.count(tx, owner, MODEL.name, 2**60),
+    "vectors.missing": lambda tx, owner: vectors.missing(tx, owner, MODEL.name, Kind.ENTRY, 9),
+    "vectors.load": lambda tx, owner: vectors.load(tx, owner, documents_of(tx)),
+    "vectors.after": lambda tx, owner: vectors.after(tx, owner, MODEL, 0, 9).refs,
+    "vectors.ids": lambda tx, owner: vectors.ids(tx, owner, MODEL.name),
+    "vectors.of_ids": lambda tx, owner: vectors.of_ids(tx, owner, MODEL, list(range(1, 99))).refs,
+    "vectors.visible": lambda tx, owner: vectors.visible(tx, owner, MODEL, EVERYTHING, list(range(99))).refs,
+    "vectors.of_documents": lambda tx, owner: vectors.of_documents(tx, owner, MODEL, documents_of(tx)).refs,
+    "vectors.locate": lambda tx, owner: vectors.locate(tx, owner, MODEL.name, documents_of(tx)),
+    "vectors.refs_of": lambda tx, owner: vectors.refs_of(tx, owner, MODEL.name, list(range(1, 99))),
+    "search.matches": lambda tx, owner: (
+        search.matches(tx, Reach(owner, None), search.TEXTS, ["pond"], 99).found.get("pond", np.zeros(0)).tolist()
+    ),
+    "search.marks_of": lambda tx, owner: search.marks_of(tx, Reach(owner, None), range(99)),
+    "search.entries": lambda tx, owner: search.entries(tx, Reach(owner, None), range(99)),
+    "search.texts": lambda tx, owner: search.texts(tx, Reach(owner, None), range(99), list(Kind)),
+    "search.text_ids": lambda tx, owner: search.text_ids(tx, Reach(owner, None), [(Kind.MEMORY, "m-one")]),
     "Jobs.watermarks": lambda tx, owner: jobs_of(owner).watermarks(tx, KIND, ["running"]),
     "Jobs.find": lambda tx, owner: jobs_of(owner).find(tx, KIND, "running"),
     "Jobs.list": lambda tx, owner: jobs_of(owner).list(tx, list(JobStatus)),
@@ -949,6 +974,10 @@ WRITES: dict[str, Read] = {
     "transfer.add": lambda tx, owner: transfer.add(
         tx, owner, transfer.operational()["memory_use"], [{"memory_id": "m-new", "usage_count": 1, "last_usage": ""}]
     ),
+    "vectors.save_model": lambda tx, owner: vectors.save_model(tx, owner, replace(MODEL, name="other"), NOW),
+    "vectors.delete_model": lambda tx, owner: vectors.delete_model(tx, owner, MODEL.name),
+    "vectors.insert": lambda tx, owner: embed(tx, owner, Kind.ENTRY),
+    "vectors.delete": lambda tx, owner: vectors.delete(tx, owner, documents_of(tx)),
     "Jobs.pause": lambda tx, owner: jobs_of(owner).pause(tx, LEASE, "cap", Clock()()),
     "Jobs.enqueue": lambda tx, owner: jobs_of(owner).enqueue(tx, KIND, [("waiting", "w2")]),
     "Jobs.claim": lambda tx, owner: jobs_of(owner).claim(tx, KIND, limit=9, hurry=True),
@@ -959,6 +988,21 @@ WRITES: dict[str, Read] = {
     "Jobs.reap": lambda tx, owner: jobs_of(owner).reap(tx, KIND, lambda worker: True),
     "Jobs.revive": lambda tx, owner: jobs_of(owner).revive(tx, KIND),
 }
+
+
+MODEL = Model(catalog.STATIC, 4, Status.SERVING, "cache")
+
+
+def embed(tx: Transaction, owner: Owner, kind: Kind) -> None:
+    """A vector for the newest document without one."""
+    made = vectors.load(tx, owner, vectors.missing(tx, owner, MODEL.name, kind, 1))
+    vectors.insert(tx, owner, MODEL.name, [Part(each, 0) for each in made], np.full((len(made), 4), 0.5, np.float32))
+
+
+def documents_of(tx: Transaction) -> list[Ref]:
+    """Every document there is, whoever owns it."""
+    entry_ids = [str(id) for (id,) in tx.rows("SELECT id FROM memory_transcript_entries ORDER BY id")]
+    return [*(Ref(Kind.ENTRY, id) for id in entry_ids), Ref(Kind.SUMMARY, "s@1"), Ref(Kind.MEMORY, "m-one", 1)]
 
 
 def fill(tx: Transaction, owner: Owner) -> None:
@@ -982,6 +1026,9 @@ def fill(tx: Transaction, owner: Owner) -> None:
     feedback.react(tx, owner, "m-one", "ok", NOW)
     answers.save(tx, owner, KIND, "running", "h1", '{"a": 1}', NOW)
     answers.charge(tx, owner, KIND, "running", SPENT)
+    vectors.save_model(tx, owner, MODEL, NOW)
+    for kind in Kind:
+        embed(tx, owner, kind)
     jobs = jobs_of(owner)
     jobs.enqueue(tx, KIND, [("running", "w1"), ("failed", "w1")])
     running, failed = sorted(jobs.claim(tx, KIND, limit=2), key=lambda lease: lease.key == "failed")
@@ -998,7 +1045,10 @@ def test_every_function_of_the_store_has_a_row() -> None:
             if not each.startswith("_") and "tx" in inspect.signature(function).parameters
         }
 
-    names = {each.name for each in pkgutil.iter_modules(store.__path__)} - {"jobs"}
+    names = {each.name for each in pkgutil.iter_modules(store.__path__)} - {
+        "jobs",
+        "pgvector",
+    }  # tested with the vectors
     functions = {each for name in names for each in of(importlib.import_module(f"recollect.store.{name}"), name)}
     assert functions | of(Jobs, "Jobs") == set(READS) | set(WRITES)
     assert not set(READS) & set(WRITES)
@@ -1064,7 +1114,9 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         "memory_memories": 1,
         "memory_sources": 1,
         "memory_answers": 1,
+        "memory_vectors": 3,
     }
+    assert status.vectors["backlog"] == {"entry": 2, "summary": 0, "memory": 0}
     assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 1}, [1])
     assert status.sources == {"codex": {"files": 1, "entries": 2}, "pi": {"files": 0, "entries": 1}}
     assert status.conversations == {"active": 1, "archived": 1}
@@ -1093,6 +1145,8 @@ EVERY_TABLE = (
     "feedback.react",
     "answers.delete",
     "answers.charge",
+    "vectors.save_model",
+    "vectors.insert",
     "Jobs.complete",
 )
 
@@ -1405,7 +1459,7 @@ def test_a_database_with_torn_pages_is_damaged(tmp_path: Path, owner: Owner) -> 
     database = place.open()
     with database.write() as tx:
         entries.insert(
-            tx, rows_of(key_of(owner), *(an_entry(f"e{number}", content="x" * 500) for number in range(500)))
+            tx, rows_of(key_of(owner), *(an_entry(f"e{number}", content="x" * 500) for number in range(3000)))
         )
     database.close()
     with (place.home / "recollect.db").open("r+b") as file:

@@ -4,6 +4,7 @@ from recollect import open_memory
 
 with open_memory() as memory:
     memory.ingest()
+    memory.search("how do we deploy", scope="github.com/acme/api")
 """
 
 from __future__ import annotations
@@ -12,13 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recollect.app import Memory, open_memory
+    from recollect.search.values import ALL_PROJECTS
 
 __version__ = "0.1.0"
-__all__ = ["Memory", "open_memory"]
+__all__ = ["ALL_PROJECTS", "Memory", "open_memory"]
 
 
 def __getattr__(name: str) -> Any:
     """Imported on first use: the command line and the hooks must not pay for what they do not need."""
+    if name == "ALL_PROJECTS":
+        from recollect.search.values import ALL_PROJECTS
+
+        return ALL_PROJECTS
     if name in __all__:
         from recollect import app
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,8 +23,11 @@ from recollect.types import Clock, Conversation, ConversationStatus, Owner, time
 
 log = logging.getLogger(__name__)
 
+_EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
     from recollect.artifacts.forget import Forget, Plan
     from recollect.artifacts.forget import Report as Forgotten
@@ -43,6 +47,11 @@ if TYPE_CHECKING:
     from recollect.ingest.intake import Intake
     from recollect.ingest.run import Progress, Report
     from recollect.overview import Overview
+    from recollect.search.run import Search
+    from recollect.search.values import Hit
+    from recollect.search.values import Scope as SearchScope
+    from recollect.search.vectors.update import Progress as Embedding
+    from recollect.search.vectors.vectors import Vectors
     from recollect.turns.notes import Notebook
     from recollect.types import MemoryKind, Remembered, Severity, Timestamp
 
@@ -96,6 +105,13 @@ class Memory:
             raise Disabled
         return Intake(self.database, self.settings, self.owner, self.clock)
 
+    @cached_property
+    def vectors(self) -> Vectors:
+        """What search by meaning goes by."""
+        from recollect.search.vectors.vectors import Vectors
+
+        return Vectors(self.database, self.settings, self.owner, self.clock)
+
     def ingest(
         self,
         *,
@@ -107,9 +123,13 @@ class Memory:
         expect: Progress = lambda size, count: None,
     ) -> Report:
         """Takes in a file, a folder, or every agent's transcripts on this machine."""
-        return self.intake.ingest(
+        report = self.intake.ingest(
             file=file, folder=folder, source=source, reimport=reimport, progress=progress, expect=expect
         )
+        started = time.perf_counter()
+        report.indexed = self.index()
+        report.index_seconds = time.perf_counter() - started
+        return report
 
     def process(
         self,
@@ -205,7 +225,14 @@ class Memory:
     def _eraser(self) -> Forget:
         from recollect.artifacts.forget import Forget
 
-        return Forget(self.database, self.settings, self.owner, self.clock, refresh=self._refresh)
+        return Forget(
+            self.database,
+            self.settings,
+            self.owner,
+            self.clock,
+            refresh=self._refresh,
+            scrub=lambda: self.vectors.erase(()),
+        )
 
     def _refresh(self) -> Iterator[str]:
         """MEMORY.md and the workspace without what is gone, and without a model; tells what could not be done."""
@@ -255,6 +282,54 @@ class Memory:
         from recollect.turns.notes import Opinion
 
         return self._notebook.feedback(memory_id, Opinion(opinion), text)
+
+    def search(
+        self,
+        query: str,
+        *,
+        scope: SearchScope,
+        limit: int = 10,
+        kinds: Iterable[str] = (),
+        role: str = "",
+        source: str = "",
+        since: str = "",
+        until: str = "",
+        now: datetime | None = None,
+    ) -> list[Hit]:
+        """What is known about the query within the scope, best first; nothing, when nothing is relevant.
+
+        `scope` is a project (path or id), several, or `ALL_PROJECTS`. `now` is what "last week" counts from.
+        """
+        from recollect.search.request import reach, wanted
+
+        within = reach(self.owner, scope, self.project)
+        narrowed = wanted(kinds, role=role, source=source, since=since, until=until)
+        if limit < 1 or not query.strip():
+            return []
+        self.index()
+        return self._search.run(query, within, narrowed, limit, now or self.clock())
+
+    def index(self) -> int:
+        """Brings the full text up to date; how many entries were new to it."""
+        from recollect.store.words import index_entries
+
+        return index_entries(self.database)
+
+    def embed(self, *, seconds: float | None = None, progress: Embedding = lambda done, of: None) -> int:
+        """Makes vectors that are missing, newest first, for so many seconds; how many documents got one."""
+        made, started = 0, time.monotonic()
+        while True:
+            done = sum(self.vectors.update(None if seconds is None else _EMBEDDED_AT_ONCE, progress).made.values())
+            made += done
+            if not done or seconds is None or time.monotonic() - started >= seconds:
+                return made
+
+    @cached_property
+    def _search(self) -> Search:
+        from recollect.search.meaning import ByVectors
+        from recollect.search.run import Search
+
+        return Search(self.database, ByVectors(self.vectors))
 
     def newest(self, limit: int) -> list[str]:
         """What was learnt last."""
@@ -437,4 +512,10 @@ class Memory:
         """Takes in what changes until `stop` is set."""
         from recollect.ingest.watch import watch
 
-        watch(self.intake, stop, self.settings.config.poll_interval_seconds, on_change)
+        def changed(report: Report) -> None:
+            if report.entries:
+                self.index()
+            on_change(report)
+            self.embed(seconds=1.0)
+
+        watch(self.intake, stop, self.settings.config.poll_interval_seconds, changed)

@@ -146,6 +146,29 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 900.0
     consolidation_max_requests: Annotated[int, Meta(ge=1, description="Most model calls of one consolidation.")] = 60
     consolidation_max_tokens: Annotated[int, Meta(ge=1000, description="Most tokens of one consolidation.")] = 600_000
+    embedder: Annotated[
+        str,
+        Meta(
+            pattern=r"^(auto|none|minilm|static|openai:.+)$",
+            description="What makes vectors for search: `minilm` (a small transformer, see `models install`), `static` "
+            "(comes with the package, fast, coarser), `openai:NAME` (any OpenAI-compatible endpoint), `none`, or "
+            "`auto`: `minilm` where it is installed, else `static`.",
+        ),
+    ] = "auto"
+    embedder_url: Annotated[
+        str, Meta(description="Base URL of the embedding endpoint; empty: the same as `model_url`.")
+    ] = ""
+    embedder_key_variable: Annotated[
+        str,
+        Meta(
+            description="Environment variable that holds the embedding endpoint's key; empty: `OPENAI_API_KEY`, or "
+            "`model_key_variable` where the endpoint is that of `model_url`."
+        ),
+    ] = ""
+    embed_threads: Annotated[int, Meta(ge=1, le=64, description="Threads that `minilm` embeds a backlog with.")] = 1
+    models_folder: Annotated[
+        str, Meta(description="Where installed models lie; empty: `models` under RECOLLECT_HOME.")
+    ] = ""
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
     ] = "warning"
@@ -169,6 +192,12 @@ class Settings:
         """The folder that phase 2 keeps."""
         agent = self.config.agent_id
         return self.home / "workspace" if agent == "default" else self.home / "agents" / agent / "workspace"
+
+    @property
+    def models(self) -> Path:
+        """The folder of installed models."""
+        folder = self.config.models_folder
+        return self.expand(folder) if folder else self.home / "models"
 
     @property
     def turns(self) -> Path:

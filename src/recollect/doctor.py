@@ -36,13 +36,13 @@ from recollect.extract.run import KIND as EXTRACT
 from recollect.extract.values import Extraction
 from recollect.ingest.intake import Intake
 from recollect.ingest.run import KIND as INGEST
+from recollect.overview import LOW_SPACE, damage
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations, files, memories, stage1
 from recollect.store.database import Database
 from recollect.store.jobs import Job, Jobs
 from recollect.types import Clock, Conversation, ConversationStatus, FileStatus, JobStatus, Owner, Remembered, timestamp
 
-LOW_SPACE = 200 << 20  # bytes
 _OLD_LITTER = 60.0  # seconds after which nobody is writing a temporary file any more
 _PATIENCE = timedelta(days=1)  # before waiting conversations are a backlog
 _SETTLED = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
@@ -297,7 +297,7 @@ class Doctor:
         with self._database.read() as tx:
             if tx.dialect.name != "sqlite":
                 return []
-            broken = [row[0] for row in tx.rows("PRAGMA quick_check(10)") if row[0] != "ok"]
+            broken = damage(tx)
         hint = "`recollect doctor --fix` sets it aside and rebuilds it from the files; use, jobs and costs begin anew."
         return [Finding(Fault.DAMAGED_DATABASE, f"the database is damaged: {broken[0]}", hint)] if broken else []
 

@@ -80,7 +80,7 @@ class StoreBusy(StoreError):
 class StoreDamaged(StoreError):
     """The database file is damaged or is no database."""
 
-    hint = "Move the file away and ingest again: transcripts are the source of truth."
+    hint = "`recollect doctor --fix` sets the file aside and rebuilds it from the canonical files."
 
 
 class StoreFull(StoreError):

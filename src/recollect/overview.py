@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from recollect.store import answers, conversations, files, memories
+from recollect.models.embed.catalog import wanted
+from recollect.store import answers, conversations, files, memories, vectors
 from recollect.store.answers import Spent
 from recollect.store.database import Transaction
 from recollect.store.jobs import Job, Jobs
@@ -30,9 +31,10 @@ _TABLES = (
     "memory_memories",
     "memory_sources",
     "memory_answers",
+    "memory_vectors",
 )
 _UNWELL = (JobStatus.DEAD, JobStatus.FAILED, JobStatus.BACKING_OFF, JobStatus.PAUSED)
-_LOW_SPACE = 200 * 1024 * 1024
+LOW_SPACE = 200 * 1024 * 1024
 _RECENT = timedelta(days=6)
 
 
@@ -58,6 +60,7 @@ class Overview:
     jobs: dict[str, int] = field(default_factory=dict)  # state → number
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)  # kind of job → state → number
     memories: dict[str, int] = field(default_factory=dict)  # kind of memory → current ones
+    vectors: dict[str, Any] = field(default_factory=dict)  # embedder configured, serving, and documents that wait
     model: str = ""
     tokens: list[Spent] = field(default_factory=list)  # of the last days, per model
     waiting: list[Job] = field(default_factory=list)  # jobs that did not succeed, newest first
@@ -87,6 +90,7 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         result.memories = memories.count_by_kind(tx, owner)
         result.tokens = answers.spent(tx, owner, timestamp(memory.clock() - _RECENT)[:10])
         result.waiting = jobs.list(tx, _UNWELL)
+        result.vectors = _vectors(tx, memory)
         result.problems += _stuck(tx, memory, jobs)
         result.problems += [_job_trouble(job) for job in result.waiting]
         result.problems += _malformed(tx, memory, result.tables["memory_malformed_lines"], deep)
@@ -94,6 +98,17 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
             result.problems += _integrity(tx)
     result.problems += _surroundings(memory)
     return result
+
+
+def _vectors(tx: Transaction, memory: Memory) -> dict[str, Any]:
+    model = wanted(memory.settings)
+    serving = [each.name for each in vectors.models(tx, memory.owner) if each.status is vectors.Status.SERVING]
+    waiting = vectors.backlog(tx, memory.owner, model) if model else {}
+    return {
+        "embedder": model or "none",
+        "serving": "".join(serving),
+        "backlog": {str(kind): number for kind, number in waiting.items()},
+    }
 
 
 def _count(tx: Transaction, table: str, names: dict[str, Any]) -> int:
@@ -143,11 +158,14 @@ def _malformed(tx: Transaction, memory: Memory, number: int, deep: bool) -> list
     ]
 
 
+def damage(tx: Transaction) -> list[str]:
+    """What SQLite finds broken in its file."""
+    return [row[0] for row in tx.rows("PRAGMA quick_check") if row[0] != "ok"]
+
+
 def _integrity(tx: Transaction) -> list[Trouble]:
-    broken = [row[0] for row in tx.rows("PRAGMA quick_check") if row[0] != "ok"]
-    return [
-        Trouble(f"the database is damaged: {each}", "Restore it, or move it away and ingest again.") for each in broken
-    ]
+    hint = "`recollect doctor --fix` sets it aside and rebuilds it from the files."
+    return [Trouble(f"the database is damaged: {each}", hint) for each in damage(tx)]
 
 
 def _surroundings(memory: Memory) -> list[Trouble]:
@@ -157,7 +175,7 @@ def _surroundings(memory: Memory) -> list[Trouble]:
         troubles.append(Trouble("recollect is switched off", "Set enabled = true in config.toml."))
     if home.exists():
         free = shutil.disk_usage(home).free
-        if free < _LOW_SPACE:
+        if free < LOW_SPACE:
             troubles.append(Trouble(f"only {free // 2**20} MB of disk space are left", "Free some space."))
         if stat.S_IMODE(home.stat().st_mode) & 0o077:
             troubles.append(Trouble(f"{home} can be read by other users", f"chmod 700 {home}"))

@@ -190,8 +190,8 @@ class _Rewritten:
 
 
 class Forget:
-    """`refresh` makes anew what was made of conversations, and tells what it could not; `wrote` is told after
-    every step, a test crashes there."""
+    """`refresh` makes anew what was made of conversations, and tells what it could not; `scrub` leaves no
+    page and no file with what was deleted; `wrote` is told after every step, a test crashes there."""
 
     def __init__(
         self,
@@ -201,6 +201,7 @@ class Forget:
         clock: Clock,
         *,
         refresh: Callable[[], Iterable[str]] = lambda: (),
+        scrub: Callable[[], object] | None = None,
         wrote: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._database = database
@@ -210,6 +211,7 @@ class Forget:
         self._files = Files(settings.home, wrote=wrote)
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
         self._refresh = refresh
+        self._scrub = scrub or database.scrub
         self._log = TurnLog(settings.turns)
         self._wrote = wrote
 
@@ -344,7 +346,7 @@ class Forget:
         with self._database.write() as tx:
             report.removed_rows += erasing.delete_baseline(tx, self._owner, plan.whole)
         self._wrote("projections")
-        self._database.scrub()
+        self._scrub()
         return report
 
     def _bury(self, buried: Tombstone) -> Tombstone:

@@ -60,6 +60,8 @@ class Report:
     bytes: int = 0
     text: int = 0  # characters kept
     seconds: float = 0.0  # of the whole run, scan included
+    indexed: int = 0  # entries that entered the full-text index afterwards
+    index_seconds: float = 0.0
     problems: list[Problem] = field(default_factory=list)
     busy: list[Found] = field(default_factory=list)  # another process works on them
     deferred: list[tuple[Found, str]] = field(default_factory=list)  # forks whose parent (source) was not read yet

@@ -122,12 +122,3 @@ class LanguageModel(Protocol):
     def work(self, instructions: str, content: str, tools: Sequence[Tool], limits: Limits) -> Answer[str]:
         """Lets the model use the tools until it is done; the value is its last word. ModelFailed otherwise."""
         ...
-
-
-class Embedder(Protocol):
-    name: str  # every vector knows its model
-    dimensions: int
-
-    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """A vector of length 1 per text."""
-        ...

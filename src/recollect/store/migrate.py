@@ -1,11 +1,13 @@
 """Numbered migrations: `migrations/NNNN_name.sql`, applied in order, one transaction each with its record.
 
+What the dialects have to say in their own words, triggers above all, follows in `NNNN_name.<dialect>.sql`.
 Only ever append: a file that was released does not change. Opening a database that a newer recollect wrote is refused.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
@@ -23,16 +25,21 @@ _LOCK = "SELECT pg_advisory_xact_lock(7305809217)"  # two processes may open a n
 class Migration:
     version: int
     name: str
-    sql: str
+    sql: str  # for both, with the dialect's types to be filled in
+    own: Mapping[str, str] = field(default_factory=dict)  # dialect → what follows, as it is
 
 
 @cache
 def migrations() -> tuple[Migration, ...]:
+    folder = resources.files("recollect.store").joinpath("migrations")
+    texts = {
+        file.name.removesuffix(".sql"): file.read_text() for file in folder.iterdir() if file.name.endswith(".sql")
+    }
     found = []
-    for file in sorted(resources.files("recollect.store").joinpath("migrations").iterdir(), key=lambda f: f.name):
-        if file.name.endswith(".sql"):
-            number, _, name = file.name.removesuffix(".sql").partition("_")
-            found.append(Migration(int(number), name, file.read_text()))
+    for stem in sorted(stem for stem in texts if "." not in stem):
+        number, _, name = stem.partition("_")
+        own = {key.removeprefix(f"{stem}."): text for key, text in texts.items() if key.startswith(f"{stem}.")}
+        found.append(Migration(int(number), name, texts[stem], own))
     return tuple(found)
 
 
@@ -49,6 +56,7 @@ def migrate(database: Database, clock: Clock, *, target: int | None = None) -> i
                 tx.script(_CREATE)
                 if _recorded(tx) < migration.version:  # else another process was faster
                     tx.script(migration.sql.format(**tx.dialect.types))
+                    tx.script(migration.own.get(tx.dialect.name, ""))
                     tx.run(
                         "INSERT INTO memory_schema (version, name, applied_at) VALUES (:version, :name, :now)",
                         {"version": migration.version, "name": migration.name, "now": timestamp(clock())},

@@ -17,7 +17,12 @@ POSTGRES = Dialect(
     name="postgres",
     skip_locked="FOR UPDATE SKIP LOCKED",
     for_update="FOR UPDATE",
-    types={"KEY": 'TEXT COLLATE "C"', "SERIAL": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"},
+    types={
+        "KEY": 'TEXT COLLATE "C"',
+        "SERIAL": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "SEQUENCE": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "VECTOR": "REAL[]",
+    },
 )
 
 

@@ -18,13 +18,19 @@ from typing import Any
 import apsw
 
 from recollect.errors import StoreBusy, StoreDamaged, StoreError, StoreFull
+from recollect.store import words
 from recollect.store.database import Dialect, Parameters, Row
 
 SQLITE = Dialect(
     name="sqlite",
     skip_locked="",  # a transaction that writes is alone
     for_update="",
-    types={"KEY": "TEXT", "SERIAL": "INTEGER PRIMARY KEY"},
+    types={
+        "KEY": "TEXT",
+        "SERIAL": "INTEGER PRIMARY KEY",
+        "SEQUENCE": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "VECTOR": "BLOB",
+    },
 )
 
 _PAGE = 8192  # measured: random inserts into the uuid index cost a third less than with 4096
@@ -89,10 +95,12 @@ class SqliteDatabase:
         for pragma in (
             "synchronous = NORMAL",
             "foreign_keys = ON",
+            "secure_delete = ON",  # what is deleted is overwritten
             f"wal_autocheckpoint = {_WAL_PAGES}",
             "cache_size = -32000",
         ):
             connection.execute(f"PRAGMA {pragma}")
+        words.register(connection)
         return connection
 
     @contextmanager

@@ -37,12 +37,13 @@ def run(megabytes: int, samples: Path | None, scan_files: int, database: str = "
 
 
 def _rates(base: Path, tree: Path, written: int, database: str) -> dict[str, Any]:
-    floors, ingests = [], []
+    floors, ingests, indexes = [], [], []
     report: dict[str, Any] = {}
     for number in range(_ROUNDS):
         floors.append(_floor(tree))
         report, _ = _child(base / f"home-{number}", ["--dir", str(tree)], database)
         ingests.append(report["seconds"])
+        indexes.append(report["index_seconds"])
     floor, ingest = statistics.median(floors), statistics.median(ingests)
     kept = report["text_bytes"]
     allowed = 1.5 * floor + kept / 25e6
@@ -58,6 +59,8 @@ def _rates(base: Path, tree: Path, written: int, database: str) -> dict[str, Any
         "ratio_to_floor": round(ingest / floor, 2),
         "allowed_seconds": round(allowed, 3),
         "share_of_allowed": round(ingest / allowed, 3),
+        "entries_per_s": round(report["entries"] / ingest),
+        "indexed_per_s": round(report["entries"] / max(statistics.median(indexes), 0.001)),
         "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024, 1),
     }
 
@@ -76,7 +79,7 @@ def _floor(tree: Path) -> float:
 
 
 def _child(home: Path, arguments: list[str], database: str = "") -> tuple[dict[str, Any], float]:
-    environ = {**os.environ, "RECOLLECT_HOME": str(home), "HOME": str(home.parent)}
+    environ = {**os.environ, "RECOLLECT_HOME": str(home), "HOME": str(home.parent), "RECOLLECT_EMBEDDER": "none"}
     if database:
         environ |= {"RECOLLECT_DATABASE": database, "RECOLLECT_AGENT_ID": home.name}
     started = time.perf_counter()

@@ -27,6 +27,7 @@ _COMMANDS = {
     "unpin": "Take a memory's pin away.",
     "feedback": "Say whether a memory is right.",
     "retry": "Give jobs that failed a fresh start.",
+    "search": "Find memories, summaries and messages.",
     "conversations": "List conversations.",
     "timeline": "Show what happened when, and what was learnt.",
     "show": "Show a memory, conversation or message and where it comes from.",
@@ -39,6 +40,7 @@ _COMMANDS = {
     "doctor": "Find what is wrong, and mend it.",
     "health": "Check everything and say what to do about what is wrong.",
     "config": "Show every setting and where its value came from.",
+    "models": "List embedding models, or install one.",
     "bench": "Measure this machine against a floor from the same run.",
 }
 

@@ -92,6 +92,80 @@ def lineage(artifacts: int, as_json: bool) -> int:
     return 0
 
 
+@command.command("retrieval")
+@click.option("--locomo", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file of LoCoMo.")
+@click.option(
+    "--longmemeval", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file of LongMemEval."
+)
+@click.option("--embedder", help="Another embedder than the configured one.")
+@click.option("--ablation", is_flag=True, help="Also what each ingredient of the ranking adds.")
+@click.option("--home", type=click.Path(file_okay=False, path_type=Path), help="Keep the store here for another run.")
+@click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def retrieval(
+    locomo: Path | None,
+    longmemeval: Path | None,
+    embedder: str | None,
+    ablation: bool,
+    home: Path | None,
+    database: str,
+    as_json: bool,
+) -> int:
+    """Evidence recall of search on questions about conversations; FTS5 alone and vectors alone beside it."""
+    from recollect.surfaces.bench import retrieval as bench
+
+    if locomo is None and longmemeval is None:
+        raise click.UsageError("name a file: --locomo FILE, --longmemeval FILE, or both")
+    result = bench.run(locomo, longmemeval, home=home, database=database, ablation=ablation, embedder=embedder)
+    if as_json:
+        print_json(result)
+        return 0
+    for name, figures in result.items():
+        ways = {way: figures[way] for way in ("fts", "vectors", "ours")} | figures.get("ablation", {})
+        click.echo(f"{name}: {figures['turns']:,} turns, {figures['questions']:,} questions")
+        table(("", *figures["ours"]), [(way, *row.values()) for way, row in ways.items()], right=tuple(figures["ours"]))
+        click.echo(f"off-topic questions that get no answer: {figures['off_topic_empty']:.1%}\n")
+    return 0
+
+
+@command.command("search")
+@click.option(
+    "--size", "sizes", type=click.IntRange(min=1000), multiple=True, help="Entries. [default: 10000, 100000, 1000000]"
+)
+@click.option("--embedder", default="static", show_default=True, help="What makes the vectors.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def search(sizes: tuple[int, ...], embedder: str, as_json: bool) -> int:
+    """Latency of full text, meaning and both at several sizes; rates, sizes, and brute force beside it."""
+    from recollect.surfaces.bench import search as bench
+
+    results = bench.run(sizes or (10_000, 100_000, 1_000_000), embedder)
+    if as_json:
+        print_json(results)
+    else:
+        keys = list(dict.fromkeys(key for result in results for key in result))
+        table(("", *("" for _ in results)), [(key, *(result.get(key, "") for result in results)) for key in keys])
+    return 0
+
+
+@command.command("vectors")
+@click.option(
+    "--size", "sizes", type=click.IntRange(min=100), multiple=True, help="Vectors. [default: 10000, 100000, 1000000]"
+)
+@click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def vectors(sizes: tuple[int, ...], database: str, as_json: bool) -> int:
+    """Search by meaning at several sizes, beside exact search over the same vectors in memory."""
+    from recollect.surfaces.bench import vectors as bench
+
+    results = bench.run(sizes or (10_000, 100_000, 1_000_000), database)
+    if as_json:
+        print_json(results)
+    else:
+        keys = list(dict.fromkeys(key for result in results for key in result))
+        table(("", *("" for _ in results)), [(key, *(result.get(key, "") for result in results)) for key in keys])
+    return 0
+
+
 def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)

@@ -19,6 +19,8 @@ from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
 from recollect.types import Timestamp, moment, parse_timestamp, timestamp, utc_now
 
+EMBED_SECONDS = 5.0  # that a command spends on vectors for search; what is left waits for the next one
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import count, is_terminal, memory, options, print_json, size, table
+from recollect.surfaces.cli.common import EMBED_SECONDS, count, is_terminal, memory, options, print_json, size, table
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -48,6 +48,7 @@ def command(
         raise UsageError("--file and --dir exclude each other")
     with memory(agent_id) as opened, progress(as_json) as report_to:
         report = opened.ingest(file=file, folder=folder, source=source, reimport=reimport, **report_to)
+        opened.embed(seconds=EMBED_SECONDS)
         if as_json:
             print_json(as_dict(report))
         else:
@@ -69,6 +70,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "bytes": report.bytes,
         "text_bytes": report.text,
         "seconds": round(report.seconds, 3),
+        "index_seconds": round(report.index_seconds, 3),
         "problems": [asdict(each) for each in report.problems],
     }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import count, counting, is_terminal, memory, options, print_json
+from recollect.surfaces.cli.common import EMBED_SECONDS, count, counting, is_terminal, memory, options, print_json
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -37,6 +37,7 @@ def command(limit: int | None, now: bool, yes: bool, as_json: bool, agent_id: st
             _ask(opened, limit, now, as_json)
         with counting("extracting", as_json) as progress:
             report = opened.process(limit=limit, now=now, stopping=_stopping, progress=progress)
+            opened.embed(seconds=EMBED_SECONDS)
     if as_json:
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in report.problems]})
     else:

@@ -38,6 +38,8 @@ def show(result: Overview, as_json: bool) -> None:
     for title, numbers in shown:
         if numbers:
             click.echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
+    waiting = ", ".join(f"{number:,} {kind}" for kind, number in result.vectors["backlog"].items() if number)
+    click.echo(f"vectors: {result.vectors['serving'] or 'none yet'}" + (f", waiting: {waiting}" if waiting else ""))
     click.echo(f"model: {result.model}")
     for spent in result.tokens:
         cost = f", {spent.cost_micros / 1_000_000:.2f} US dollars" if spent.cost_micros else ""

@@ -1,0 +1,78 @@
+"""The transformer: all-MiniLM-L6-v2 through onnxruntime, from the folder that `recollect models install` filled.
+
+One thread by default: on a machine that does other things, two are slower than one. English, 256 tokens of a text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from recollect.models.embed import catalog
+from recollect.models.embed.base import Matrix, ModelMissing, encodable, unit
+from recollect.models.embed.bert import HIDDEN, LONGEST
+from recollect.models.embed.catalog import MINILM_FOLDER, MODEL, TOKENIZER, is_installed
+
+_BATCH = 16
+_CHARACTERS = LONGEST * 12  # more than the tokens that are looked at can have; the rest need not be split into tokens
+
+
+class MiniLM:
+    id = catalog.MINILM
+    dimensions = HIDDEN
+
+    def __init__(self, models: Path, threads: int = 1) -> None:
+        folder = models / MINILM_FOLDER
+        if not is_installed(models):
+            raise ModelMissing(f"the model minilm is not in {models}")
+        import onnxruntime  # not above: it is slow
+        from tokenizers import Tokenizer
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(
+                os.fspath(folder / MODEL), options, providers=["CPUExecutionProvider"]
+            )
+            self._tokenizer = Tokenizer.from_file(os.fspath(folder / TOKENIZER))
+        except Exception as error:  # reason: both libraries raise what they like when a file is damaged
+            hint = f"Remove {folder} and run `recollect models install minilm`."
+            raise ModelMissing(f"the model in {folder} cannot be loaded: {error}", hint=hint) from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(LONGEST)
+        self._threads = threads
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        rows = np.zeros((len(texts), HIDDEN), np.float32)
+        present = [index for index, text in enumerate(texts) if text.strip()]
+        whole = [encodable(texts[index].strip()[:_CHARACTERS]) for index in present]
+        tokens = [encoded.ids for encoded in self._tokenizer.encode_batch_fast(whole)]
+        # texts of about the same length together: little is spent on padding
+        order = sorted(range(len(present)), key=lambda each: len(tokens[each]))
+        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
+
+        def run(batch: Sequence[int]) -> None:
+            rows[[present[each] for each in batch]] = self._run([tokens[each] for each in batch])
+
+        if self._threads == 1 or len(batches) < 2:
+            for batch in batches:
+                run(batch)
+        else:  # the runtime releases Python's lock: threads are as good as processes, and share the weights
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(run, batches))
+        return unit(rows)
+
+    def _run(self, tokens: Sequence[Sequence[int]]) -> Matrix:
+        longest = max(map(len, tokens))
+        ids = np.zeros((len(tokens), longest), np.int64)
+        mask = np.zeros((len(tokens), longest), np.float32)
+        for row, each in enumerate(tokens):
+            ids[row, : len(each)] = each
+            mask[row, : len(each)] = 1.0
+        (sums,) = self._session.run(None, {"ids": ids, "mask": mask})
+        return np.asarray(sums, np.float32)

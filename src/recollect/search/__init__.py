@@ -1,0 +1,1 @@
+"""Stage 5: finds memories, summaries and transcript entries by what they say, mean, and when they were said."""

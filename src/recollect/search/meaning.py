@@ -1,0 +1,46 @@
+"""Search by meaning, as ranking asks for it: one question, then similarities of documents within its reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from recollect.models.embed.base import Matrix
+from recollect.search.values import Asked, Ref
+from recollect.search.vectors.vectors import Vectors
+from recollect.store import vectors as store
+from recollect.store.vectors import Kind
+
+_EVERYWHERE = ""  # how vectors name the project of a memory that holds in every project
+
+
+@dataclass(frozen=True, slots=True)
+class ByVectors:
+    vectors: Vectors
+
+    def ask(self, text: str, projects: Sequence[str] | None) -> Asked | None:
+        row = self.vectors.query(text)
+        if row is None:
+            return None
+        wide = None if projects is None else frozenset((*projects, _EVERYWHERE) if projects else ())
+        return _Question(self.vectors, row, wide)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    vectors: Vectors
+    row: Matrix
+    projects: frozenset[str] | None
+
+    def nearest(self, kinds: frozenset[Kind], limit: int) -> dict[Ref, float]:
+        scope = store.Filter(self.projects, kinds)
+        found = self.vectors.nearest(self.row, limit, scope, exact=False)
+        best: dict[Ref, float] = {}
+        for near in found:  # best first; a memory may come by several revisions
+            best.setdefault((near.ref.kind, near.ref.key), near.similarity)
+        return best
+
+    def similarities(self, refs: Sequence[Ref]) -> dict[Ref, float]:
+        wanted = [store.Ref(kind, key) for kind, key in refs]
+        found = self.vectors.similarities(self.row, wanted, exact=False)
+        return {(ref.kind, ref.key): value for ref, value in found.items()}

@@ -1,0 +1,44 @@
+"""What a caller asked for, checked: a scope that is missing or empty is an error, never everything. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from recollect.errors import UsageError
+from recollect.search.values import AllProjects, Scope, Wanted
+from recollect.store.search import Reach
+from recollect.store.vectors import Kind
+from recollect.types import Owner, Role, parse_timestamp
+
+_HINT = "Name a project (a path or a project id), or pass ALL_PROJECTS."
+
+
+def reach(owner: Owner, scope: Scope, project_of: Callable[[str], str]) -> Reach:
+    """What the query may see. `project_of` turns a path into a project id."""
+    if isinstance(scope, AllProjects):
+        return Reach(owner, None)
+    named = [scope] if isinstance(scope, str) else list(scope or ())
+    if not named or not all(isinstance(each, str) and each.strip() for each in named):
+        raise UsageError("a search needs a scope", hint=_HINT)
+    return Reach(owner, tuple(dict.fromkeys(project_of(each) for each in named)))
+
+
+def wanted(kinds: Iterable[str], *, role: str = "", source: str = "", since: str = "", until: str = "") -> Wanted:
+    try:
+        chosen = frozenset(Kind(each) for each in ([kinds] if isinstance(kinds, str) else kinds))
+    except ValueError as error:
+        raise UsageError(f"{error}: a kind is one of {', '.join(Kind)}") from error
+    if role and role not in list(Role):
+        raise UsageError(f"`{role}`: a role is one of {', '.join(Role)}")
+    found = Wanted(role=role, source=source, since=_time(since), until=_time(until))
+    if role:  # only entries have one
+        chosen = chosen & {Kind.ENTRY} if chosen else frozenset({Kind.ENTRY})
+    return replace(found, kinds=chosen) if chosen or role else found
+
+
+def _time(text: str) -> str:
+    try:
+        return parse_timestamp(text) if text else ""
+    except ValueError as error:
+        raise UsageError(f"`{text}` is no time", hint="Write 2026-03-28, or 2026-03-28T09:30Z.") from error

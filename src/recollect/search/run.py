@@ -1,0 +1,221 @@
+"""The search itself: candidates by words and by meaning, authorised, ranked, and only then read.
+
+Ids come from the indexes; whatever is looked up for them is looked up within the reach of the query, in SQL. Text is
+read of the few that may be shown. Nothing but SQL runs in a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+
+from recollect.search import ranking, signals
+from recollect.search.fold import folded
+from recollect.search.query import Query, parse
+from recollect.search.ranking import WEIGHTS, Flags, Floats, Places, Relevance, Weights
+from recollect.search.snippet import snippet
+from recollect.search.values import Asked, Hit, Meaning, Ref, Wanted, Why
+from recollect.store import search as rows
+from recollect.store.database import Database, Transaction
+from recollect.store.search import ENTRIES, TEXTS, Counts, Found, Ids, Mark, Matches, Reach
+from recollect.store.vectors import Kind
+
+BUDGET = 20_000  # postings that one query reads
+_POOL = 120  # entries that are looked at closely
+_NARROW_POOL = 4_000  # the same, where most may fall to a filter
+_NEAREST = 100  # documents nearest in meaning
+_READ = 40  # texts that are read at the least
+_FAR = 0.2  # similarity of what is not among the nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Documents side by side."""
+
+    words: tuple[str, ...]
+    present: Flags  # words × documents
+    known: Flags  # similarity was measured
+    parts: Relevance
+
+    def why(self, place: int, relevance: float) -> Why:
+        return Why(
+            words=float(self.parts.own[place]),
+            around=float(self.parts.around[place]),
+            meaning=float(self.parts.meaning[place]),
+            meaning_around=float(self.parts.meaning_around[place]),
+            known=bool(self.known[place]),
+            relevance=relevance,
+            matched=tuple(word for word, there in zip(self.words, self.present[:, place], strict=True) if there),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document that may be shown, before its text is read."""
+
+    key: tuple[bool, int]  # whether it is an entry; its row
+    judged: Judged
+    place: int  # among those
+    relevance: float
+    first_score: float  # with the time it was said at, without what only its text can tell
+
+    def why(self) -> Why:
+        return self.judged.why(self.place, float(self.relevance))
+
+
+class Search:
+    def __init__(self, database: Database, meaning: Meaning | None, weights: Weights = WEIGHTS) -> None:
+        self._database = database
+        self._meaning = meaning
+        self._weights = weights
+        self._counts: Counts = {}
+
+    def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
+        query, by = parse(text, now), self._weights
+        asked = self._meaning.ask(text, reach.projects) if self._meaning else None
+        near = asked.nearest(wanted.kinds, _NEAREST) if asked else {}
+        pool: list[Mark] = []
+        candidates: list[Candidate] = []
+        with self._database.read() as tx:
+            if Kind.ENTRY in wanted.kinds:
+                entries = rows.matches(tx, reach, ENTRIES, list(query.words), BUDGET, self._counts)
+                pool = _pool(tx, reach, wanted, *_from_afar(query, entries, near, by))
+            if wanted.kinds - {Kind.ENTRY}:
+                texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
+                places = rows.text_ids(tx, reach, [ref for ref in near if ref[0] is not Kind.ENTRY])
+                candidates += _texts(query, texts, places, near, by)
+        if pool:
+            candidates += _entries(query, entries, pool, asked, wanted, by)
+        return self._show(query, _relevant(candidates, max(_READ, 2 * limit), by), reach, wanted, limit, now)
+
+    def _show(
+        self, query: Query, best: Sequence[Candidate], reach: Reach, wanted: Wanted, limit: int, now: datetime
+    ) -> list[Hit]:
+        """Reads the best, and lets what their text says have its say."""
+        with self._database.read() as tx:
+            found = rows.entries(tx, reach, [each.key[1] for each in best if each.key[0]])
+            found += rows.texts(tx, reach, [each.key[1] for each in best if not each.key[0]], sorted(wanted.kinds))
+        found = [each for each in found if wanted.allows(each.role or wanted.role, each.source, each.timestamp)]
+        whys = {each.key: each.why() for each in best}
+        scored = []
+        for each, extra in zip(found, signals.boosts(query, found, now, self._weights), strict=True):
+            why = whys[each.kind is Kind.ENTRY, each.id]
+            scored.append((why.relevance + sum(extra.values()), each, replace(why, boosts=extra)))
+        scored.sort(key=lambda row: (-row[0], row[1].kind, row[1].ref))
+        return [_hit(query, *row, also) for row, also in folded(scored, lambda row: row[1].text, limit)]
+
+
+def _from_afar(query: Query, matched: Matches, near: Mapping[Ref, float], by: Weights) -> tuple[Ids, Floats]:
+    """Every entry with a word of the query or near its meaning, and a first guess at its score."""
+    rarities = _rarities(query, matched)
+    close = {int(ref): value for (kind, ref), value in near.items() if kind is Kind.ENTRY}
+    lists = [*matched.found.values(), np.array(sorted(close), np.int64)]
+    ids, place = np.unique(np.concatenate(lists), return_inverse=True)
+    weights = np.repeat([*rarities, 0.0], [len(each) for each in lists])
+    words = np.bincount(place, weights, len(ids)) / max(float(rarities.sum()), 1e-9)
+    meaning = np.full(len(ids), _FAR)
+    meaning[np.searchsorted(ids, lists[-1])] = [close[int(each)] for each in lists[-1]]
+    return ids, ranking.spread(ids, (by.own + by.around) * words) + (by.meaning + by.meaning_around) * meaning
+
+
+def _rarities(query: Query, matched: Matches) -> Floats:
+    counts = np.array([len(ids) for ids in matched.found.values()], np.float64)
+    return ranking.rarity(matched.total, counts, np.array([query.words[word] for word in matched.found], np.float64))
+
+
+def _pool(tx: Transaction, reach: Reach, wanted: Wanted, ids: Ids, scores: Floats) -> list[Mark]:
+    """The entries that look best from afar, with those stored around them."""
+    best = ids[np.argsort(-scores, kind="stable")]
+    if wanted.narrow:
+        best = best[:_NARROW_POOL]
+        fit = {
+            mark.id for mark in rows.marks_of(tx, reach, best) if wanted.allows(mark.role, mark.source, mark.timestamp)
+        }
+        best = best[np.isin(best, list(fit))]
+    around = np.arange(-ranking.WINDOW, ranking.WINDOW + 1)
+    return rows.marks_of(tx, reach, np.unique(best[:_POOL, None] + around[None, :]).tolist())
+
+
+def _entries(
+    query: Query,
+    matched: Matches,
+    pool: Sequence[Mark],
+    asked: Asked | None,
+    wanted: Wanted,
+    by: Weights,
+) -> list[Candidate]:
+    ids = np.array([mark.id for mark in pool], np.int64)
+    known = asked.similarities([(Kind.ENTRY, str(mark.id)) for mark in pool]) if asked else {}
+    judged = _judge(
+        query,
+        matched,
+        ids,
+        np.array([mark.size for mark in pool], np.float64),
+        np.array([known.get((Kind.ENTRY, str(mark.id)), np.nan) for mark in pool], np.float64),
+        ranking.neighbourhood([(mark.source_file, mark.session_id) for mark in pool]),
+    )
+    total = judged.parts.total(by)
+    return [
+        Candidate(
+            (True, mark.id), judged, place, total[place], total[place] + signals.in_time(query, mark.timestamp, by)
+        )
+        for place, mark in enumerate(pool)
+        if total[place] >= by.floor and wanted.allows(mark.role, mark.source, mark.timestamp)
+    ]
+
+
+def _texts(
+    query: Query, matched: Matches, places: Mapping[Ref, int], near: Mapping[Ref, float], by: Weights
+) -> list[Candidate]:
+    """Summaries and memories stand for themselves: they have no neighbours, and their length is no reason for doubt."""
+    similar = {place: near[ref] for ref, place in places.items()}
+    ids = np.unique(np.concatenate([*matched.found.values(), np.array(list(similar), np.int64)]))
+    known = np.array([similar.get(int(each), np.nan) for each in ids], np.float64)
+    judged = _judge(query, matched, ids, np.zeros(len(ids)), known, np.full((len(ids), 1), -1))
+    total = judged.parts.total(by)
+    return [
+        Candidate((False, int(each)), judged, place, total[place], total[place])
+        for place, each in enumerate(ids)
+        if total[place] >= by.floor
+    ]
+
+
+def _judge(query: Query, matched: Matches, ids: Ids, sizes: Floats, similarity: Floats, neighbours: Places) -> Judged:
+    present: Flags = np.array([np.isin(ids, found) for found in matched.found.values()], np.bool_)
+    present = present.reshape(len(matched.found), len(ids))
+    parts = ranking.relevance(_rarities(query, matched), present, sizes, similarity, neighbours)
+    return Judged(tuple(matched.found), present, ~np.isnan(similarity), parts)
+
+
+def _relevant(candidates: Sequence[Candidate], most: int, by: Weights) -> list[Candidate]:
+    fit = ranking.above_floor(np.array([each.relevance for each in candidates], np.float64), by)
+    good = [each for each, passes in zip(candidates, fit, strict=True) if passes]
+    return sorted(good, key=lambda each: (-each.first_score, each.key))[:most]
+
+
+def _hit(query: Query, score: float, found: Found, why: Why, also: int) -> Hit:
+    shown, marked = snippet(found.text, query.words)
+    return Hit(
+        id=found.ref,
+        kind=found.kind,
+        memory_kind=found.memory_kind,
+        score=round(score, 4),
+        text=found.text,
+        snippet=shown,
+        marks=marked,
+        session_id=found.session_id,
+        session_key=found.session_key,
+        source=found.source,
+        source_file=found.source_file,
+        project_id=found.project_id,
+        role=found.role,
+        timestamp=found.timestamp,
+        path=found.path,
+        entry_uuid=found.ref if found.kind is Kind.ENTRY else "",
+        revision=found.revision,
+        also=also,
+        why=why,
+    )

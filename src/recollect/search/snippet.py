@@ -1,0 +1,52 @@
+"""The part of a text that shows why it was found. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from recollect.text import stem
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a terminal would obey them
+_LONGEST = 20_000  # characters that are looked through
+_WORD = re.compile(r"[^\W_]+")
+
+
+def snippet(text: str, words: Iterable[str], length: int = 240) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The stretch with most of the words, on one line, and where they stand in it."""
+    text = _CONTROL.sub(" ", text)
+    is_wanted = _recogniser(words)
+    hits = [match for match in _WORD.finditer(text[:_LONGEST]) if is_wanted(match.group().lower())]
+    begin = _best_start(hits, length) if hits else 0
+    start = max(0, begin - length // 6)
+    start = 0 if start == 0 else text.find(" ", start, begin + 1) + 1 or begin
+    end = min(len(text), start + length)
+    if end < len(text) and " " in text[start:end]:
+        end = max(text.rfind(" ", start + length // 2, end), start + length // 2)
+    cut = ("… " if start else "") + " ".join(text[start:end].split()) + (" …" if end < len(text) else "")
+    return cut, tuple(match.span() for match in _WORD.finditer(cut) if is_wanted(match.group().lower()))
+
+
+def _recogniser(words: Iterable[str]) -> Callable[[str], bool]:
+    """Tells whether a word is one of these, or a form of one."""
+    stems = {stem(word) for word in words}
+    beginnings = {each[:3] for each in stems if len(each) >= 3}
+
+    def is_wanted(word: str) -> bool:
+        return (
+            word[:3] in beginnings
+            and any(word.startswith(each) and len(word) - len(each) <= 3 for each in stems if len(each) >= 3)
+        ) or stem(word) in stems
+
+    return is_wanted
+
+
+def _best_start(hits: list[re.Match[str]], length: int) -> int:
+    """Where the window begins that holds most different words."""
+    best, most = hits[0].start(), 0
+    for number, first in enumerate(hits[:100]):
+        near = (each for each in hits[number : number + 20] if each.end() - first.start() <= length)
+        seen = len({each.group().lower() for each in near})
+        if seen > most:
+            best, most = first.start(), seen
+    return best

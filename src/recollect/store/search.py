@@ -1,0 +1,340 @@
+"""The full-text indexes, and what search reads of entries, summaries and memories. Rows in, rows out; no ranking.
+
+Every function takes a `Reach` and returns nothing outside it. Ids come first, as numbers; text is read only of rows
+that the same statement finds within reach. An index knows which documents contain a word, and nothing else about it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.store.database import Transaction, marks
+from recollect.store.vectors import Kind
+from recollect.store.words import scope_word
+from recollect.types import Owner
+
+Ids = NDArray[np.int64]
+
+EVERYWHERE = "*"  # the project of a memory that holds in every project
+_NEARLY_ALL = 0.9  # share of the documents that a scope has
+_NEARLY_NEW = 1.02
+_COUNTED = 50_000  # PostgreSQL: more rows than this are estimated
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a query may see."""
+
+    owner: Owner
+    projects: tuple[str, ...] | None  # None: every project of the owner; empty: nothing
+
+    def names(self) -> dict[str, Any]:
+        return {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id}
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """A table with a full-text index over it."""
+
+    table: str
+    words: str  # SQLite: the FTS5 table
+    vocabulary: str
+    everywhere: bool  # rows may belong to every project
+
+
+ENTRIES = _Index("memory_transcript_entries", "memory_entry_words", "memory_entry_vocabulary", everywhere=False)
+TEXTS = _Index("memory_search_texts", "memory_text_words", "memory_text_vocabulary", everywhere=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Which documents contain which word."""
+
+    total: int  # documents within reach
+    found: dict[str, Ids]  # word → ascending ids; words that nobody uses are there with none
+    skipped: tuple[str, ...]  # too common to be looked up beside the others
+
+
+class Mark(NamedTuple):
+    """What ranking needs to know of an entry before anybody reads it. A tuple: a query makes hundreds."""
+
+    id: int
+    session_id: str
+    source_file: str
+    source: str
+    role: str
+    timestamp: str
+    size: int  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document with its text."""
+
+    kind: Kind
+    id: int  # of the row that is indexed
+    ref: str  # the entry's uuid, the summary's session_key, the memory's id
+    text: str
+    timestamp: str  # when it was said; of a summary: its last message
+    project_id: str
+    source: str = ""
+    session_id: str = ""
+    session_key: str = ""
+    source_file: str = ""
+    role: str = ""
+    memory_kind: str = ""
+    revision: int = 0
+    path: str = ""  # the file to look into
+    uses: int = 0
+    last_use: str = ""
+    feedback: float = 0.0  # -1 to 1: what people thought of it
+
+
+# Words
+
+
+Counts = dict[tuple[str, ...], tuple[int, int]]
+"""Scope → the last row when it was counted, and how many documents it had then."""
+
+
+def matches(
+    tx: Transaction, reach: Reach, index: _Index, words: Sequence[str], budget: int, counts: Counts | None = None
+) -> Matches:
+    """Documents that may contain each word: ids for the caller to look up within reach.
+
+    The rarest words come first, as many as `budget` postings allow; of a word that is beyond it all by itself, the
+    newest documents. Where nearly all documents are within reach, postings are read as they are, which is ten times
+    quicker: ids of others may be among them, and find nothing.
+    """
+    scope = _scope_words(reach, index)
+    last = _last(tx, index)
+    if not scope or not words or not last:
+        return Matches(0, {}, ())
+    total = _counted(tx, index, scope, reach, last, {} if counts is None else counts)
+    if not total:
+        return Matches(0, {}, ())
+    known = {word: stem for word, stem in _stems(tx, words).items() if stem}
+    frequencies = {word: _frequency(tx, index, stem, budget) for word, stem in known.items()}
+    within = scope if total < _NEARLY_ALL * last else ()
+    found: dict[str, Ids] = {}
+    skipped: list[str] = []
+    left = budget
+    for word in sorted(known, key=lambda each: (frequencies[each], each)):
+        if frequencies[word] > left and any(len(ids) for ids in found.values()):
+            skipped.append(word)
+            continue
+        found[word] = _postings(tx, index, known[word], within, budget) if frequencies[word] else np.empty(0, np.int64)
+        left -= frequencies[word]
+    return Matches(total, found, tuple(skipped))
+
+
+def _last(tx: Transaction, index: _Index) -> int:
+    table = f"{index.words}_docsize" if tx.dialect.name == "sqlite" else index.table
+    row = tx.row(f"SELECT MAX(id) FROM {table}")
+    return int(row[0] or 0) if row else 0
+
+
+def _counted(tx: Transaction, index: _Index, scope: Sequence[str], reach: Reach, last: int, counts: Counts) -> int:
+    """Documents within reach. Counting walks through all of them; a count that is nearly new will do."""
+    key = (index.table, *scope)
+    then, counted = counts.get(key, (0, 0))
+    if not counted or not then <= last <= then * _NEARLY_NEW:
+        counted = _count(tx, index, scope, reach)
+        counts[key] = last, counted
+    return counted
+
+
+def _scope_words(reach: Reach, index: _Index) -> list[str]:
+    owner = (reach.owner.tenant, reach.owner.agent_id)
+    if reach.projects is None:
+        return [scope_word(*owner)]
+    wide = (EVERYWHERE,) if index.everywhere and reach.projects else ()
+    return [scope_word(*owner, project) for project in dict.fromkeys((*reach.projects, *wide))]
+
+
+def _stems(tx: Transaction, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What stands in the index for each word; nothing for a word that is not indexed at all."""
+    if tx.dialect.name == "sqlite":
+        row = tx.row("SELECT search_stems(:words)", {"words": json.dumps(list(words))})
+        assert row is not None
+        return {word: tuple(stems) for word, stems in zip(words, json.loads(row[0]), strict=True)}
+    rows = tx.rows(
+        "SELECT each.word, tsvector_to_array(memory_search_words(each.word, '', '', ''))"
+        " FROM unnest(CAST(:words AS TEXT[])) AS each(word)",
+        {"words": list(words)},
+    )
+    own = {scope_word("", ""), scope_word("", "", "")}
+    return {word: tuple(stem for stem in stems if stem not in own) for word, stems in rows}
+
+
+def _frequency(tx: Transaction, index: _Index, stems: Sequence[str], enough: int) -> int:
+    """Documents with all of these stems at the most; counting ends a little above `enough` where it costs."""
+    if tx.dialect.name == "sqlite":
+        sql = f"SELECT doc FROM {index.vocabulary} WHERE term = :term"
+        rows = [tx.row(sql, {"term": stem}) for stem in stems]
+        return min(int(row[0]) if row else 0 for row in rows)
+    row = tx.row(
+        f"SELECT COUNT(*) FROM (SELECT 1 FROM {index.table} WHERE words @@ CAST(:query AS tsquery) LIMIT :limit) AS f",
+        {"query": _tsquery([stems]), "limit": enough + 1},
+    )
+    return int(row[0]) if row else 0
+
+
+def _postings(tx: Transaction, index: _Index, stems: Sequence[str], scope: Sequence[str], limit: int) -> Ids:
+    """Ascending ids; the newest, where there are more than `limit`."""
+    if tx.dialect.name == "sqlite":
+        query = " AND ".join(f'"{stem}"' for stem in stems) + (f" AND ({' OR '.join(scope)})" if scope else "")
+        sql = f"SELECT rowid FROM {index.words} WHERE {index.words} MATCH :query ORDER BY rowid DESC LIMIT :limit"
+        rows = tx.rows(sql, {"query": query, "limit": limit})
+    else:
+        rows = tx.rows(
+            f"SELECT id FROM {index.table} WHERE words @@ CAST(:query AS tsquery) ORDER BY id DESC LIMIT :limit",
+            {"query": _tsquery([stems, scope] if scope else [stems]), "limit": limit},
+        )
+    return np.fromiter((row[0] for row in reversed(rows)), np.int64, len(rows))
+
+
+def _tsquery(groups: Sequence[Sequence[str]]) -> str:
+    """All stems of the first group; and one of the second."""
+    joined = ((" & ", groups[0]), *((" | ", group) for group in groups[1:]))
+    quoted = [
+        sign.join("'" + each.replace("\\", "\\\\").replace("'", "''") + "'" for each in group) for sign, group in joined
+    ]
+    return " & ".join(f"({each})" for each in quoted)
+
+
+def _count(tx: Transaction, index: _Index, scope: Sequence[str], reach: Reach) -> int:
+    if tx.dialect.name == "sqlite":
+        return sum(_frequency(tx, index, stems, 0) for stems in _stems(tx, scope).values())
+    own, names = _within(reach, index)
+    row = tx.row(f"SELECT COUNT(*) FROM (SELECT 1 FROM {index.table} d WHERE {own} LIMIT {_COUNTED}) AS found", names)
+    counted = int(row[0]) if row else 0
+    if counted < _COUNTED:
+        return counted
+    row = tx.row("SELECT reltuples FROM pg_class WHERE oid = CAST(:name AS regclass)", {"name": index.table})
+    return max(counted, int(row[0]) if row else 0)
+
+
+# Rows
+
+
+def marks_of(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Mark]:
+    """Entries within reach, in the order of their ids. No text is read."""
+    own, names = _within(reach, ENTRIES)
+    rows = tx.rows(
+        "SELECT d.id, d.session_id, d.source_file, d.source, d.role, d.timestamp, octet_length(d.content)"
+        f" FROM {_listed(tx, ENTRIES)} WHERE {own} AND d.withdrawn = 0 ORDER BY d.id",
+        {**names, "ids": _ids(tx, ids)},
+    )
+    return list(map(Mark._make, rows))
+
+
+_ENTRY = {  # field → column
+    "id": "d.id",
+    "ref": "d.entry_uuid",
+    "text": "d.content",
+    "timestamp": "d.timestamp",
+    "project_id": "d.project_id",
+    "source": "d.source",
+    "session_id": "d.session_id",
+    "source_file": "d.source_file",
+    "role": "d.role",
+    "path": "COALESCE(f.root || '/' || f.file_path, '')",
+}
+_TEXT = {
+    "kind": "d.kind",
+    "id": "d.id",
+    "ref": "d.ref",
+    "text": "CASE d.kind WHEN 'memory' THEN m.text ELSE s.memory_sentence || ' ' || s.rollout_summary END",
+    "timestamp": "COALESCE(m.valid_from, s.source_updated_at, '')",
+    "project_id": "d.project_id",
+    "source": "COALESCE(s.source, '')",
+    "session_id": "COALESCE(s.session_id, '')",
+    "session_key": "COALESCE(s.session_key, '')",
+    "memory_kind": "COALESCE(m.kind, '')",
+    "revision": "COALESCE(m.revision, 0)",
+    "path": "COALESCE((SELECT MAX(a.source_path) FROM memory_artifacts a WHERE a.tenant = s.tenant AND a.agent_id ="
+    " s.agent_id AND a.session_key = s.session_key AND a.source_kind = 'summary' AND a.is_current = 1), '')",
+    "uses": "COALESCE(u.usage_count, p.usage_count, 0)",
+    "last_use": "COALESCE(u.last_usage, p.last_usage, '')",
+}
+_OF_TEXTS = """
+LEFT JOIN memory_memories m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.agent_id = d.agent_id
+  AND m.memory_id = d.ref AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant
+    AND n.agent_id = m.agent_id AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from
+    OR (n.valid_from = m.valid_from AND n.revision > m.revision)))
+LEFT JOIN memory_stage1 s ON s.tenant = d.tenant AND s.agent_id = d.agent_id AND s.session_key =
+  CASE d.kind WHEN 'summary' THEN d.ref ELSE (SELECT MAX(o.session_key) FROM memory_sources o
+    WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id AND o.memory_id = m.memory_id
+    AND o.revision = m.revision) END
+LEFT JOIN memory_use u ON d.kind = 'memory' AND u.tenant = d.tenant AND u.agent_id = d.agent_id
+  AND u.memory_id = d.ref
+LEFT JOIN memory_stage1_use p ON d.kind = 'summary' AND p.tenant = d.tenant AND p.agent_id = d.agent_id
+  AND p.session_key = d.ref
+"""
+
+
+def entries(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Found]:
+    own, names = _within(reach, ENTRIES)
+    rows = tx.rows(
+        f"SELECT {', '.join(_ENTRY.values())} FROM {_listed(tx, ENTRIES)} LEFT JOIN memory_file_states f"
+        " ON f.tenant = d.tenant AND f.agent_id = d.agent_id AND f.source = d.source AND f.file_path = d.source_file"
+        f" WHERE {own} AND d.withdrawn = 0 ORDER BY d.id",
+        {**names, "ids": _ids(tx, ids)},
+    )
+    return [Found(kind=Kind.ENTRY, **dict(zip(_ENTRY, row, strict=True))) for row in rows]
+
+
+def texts(tx: Transaction, reach: Reach, ids: Iterable[int], kinds: Sequence[Kind]) -> list[Found]:
+    """Summaries and memories within reach, with their use."""
+    own, names = _within(reach, TEXTS)
+    chosen, kind_names = marks("kind", [str(kind) for kind in kinds if kind is not Kind.ENTRY])
+    if not chosen:
+        return []
+    rows = tx.rows(
+        f"SELECT {', '.join(_TEXT.values())} FROM {_listed(tx, TEXTS)} {_OF_TEXTS}"
+        f" WHERE {own} AND d.kind IN ({chosen}) ORDER BY d.id",
+        {**names, **kind_names, "ids": _ids(tx, ids)},
+    )
+    return [Found(**{**dict(zip(_TEXT, row, strict=True)), "kind": Kind(row[0])}) for row in rows]
+
+
+def text_ids(tx: Transaction, reach: Reach, refs: Iterable[tuple[Kind, str]]) -> dict[tuple[Kind, str], int]:
+    """The numbers of summaries and memories."""
+    found: dict[tuple[Kind, str], int] = {}
+    own, names = _within(reach, TEXTS)
+    wanted = sorted(set(refs))
+    for start in range(0, len(wanted), 200):
+        chosen, parameters = marks("ref", [ref for _, ref in wanted[start : start + 200]])
+        sql = f"SELECT d.kind, d.ref, d.id FROM {TEXTS.table} d WHERE {own} AND d.kind IN ('memory', 'summary')"
+        rows = tx.rows(f"{sql} AND d.ref IN ({chosen})", {**names, **parameters})
+        found |= {(Kind(kind), ref): number for kind, ref, number in rows}
+    return {key: found[key] for key in wanted if key in found}
+
+
+def _within(reach: Reach, index: _Index) -> tuple[str, dict[str, Any]]:
+    """The condition that every statement of this module carries."""
+    own = "d.tenant = :tenant AND d.agent_id = :agent_id"
+    if reach.projects is None:
+        return own, reach.names()
+    wide = (EVERYWHERE,) if index.everywhere and reach.projects else ()
+    chosen, names = marks("project", [*reach.projects, *wide])
+    return f"{own} AND d.project_id IN ({chosen or 'NULL'})", {**reach.names(), **names}
+
+
+def _listed(tx: Transaction, index: _Index) -> str:
+    """The rows with the ids of `:ids`: one parameter, however many they are."""
+    if tx.dialect.name == "sqlite":  # CROSS: begin with the ids, whatever the planner thinks of the other conditions
+        return f"json_each(:ids) AS listed CROSS JOIN {index.table} d ON d.id = listed.value"
+    return f"unnest(CAST(:ids AS BIGINT[])) AS listed(value) JOIN {index.table} d ON d.id = listed.value"
+
+
+def _ids(tx: Transaction, ids: Iterable[int]) -> Any:
+    plain = [int(each) for each in ids]
+    return json.dumps(plain) if tx.dialect.name == "sqlite" else plain

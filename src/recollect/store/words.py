@@ -1,0 +1,103 @@
+"""What stands in SQLite's full-text index for a text, and how entries enter it.
+
+A text is indexed with the parts of names in camelCase and with two words for its scope (owner, project), so that a
+search inside one project never walks through the postings of another. A rule that changes here needs a migration that
+empties the index; it fills itself again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import weakref
+from functools import lru_cache
+from hashlib import md5
+from typing import Any
+
+import apsw
+
+from recollect.store.database import Database, Transaction
+
+_BATCH = 5_000  # entries that enter the index in one transaction
+_INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
+_CAMEL = re.compile(r"[^\W_]*[a-z0-9][A-Z][^\W_]*")
+_EDGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def parts(name: str) -> list[str]:
+    """`parseHTTPHeader2` → parse, HTTP, Header2; a word without inner capitals has no parts."""
+    found = _EDGE.split(name)
+    return found if len(found) > 1 else []
+
+
+@lru_cache(maxsize=4096)
+def scope_word(tenant: str, agent_id: str, project_id: str | None = None) -> str:
+    """Names an owner, or a project of theirs, by a word that no text contains."""
+    key = "\x1f".join((tenant, agent_id) if project_id is None else (tenant, agent_id, project_id))
+    return "xq" + md5(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def search_text(content: str, tenant: str, agent_id: str, project_id: str) -> str:
+    scope = f"\n{scope_word(tenant, agent_id)} {scope_word(tenant, agent_id, project_id)}"
+    if not _INNER_CAPITAL.search(content):
+        return content + scope
+    return content + "\n" + " ".join(part for name in _CAMEL.findall(content) for part in parts(name)) + scope
+
+
+def register(connection: Any) -> None:
+    """`search_text` for the index, `search_stems` (a JSON list of lists) for queries."""
+    opened = weakref.ref(connection)  # a function that held its connection would keep it open for ever
+
+    def stems(words: str) -> str:
+        held = opened()
+        assert held is not None
+        tokenizer = held.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+        return json.dumps([_tokens(tokenizer, word) for word in json.loads(words)])
+
+    connection.create_scalar_function("search_text", search_text, 4, deterministic=True)
+    connection.create_scalar_function("search_stems", stems, 1, deterministic=True)
+
+
+def _tokens(tokenizer: Any, word: str) -> list[str]:
+    found = tokenizer(
+        word.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False
+    )
+    return list(dict.fromkeys(found))
+
+
+def index_entries(database: Database, *, batch: int = _BATCH) -> int:
+    """Brings the full text of entries up to date, some rows at a time; how many entered it.
+
+    PostgreSQL keeps its column itself. On SQLite the ids of rows only ever grow above what is indexed, since a writer
+    is alone; a row that was indexed and goes, goes from the index by trigger.
+    """
+    if database.dialect.name == "postgres":
+        return 0
+    entered = 0
+    while True:
+        with database.read() as tx:
+            if not _backlog(tx, 1):  # the usual case: no writer has to wait for this
+                return entered
+        with database.write() as tx:
+            entered += _backlog(tx, batch)
+            tx.run(
+                "INSERT INTO memory_entry_words (rowid, content)"
+                " SELECT id, search_text(content, tenant, agent_id, project_id) FROM memory_transcript_entries"
+                " WHERE id > (SELECT COALESCE(MAX(id), 0) FROM memory_entry_words_docsize) ORDER BY id LIMIT :batch",
+                {"batch": batch},
+            )
+
+
+def backlog(database: Database) -> int:
+    """Entries that are not in the index yet."""
+    with database.read() as tx:
+        return _backlog(tx) if tx.dialect.name == "sqlite" else 0
+
+
+def _backlog(tx: Transaction, limit: int = -1) -> int:
+    found = tx.row(
+        "SELECT COUNT(*) FROM (SELECT 1 FROM memory_transcript_entries"
+        " WHERE id > (SELECT COALESCE(MAX(id), 0) FROM memory_entry_words_docsize) LIMIT :limit)",
+        {"limit": limit},
+    )
+    return int(found[0]) if found else 0

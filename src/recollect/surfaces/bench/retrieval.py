@@ -1,0 +1,287 @@
+"""`recollect bench retrieval`: evidence recall on two public sets of questions about conversations, without any judge.
+
+Turns are stored as entries, questions go through `memory.search` with its floor on. Beside it, from the same run: FTS5
+alone (porter, stop words removed) and vectors alone. The files stay where they are; nothing of them is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import apsw
+
+from recollect.app import Memory, open_memory
+from recollect.search.meaning import ByVectors
+from recollect.search.ranking import WEIGHTS, Weights
+from recollect.search.run import Search
+from recollect.search.values import Meaning, Wanted
+from recollect.store import entries
+from recollect.store.entries import FileKey
+from recollect.store.search import Reach
+from recollect.store.vectors import Kind
+from recollect.surfaces.bench.off_topic import QUERIES
+from recollect.text import COMMON
+from recollect.types import Entry, Role, timestamp
+
+_WORD = re.compile(r"[^\W_]+")
+_TURNS = 100  # turns from which sessions are ranked
+
+Find = Callable[[str, datetime, int], list[str]]
+"""(question, when it is asked, how many) → ids of turns, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    id: str
+    session: str
+    role: Role
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    text: str
+    evidence: frozenset[str]  # turns, or sessions
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """One store's worth of turns, and what is asked about them."""
+
+    name: str
+    turns: Sequence[Turn]
+    questions: Sequence[Question]
+    session_of: dict[str, str] = field(default_factory=dict)  # turn → session, where sessions are what is looked for
+
+
+def run(
+    locomo: Path | None, longmemeval: Path | None, *, home: Path | None, database: str, ablation: bool, **flags: Any
+) -> dict[str, Any]:
+    """`home` keeps the store, so that a second run need not embed everything again."""
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
+        base = home or Path(name)
+        for title, file, read in (("locomo", locomo, read_locomo), ("longmemeval", longmemeval, read_longmemeval)):
+            if file is None:
+                continue
+            with open_memory(base / title, database=database or None, tenant=f"bench-{title}", **flags) as memory:
+                corpora = list(read(file))
+                _fill(memory, corpora)
+                result[title] = _measure(memory, corpora, _scores_of(title), ablation)
+    return result
+
+
+# ---- The files
+
+
+def read_locomo(file: Path) -> Iterator[Corpus]:
+    """Each conversation is a corpus; categories 1 to 4 with evidence."""
+    for sample in json.loads(file.read_text()):
+        turns = list(_locomo_turns(sample["conversation"]))
+        known = {turn.id for turn in turns}
+        after = max(turn.at for turn in turns) + timedelta(days=1)
+        questions = []
+        for each in sample["qa"]:
+            said = {part for text in each.get("evidence") or () for part in re.split(r"[;,\s]+", text)}
+            if each["category"] in (1, 2, 3, 4) and said & known:
+                questions.append(Question(each["question"], frozenset(said & known), after))
+        yield Corpus(f"locomo/{sample['sample_id']}", turns, questions)
+
+
+def _locomo_turns(conversation: dict[str, Any]) -> Iterator[Turn]:
+    number = 1
+    while f"session_{number}_date_time" in conversation:
+        began = datetime.strptime(f"{conversation[f'session_{number}_date_time']} +0000", "%I:%M %p on %d %B, %Y %z")
+        for minute, turn in enumerate(conversation.get(f"session_{number}") or ()):
+            caption = f" [{turn['blip_caption']}]" if turn.get("blip_caption") else ""
+            at = began + timedelta(minutes=minute)
+            text = f"{turn['speaker']}: {turn['text']}{caption}"
+            yield Turn(turn["dia_id"], f"session {number}", Role.USER, text, at)
+        number += 1
+
+
+def read_longmemeval(file: Path) -> Iterator[Corpus]:
+    """All sessions are one pool; a session is found by its best turns."""
+    data = json.loads(file.read_text())
+    turns = [
+        Turn(f"{key}#{number}", key, Role(turn["role"]), turn["content"], _day(session["date"], number))
+        for key, session in data["sessions"].items()
+        for number, turn in enumerate(session["turns"])
+    ]
+    questions = [
+        Question(each["question"], frozenset(each["answer_sessions"]), _day(each["date"]))
+        for each in data["questions"]
+        if each["answer_sessions"]
+    ]
+    yield Corpus("longmemeval/pool", turns, questions, {turn.id: turn.session for turn in turns})
+
+
+def _day(text: str, minutes: int = 0) -> datetime:
+    return datetime.strptime(re.sub(r"\(\w+\) ", "", text), "%Y/%m/%d %H:%M").replace(tzinfo=UTC) + timedelta(
+        minutes=minutes
+    )
+
+
+# ---- The store
+
+
+def _fill(memory: Memory, corpora: Sequence[Corpus]) -> None:
+    for corpus in corpora:
+        with memory.database.write() as tx:
+            for session in dict.fromkeys(turn.session for turn in corpus.turns):
+                key = FileKey(memory.owner, "bench", f"{corpus.name}/{session}.jsonl")
+                mine = [turn for turn in corpus.turns if turn.session == session]
+                rows = [entries.row(key, 1, _entry(corpus, turn), corpus.name, True) for turn in mine]
+                entries.insert(tx, rows)
+    memory.index()
+    memory.vectors.update()
+
+
+def _entry(corpus: Corpus, turn: Turn) -> Entry:
+    return Entry(f"{corpus.name}|{turn.id}", turn.session, turn.role, turn.text, timestamp(turn.at), 0)
+
+
+# ---- The measure
+
+Scores = Callable[[Sequence[str], frozenset[str]], dict[str, float]]
+
+
+def _scores_of(title: str) -> Scores:
+    return _recall if title == "locomo" else _sessions
+
+
+def _recall(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:
+    return {f"R@{k}": len(evidence & set(found[:k])) / len(evidence) for k in (5, 10, 20)}
+
+
+def _sessions(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:
+    scores: dict[str, float] = {}
+    for k in (5, 10):
+        hits = len(evidence & set(found[:k]))
+        scores |= {f"any@{k}": float(hits > 0), f"all@{k}": float(hits == len(evidence))}
+        scores[f"evidence@{k}"] = hits / len(evidence)
+    return scores
+
+
+def _measure(memory: Memory, corpora: Sequence[Corpus], scores: Scores, ablation: bool) -> dict[str, Any]:
+    meaning = ByVectors(memory.vectors)
+    result: dict[str, Any] = {
+        "turns": sum(len(corpus.turns) for corpus in corpora),
+        "questions": sum(len(corpus.questions) for corpus in corpora),
+        "fts": _average(corpora, _by_fts, scores),
+        "vectors": _average(corpora, lambda corpus: _by_vectors(memory, corpus, meaning), scores),
+        "ours": _average(corpora, lambda corpus: _by_search(memory, corpus), scores),
+        "off_topic_empty": _off_topic(memory, corpora),
+    }
+    if ablation:
+        result["ablation"] = {
+            name: _average(corpora, lambda corpus, made=made: _by_weights(memory, corpus, *made), scores)  # type: ignore[misc]
+            for name, made in _variants(meaning).items()
+        }
+    return result
+
+
+def _average(corpora: Sequence[Corpus], find_in: Callable[[Corpus], Find], scores: Scores) -> dict[str, float]:
+    rows = []
+    for corpus in corpora:
+        find = find_in(corpus)
+        for question in corpus.questions:
+            found = find(question.text, question.at, _TURNS if corpus.session_of else 20)
+            if corpus.session_of:
+                found = list(dict.fromkeys(corpus.session_of[turn] for turn in found))
+            rows.append(scores(found, question.evidence))
+    return {key: round(mean(row[key] for row in rows), 3) for key in rows[0]} if rows else {}
+
+
+def _off_topic(memory: Memory, corpora: Sequence[Corpus]) -> float:
+    """The share of questions about other things that get no answer."""
+    answered = [bool(memory.search(each, scope=corpus.name)) for corpus in corpora for each in QUERIES]
+    return round(1 - mean(answered), 3)
+
+
+def _by_search(memory: Memory, corpus: Corpus) -> Find:
+    def find(question: str, now: datetime, limit: int) -> list[str]:
+        hits = memory.search(question, scope=corpus.name, limit=limit, now=now)
+        return [hit.entry_uuid.partition("|")[2] for hit in hits]
+
+    return find
+
+
+def _by_vectors(memory: Memory, corpus: Corpus, meaning: Meaning) -> Find:
+    with memory.database.read() as tx:
+        rows = tx.rows(
+            "SELECT id, entry_uuid FROM memory_transcript_entries WHERE tenant = :tenant AND project_id = :project",
+            {"tenant": memory.owner.tenant, "project": corpus.name},
+        )
+    names = {str(number): uuid.partition("|")[2] for number, uuid in rows}
+
+    def find(question: str, now: datetime, limit: int) -> list[str]:
+        asked = meaning.ask(question, [corpus.name])
+        near = asked.nearest(frozenset({Kind.ENTRY}), limit) if asked else {}
+        return [names[ref] for _, ref in sorted(near, key=lambda each: -near[each])]
+
+    return find
+
+
+def _by_fts(corpus: Corpus) -> Find:
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE turns USING fts5(text, tokenize='porter unicode61')")
+    connection.executemany("INSERT INTO turns (text) VALUES (?)", [(turn.text,) for turn in corpus.turns])
+    sql = "SELECT rowid FROM turns WHERE turns MATCH ? ORDER BY bm25(turns) LIMIT ?"
+
+    def find(question: str, now: datetime, limit: int) -> list[str]:
+        words = [word for word in dict.fromkeys(_WORD.findall(question.lower())) if word not in COMMON]
+        if not words:
+            return []
+        found = connection.execute(sql, (" OR ".join(f'"{word}"' for word in words), limit))
+        return [corpus.turns[number - 1].id for (number,) in found]
+
+    return find
+
+
+# ---- What each ingredient adds
+
+_NO_FLOOR = {"gate": 0.0, "floor": 0.0}
+_NO_SIGNALS = {"time": 0.0, "speaker": 0.0, "role": 0.0, "recency": 0.0, "exact": 0.0}
+
+
+def _variants(meaning: Meaning) -> dict[str, tuple[Meaning | None, Weights]]:
+    """From the words of a turn alone to everything, an ingredient at a time."""
+    words = replace(WEIGHTS, around=0.0, meaning=0.0, meaning_around=0.0, **_NO_FLOOR, **_NO_SIGNALS)
+    around = replace(words, around=WEIGHTS.around)
+    meant = replace(around, meaning=WEIGHTS.meaning)
+    both = replace(meant, meaning_around=WEIGHTS.meaning_around)
+    timed = replace(both, time=WEIGHTS.time)
+    spoken = replace(timed, speaker=WEIGHTS.speaker, role=WEIGHTS.role)
+    everything = replace(spoken, recency=WEIGHTS.recency, exact=WEIGHTS.exact)
+    return {
+        "words of the turn": (None, words),
+        "+ words of its neighbours": (None, around),
+        "+ meaning of the turn": (meaning, meant),
+        "+ meaning of its neighbours": (meaning, both),
+        "+ time": (meaning, timed),
+        "+ speaker and role": (meaning, spoken),
+        "+ recency and exact names": (meaning, everything),
+        "+ the floor": (meaning, WEIGHTS),
+    }
+
+
+def _by_weights(memory: Memory, corpus: Corpus, meaning: Meaning | None, weights: Weights) -> Find:
+    search = Search(memory.database, meaning, weights)
+    reach = Reach(memory.owner, (corpus.name,))
+
+    def find(question: str, now: datetime, limit: int) -> list[str]:
+        hits = search.run(question, reach, Wanted(), limit, now)
+        return [hit.entry_uuid.partition("|")[2] for hit in hits]
+
+    return find

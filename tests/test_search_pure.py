@@ -1,0 +1,187 @@
+"""The parts of search that decide: times, queries, ranking, snippets, folding. No database, no model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.search import ranking
+from recollect.search.fold import folded
+from recollect.search.query import parse
+from recollect.search.ranking import WEIGHTS, above_floor, neighbourhood, rarity, relevance
+from recollect.search.snippet import snippet
+from recollect.search.when import spans
+from recollect.store.words import parts, scope_word, search_text
+from recollect.surfaces.bench.off_topic import QUERIES
+from recollect.types import Role
+
+NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)  # a Wednesday
+
+
+@pytest.mark.parametrize(
+    ("query", "first", "last"),
+    [
+        ("what did I do yesterday", "2026-03-17", "2026-03-18"),
+        ("the day before yesterday", "2026-03-16", "2026-03-17"),
+        ("tasks for today?", "2026-03-18", "2026-03-19"),
+        ("two days ago", "2026-03-16", "2026-03-17"),
+        ("a week ago", "2026-03-08", "2026-03-15"),
+        ("what happened last week", "2026-03-09", "2026-03-16"),
+        ("last month's invoices", "2026-02-01", "2026-03-01"),
+        ("in the past three months", "2025-12-18", "2026-03-19"),
+        ("this year", "2026-01-01", "2027-01-01"),
+        ("last weekend", "2026-03-14", "2026-03-16"),
+        ("on Monday", "2026-03-16", "2026-03-17"),
+        ("last Wednesday", "2026-03-11", "2026-03-12"),
+        ("in March", "2026-03-01", "2026-04-01"),
+        ("in December", "2025-12-01", "2026-01-01"),
+        ("in July 2024", "2024-07-01", "2024-08-01"),
+        ("from July to October", "2025-07-01", "2025-11-01"),
+        ("between November and January", "2025-11-01", "2026-02-01"),
+        ("on 3 February, 2026", "2026-02-03", "2026-02-04"),
+        ("on Aug 15th", "2025-08-15", "2025-08-16"),
+        ("2026-01-31 release", "2026-01-31", "2026-02-01"),
+        ("in 2024", "2024-01-01", "2025-01-01"),
+        ("since January", "2026-01-01", "2026-03-19"),
+    ],
+)
+def test_times_in_a_query_mean_days(query: str, first: str, last: str) -> None:
+    (span,) = spans(query, NOW)
+    assert (span.first.date().isoformat(), span.last.date().isoformat()) == (first, last)
+    assert span.words in query
+
+
+@pytest.mark.parametrize(
+    "query", ["how may I march on", "the second-last day", "31 June", "weekday", "a day at sea", ""]
+)
+def test_what_names_no_time_gives_none(query: str) -> None:
+    assert spans(query, NOW) == []
+
+
+@given(st.text() | st.from_regex(r"(in|last|\d+|may|march|ago|days?|2026-\d\d-\d\d| )+"), st.datetimes())
+def test_no_text_and_no_clock_upsets_the_parser_of_times(query: str, now: datetime) -> None:
+    for span in spans(query, now.replace(tzinfo=UTC)):
+        assert span.first < span.last
+        assert span.words in query
+
+
+def test_a_moment_is_near_a_span_by_the_spans_own_length() -> None:
+    (week,) = spans("last week", NOW)
+    assert week.distance(datetime(2026, 3, 10, tzinfo=UTC)) == 0
+    assert week.distance(datetime(2026, 3, 23, tzinfo=UTC)) == pytest.approx(1.0)
+
+
+def test_a_query_is_words_names_and_times() -> None:
+    query = parse('Which port did parseHttpHeader in src/http.py:42 use last week, "the blue one"?', NOW)
+    assert query.words["parsehttpheader"] == 1.0
+    assert query.words["header"] < 1.0 > query.words["week"]  # parts, and words of a time, count less
+    assert {"which", "did", "in", "the"}.isdisjoint(query.words)
+    assert set(query.names) >= {"parsehttpheader", "src/http.py:42", "the blue one"}
+    assert [span.words for span in query.spans] == ["last week"]
+
+
+def test_a_query_of_common_words_alone_keeps_them() -> None:
+    assert set(parse("the who", NOW).words) == {"the", "who"}
+
+
+def test_whose_words_are_asked_for() -> None:
+    assert parse("what did I say about the pump", NOW).asked is Role.USER
+    assert parse("which pump did you recommend", NOW).asked is Role.ASSISTANT
+
+
+def test_names_have_parts_and_texts_their_scope() -> None:
+    assert parts("parseHTTPHeader2") == ["parse", "HTTP", "Header2"]
+    assert parts("plain") == []
+    text = search_text("call getUserName", "t", "a", "p")
+    assert "User Name" in text and scope_word("t", "a") in text and scope_word("t", "a", "p") in text
+    assert scope_word("t", "a", "p") != scope_word("t", "a\x1fp")[:-1]
+
+
+def test_rare_words_tell_more_than_common_ones() -> None:
+    rarities = rarity(10_000, np.array([0.0, 10.0, 5_000.0]), np.ones(3))
+    assert rarities[0] > rarities[1] > rarities[2] > 0
+
+
+def test_neighbours_are_those_of_the_same_session() -> None:
+    assert neighbourhood(["a", "b", "a", "a"]).tolist() == [
+        [-1, -1, 2, 3],
+        [-1, -1, -1, -1],
+        [0, -1, 3, -1],
+        [2, 0, -1, -1],
+    ]
+
+
+def test_a_neighbour_with_the_missing_word_helps() -> None:
+    rarities, sizes, unknown = np.ones(2), np.full(3, 50.0), np.full(3, np.nan)
+    present = np.array([[True, False, True], [False, True, False]])
+    alone = relevance(rarities, present, sizes, unknown, np.full((3, 4), -1)).total(WEIGHTS)
+    together = relevance(rarities, present, sizes, unknown, neighbourhood(["a", "a", "b"])).total(WEIGHTS)
+    assert together[0] > alone[0] and together[1] > alone[1]
+    assert together[2] == pytest.approx(alone[2])
+
+
+@given(
+    st.integers(1, 5).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=4),
+            st.lists(st.floats(0, 1e6), min_size=n, max_size=n),
+            st.lists(st.floats(-1, 1) | st.just(float("nan")), min_size=n, max_size=n),
+            st.lists(st.sampled_from("ab"), min_size=n, max_size=n),
+        )
+    )
+)
+def test_relevance_is_a_share_whatever_goes_in(
+    made: tuple[list[list[bool]], list[float], list[float], list[str]],
+) -> None:
+    present, sizes, similarity, sessions = made
+    places = neighbourhood(sessions)
+    found = relevance(np.ones(len(present)), np.array(present), np.array(sizes), np.array(similarity), places)
+    total = found.total(WEIGHTS)
+    assert ((total >= 0) & (total <= 1 + 1e-9)).all()
+
+
+def test_below_the_gate_there_is_no_answer_and_below_the_floor_no_hit() -> None:
+    assert above_floor(np.array([WEIGHTS.gate - 0.01, WEIGHTS.floor]), WEIGHTS).tolist() == [False, False]
+    assert above_floor(np.array([WEIGHTS.gate, WEIGHTS.floor, WEIGHTS.floor - 0.01]), WEIGHTS).tolist() == [
+        True,
+        True,
+        False,
+    ]
+    assert above_floor(np.array([]), WEIGHTS).tolist() == []
+
+
+def test_use_counts_while_it_is_fresh() -> None:
+    assert ranking.usefulness(0, 0) == 0 < ranking.usefulness(1, 100) < ranking.usefulness(1, 0) < 1
+    assert ranking.usefulness(10_000, 0) == 1
+
+
+def test_a_snippet_shows_the_words_where_they_stand_together() -> None:
+    text = "pump " + "filler " * 100 + "the pond\npump hums\x1b[2J at night " + "filler " * 100
+    shown, marked = snippet(text, ["pond", "pump", "hum"])
+    assert [shown[start:stop] for start, stop in marked] == ["pond", "pump", "hums"]
+    assert "\x1b" not in shown and "\n" not in shown and len(shown) < 260
+
+
+@given(st.text(max_size=2000), st.lists(st.text(min_size=1, max_size=8), max_size=4))
+def test_a_snippet_of_anything_is_short_and_its_marks_lie_in_it(text: str, words: list[str]) -> None:
+    shown, marked = snippet(text, words)
+    assert len(shown) <= 260
+    assert all(0 <= start < stop <= len(shown) for start, stop in marked)
+
+
+def test_what_says_nearly_the_same_is_folded() -> None:
+    texts = [
+        "run the deploy script on staging now please",
+        "Run the deploy script on staging, now please!",
+        "other words",
+    ]
+    assert folded(texts, str, 5) == [(texts[0], 1), (texts[2], 0)]
+    assert folded(texts, str, 1) == [(texts[0], 1)]
+
+
+def test_a_hundred_questions_are_a_hundred() -> None:
+    assert len(QUERIES) == len(set(QUERIES)) == 100
