@@ -392,7 +392,7 @@ def test_a_crowd_on_one_manifest_loses_no_compaction(tmp_path: Path, clock: Cloc
 
 def test_a_manifest_knows_the_days_under_which_memory_md_names_it() -> None:
     row = ledger.Row(CAPTURED, "s1", "/code/tides", "A sentence.", "memory/s.md", "memory/t.md", "memory/m.md")
-    text = ledger.render([row, replace(row, manifest_path="memory/n.md")], [], START + timedelta(days=2))
+    text = ledger.render([row, row._replace(manifest_path="memory/n.md")], [], START + timedelta(days=2))
     assert ledger.refs(text, "agents/ada/MEMORY.md", "memory/m.md") == ("agents/ada/MEMORY.md#2026-03-03",)
     assert ledger.refs(text, FILE, "memory/x.md") == () and ledger.refs("", FILE, "memory/m.md") == ()
 

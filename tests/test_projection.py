@@ -15,6 +15,7 @@ from recollect.artifacts.ledger import HEADING
 from recollect.artifacts.names import wikilinks
 from recollect.artifacts.projection import FILE, KIND, Projection
 from recollect.store.jobs import Jobs
+from recollect.surfaces.bench import lineage
 from tests.conftest import Clock
 from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, ingest, session
 from tests.transcripts import SESSION, START, append
@@ -128,6 +129,17 @@ def test_a_file_that_cannot_be_written_is_a_job_that_failed_and_mends_itself(mem
     assert memory.status().kinds[KIND] == {"failed": 1} and not (memory.settings.home / "elsewhere").exists()
     (memory.settings.home / FILE).unlink()
     assert projection(memory).update() and RULE in shown(memory)
+
+
+def test_from_rows_alone_it_is_the_same_to_the_byte(database_url: tuple[str, str, Path]) -> None:
+    """At a session's end the folder is not looked through; nobody can tell."""
+    _, url, home = database_url
+    with open_memory(home, database=url, test_sessions=("s-00000?",)) as memory:
+        lineage._fill(memory, 460)
+        memory.reindex()
+        made = projection(memory)
+        assert made._text(()) == made._text()
+        assert "of 450 conversations" in made._text(())
 
 
 def test_ten_writers_at_once_lose_no_row(database_url: tuple[str, str, Path], clock: Clock, root: Path) -> None:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from recollect.artifacts.names import wikilink
 from recollect.artifacts.sanitize import line
@@ -21,6 +22,7 @@ from recollect.types import MemoryKind, Remembered, Severity, Timestamp, timesta
 
 DAYS = 30
 BUDGET = 30_000  # tokens
+ENOUGH = 420  # rows that no budget holds: one takes 250 bytes at least
 HEADING = f"## Session Ledger (Last {DAYS} Days)"
 
 _TITLE = "# Memory"
@@ -31,9 +33,8 @@ _DAY = "### "
 _EMPTY = "No conversation in this time."
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A conversation in the ledger."""
+class Row(NamedTuple):
+    """A conversation in the ledger. A tuple: there are thousands, and only what fits is rendered."""
 
     at: Timestamp  # when it ended, else when it was captured
     session_id: str
@@ -72,11 +73,15 @@ def within(rows: Iterable[Row], now: datetime) -> list[Row]:
     return sorted((each for each in rows if first <= each.at <= last), key=_order, reverse=True)
 
 
-def render(rows: Iterable[Row], placed: Iterable[Placed], now: datetime, budget: int = BUDGET) -> str:
-    """The whole file, within the budget unless the head alone is longer."""
+def render(
+    rows: Iterable[Row], placed: Iterable[Placed], now: datetime, budget: int = BUDGET, *, older: int = 0
+) -> str:
+    """The whole file, within the budget unless the head alone is longer. `older` rows lie in the window behind those
+    that are given, which are more than fit."""
     found = within(rows, now)
+    of = len(found) + older
     head = "\n".join([_TITLE, "", *orientation(placed), HEADING, ""])
-    return f"{head}\n{_body(_fitting(head, found, budget), len(found))}\n"
+    return f"{head}\n{_body(_fitting(head, found, of, budget), of)}\n"
 
 
 def orientation(placed: Iterable[Placed]) -> list[str]:
@@ -118,10 +123,10 @@ def _is_rule(memory: Remembered) -> bool:
     return memory.kind is MemoryKind.CONSTRAINT or memory.severity in (Severity.MUST, Severity.DO_NOT)
 
 
-def _fitting(head: str, rows: Sequence[Row], budget: int) -> Sequence[tuple[str, str]]:
+def _fitting(head: str, rows: Sequence[Row], of: int, budget: int) -> Sequence[tuple[str, str]]:
     """(day, text) of the newest rows that fit, the notice included where some do not. The others are not rendered."""
     whole = budget * 7 // 2 - len(head.encode())  # bytes
-    clipped = whole - len(f"\n{_notice(len(rows), len(rows))}\n\n\n".encode())
+    clipped = whole - len(f"\n{_notice(of, of)}\n\n\n".encode())
     texts: list[tuple[str, str]] = []
     kept, day = 0, ""
     for each in rows:

@@ -20,7 +20,7 @@ from recollect.artifacts.names import Kind
 from recollect.config import Settings
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, memories
-from recollect.store.artifacts import Indexed
+from recollect.store.artifacts import Summarised
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs, Lease
 from recollect.types import Clock, Owner, Timestamp, timestamp
@@ -114,19 +114,35 @@ class Projection:
         return changed
 
     def _text(self, fresh: Sequence[str] | None = None) -> str:
-        return ledger.render(self._rows(fresh), self._placed(), self._clock())
+        if fresh is None:
+            return ledger.render(self._rows(), self._placed(), self._clock())
+        rows, older = self._newest(fresh)
+        return ledger.render(rows, self._placed(), self._clock(), older=older)
 
-    def _rows(self, fresh: Sequence[str] | None = None) -> Iterator[Row]:
+    def _newest(self, fresh: Sequence[str]) -> tuple[list[Row], int]:
+        """What the rows know and these files, as far as it is shown; and how many more there are."""
+        now = self._clock()
+        window = timestamp(now - timedelta(days=ledger.DAYS)), timestamp(now)
+        with self._database.read() as tx:
+            sessions = artifacts.sessions(tx, self._owner, *window)
+            known = artifacts.newest(tx, self._owner, *window, ledger.ENOUGH)
+        shown = [each for each in known if not self.is_test(each.session_id)]
+        older = sum(not self.is_test(each) for each in sessions) - len(shown)
+        found = {each.manifest_path: _row(each.source_path, each) for each in shown}
+        for path in fresh:
+            head = self._committed(path)
+            if head is not None and not self.is_test(head.session_id):
+                found[head.manifest_path] = _row(path, head)
+        return list(found.values()), older
+
+    def _rows(self) -> Iterator[Row]:
         """Summaries that a manifest points at. What was captured before the window ended before it, too: those files
         are not opened. Nor are files that are what they were when they were indexed."""
         first = timestamp(self._clock() - timedelta(days=ledger.DAYS))
         with self._database.read() as tx:
-            known = {row.source_path: row for row in artifacts.current(tx, self._owner, Kind.SUMMARY, since=first)}
-        if fresh is None:
-            inside = self._files.since(Kind.SUMMARY, first)
-            self._leave_out(path for path in inside if path not in known)
-        else:
-            inside = dict.fromkeys(fresh, "") | {path: row.signature for path, row in known.items()}
+            known = {row.source_path: row for row in artifacts.summaries(tx, self._owner, since=first)}
+        inside = self._files.since(Kind.SUMMARY, first)
+        self._leave_out(path for path in inside if path not in known)
         found: dict[str, Row] = {}  # by manifest: a set that has no rows yet takes the place of the one before
         for path in sorted(path for path in inside if path not in self._others):
             indexed = known.get(path)
@@ -161,7 +177,7 @@ class Projection:
                 yield Placed(memory, max(told))
 
 
-def _row(path: str, head: Indexed | Content) -> Row:
+def _row(path: str, head: Summarised | Content) -> Row:
     return Row(
         Timestamp(head.ended_at or head.captured_at),
         head.session_id,

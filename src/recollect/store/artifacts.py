@@ -37,6 +37,19 @@ class Indexed(NamedTuple):
     signature: str  # of stat, when it was read or written
 
 
+class Summarised(NamedTuple):
+    """A few columns of a summary's row: MEMORY.md looks at thousands."""
+
+    source_path: str
+    signature: str
+    session_id: str
+    project: str
+    captured_at: Timestamp
+    ended_at: str
+    manifest_path: str
+    memory_sentence: str
+
+
 _COLUMNS = Indexed._fields
 
 
@@ -95,10 +108,30 @@ def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:
     return dict(tx.rows(f"SELECT source_path, signature FROM memory_artifacts WHERE {_OWN}", asdict(owner)))
 
 
-def current(tx: Transaction, owner: Owner, kind: str, *, since: str = "") -> list[Indexed]:
-    """What manifests point at, by time of capture."""
-    where = " AND source_kind = :kind AND is_current = 1 AND captured_at >= :since ORDER BY captured_at, source_path"
-    return _load(tx, where, owner, {"kind": kind, "since": since})
+_SUMMARIES = f"FROM memory_artifacts WHERE {_OWN} AND source_kind = 'summary' AND is_current = 1"
+_AT = "COALESCE(NULLIF(ended_at, ''), captured_at)"  # when a conversation ended, else when it was captured
+
+
+def summaries(tx: Transaction, owner: Owner, *, since: str) -> list[Summarised]:
+    """Summaries that manifests point at and that were captured since, as MEMORY.md wants them."""
+    sql = f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND captured_at >= :since"
+    return [Summarised(*row) for row in tx.rows(sql, {**asdict(owner), "since": since})]
+
+
+def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> list[Summarised]:
+    """Those of conversations that ended between two times, newest first."""
+    sql = (
+        f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND captured_at >= :first AND {_AT} >= :first"
+        f" AND {_AT} <= :last ORDER BY {_AT} DESC, manifest_path DESC LIMIT :limit"
+    )
+    names = {**asdict(owner), "first": first, "last": last, "limit": limit}
+    return [Summarised(*row) for row in tx.rows(sql, names)]
+
+
+def sessions(tx: Transaction, owner: Owner, first: str, last: str) -> list[str]:
+    """Of all of those, the session."""
+    sql = f"SELECT session_id {_SUMMARIES} AND captured_at >= :first AND {_AT} >= :first AND {_AT} <= :last"
+    return [found for (found,) in tx.rows(sql, {**asdict(owner), "first": first, "last": last})]
 
 
 def of_sessions(tx: Transaction, owner: Owner, session_id: str, kind: str) -> list[Indexed]:
