@@ -141,6 +141,7 @@ def test_names_are_safe_in_file_systems_and_read_back() -> None:
 
 
 def test_links_are_relative_to_the_home() -> None:
+    """Validation test 3."""
     end_path = "memory/2026-03-28T22-34-06.792Z--h7k3n4p7m2x2q6r5--transcript.md"
     assert names.wikilink(end_path, "transcript") == f"[[{end_path}|transcript]]"
     assert names.wikilinks(f"a [[{end_path}|transcript]] b [[{end_path}]]") == [
@@ -159,6 +160,7 @@ def content(**changes: Any) -> document.Content:
 
 
 def test_the_checksum_covers_the_normalised_body_alone() -> None:
+    """Validation test 6: body-normalized-v1."""
     head, body = document.sealed(content(), "one  \r\ntwo\t\rthree\n\n\n")
     assert body == "one\ntwo\nthree"
     assert head.content_sha256 == hashlib.sha256(b"one\ntwo\nthree").hexdigest()
@@ -293,6 +295,7 @@ def test_a_script_without_capitals_or_spaces_has_anchors_and_words() -> None:
 
 
 def test_the_floor_of_a_sentence() -> None:
+    """Validation test 2: low-signal rows are rejected."""
     ok = f"Kalmar was moved to another host {PAD}"
     assert sentence.faults(ok + "!", KNOWN) == []
     assert sentence.faults(ok, KNOWN) == [sentence.Fault.END]
@@ -405,6 +408,7 @@ def text(body: str = "x", **changes: Any) -> str:
 
 
 def test_a_file_is_created_once_and_never_changes(tmp_path: Path) -> None:
+    """Validation test 4: no mutation after the first commit."""
     files = Files(tmp_path / "home")
     assert files.read(PATH) is None and files.names("a" * 16) == []
     assert files.create(PATH, text()) and not files.create(PATH, text())
@@ -815,6 +819,7 @@ def test_nothing_changes_until_the_window_does() -> None:
 
 
 def test_1500_sessions_in_30_days_keep_the_newest_rows_and_say_so() -> None:
+    """Validation test 1."""
     rows = [ledger_row(n, days_ago(n / 50)) for n in range(1500)]
     placed = [ledger.Placed(remembered(), "memory/x--summary.md")]
     text = ledger.render(rows, placed, NOW)

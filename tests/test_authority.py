@@ -67,3 +67,10 @@ def test_rows_of_history_are_written_by_the_store_alone() -> None:
         if statement.search(path.read_text()) and not path.is_relative_to(SOURCE / "store")
     }
     assert outside == set()
+
+
+def test_the_thirteen_validation_tests_of_the_lineage_specification_are_there() -> None:
+    """Each says its number."""
+    told = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    numbers = {int(found) for found in re.findall(r"[Vv]alidation test (\d+)", told)}
+    assert numbers == set(range(1, 14))

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from recollect.app import Memory, open_memory
+from recollect.artifacts.document import Content, parse
 from recollect.artifacts.ledger import HEADING
 from recollect.artifacts.names import wikilinks
 from recollect.artifacts.projection import FILE, KIND, Projection
 from recollect.store.jobs import Jobs
 from recollect.surfaces.bench import lineage
 from tests.conftest import Clock
-from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, ingest, session
+from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
 from tests.transcripts import SESSION, START, append
 
 ROW = re.compile(
@@ -64,6 +65,24 @@ def test_process_leaves_a_row_per_conversation_and_every_link_leads_somewhere(me
     for path, _ in wikilinks(text):
         assert (memory.settings.home / path.partition("#")[0]).is_file()
     assert (memory.settings.home / FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_rows_are_the_sentences_of_the_files_and_no_model_is_asked(memory: Memory, root: Path) -> None:
+    """Validation test 13: every row is the `memory_sentence` of its summary's frontmatter, whatever the bodies say."""
+    model = Scripted()
+    ingest(memory, root, *TALK)
+    ingest(memory, root, *TALK, "And Omar owns tide-prod-1.", "Noted.", name=OTHER)
+    extract(memory, by(model)).run(now=True)
+    asked = len(model.calls)
+    for made in (projection(memory).update, memory.reindex):
+        made()
+        rows = ROW.findall(shown(memory))
+        sentences = [parse(path.read_text()).head for path in (memory.settings.home / "memory").glob("*--summary.md")]
+        assert len(rows) == len(sentences) == 2
+        for head in sentences:
+            assert isinstance(head, Content)
+            assert sum(f" | {head.memory_sentence} [[" in row for row in rows) == 1
+    assert len(model.calls) == asked
 
 
 def test_it_stays_byte_for_byte_until_something_changes(memory: Memory, root: Path, clock: Clock) -> None:
