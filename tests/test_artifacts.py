@@ -250,7 +250,9 @@ def test_the_sanitizer_takes_out_secrets_that_escapes_hid() -> None:
 
 
 def test_a_version_of_the_sanitizer_never_changes() -> None:
-    """Validation test 7. New rules of redaction are a new version of the sanitizer: add one, with a migration note, and keep the old."""
+    """Validation test 7.
+
+    New rules of redaction are a new version of the sanitizer: add one, with a migration note, and keep the old."""
     sample = (
         "\x1b[1mA\x1b[0m\r\ntoken: ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gH6" + " \t\n> [Context from memory] x"
     )

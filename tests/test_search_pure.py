@@ -179,8 +179,8 @@ def test_what_says_nearly_the_same_is_folded() -> None:
         "Run the deploy script on staging, now please!",
         "other words",
     ]
-    assert folded(texts, str, 5) == [(texts[0], 1), (texts[2], 0)]
-    assert folded(texts, str, 1) == [(texts[0], 1)]
+    assert folded(texts, str, 5) == [(texts[0], [texts[1]]), (texts[2], [])]
+    assert folded(texts, str, 1) == [(texts[0], [texts[1]])]
 
 
 def test_a_hundred_questions_are_a_hundred() -> None:

@@ -8,26 +8,30 @@ from typing import TypeVar
 from recollect.text import content_words, overlap
 
 _T = TypeVar("_T")
-_SAME = 0.9  # share of words in common
-_LENGTH = 600  # characters that are compared
+_SAME = 0.9  # share of words in common, and of length
+_FEW = 3  # words that say something
+_LENGTH = 4000  # characters that are compared
 
 
-def folded(ranked: Iterable[_T], text_of: Callable[[_T], str], limit: int) -> list[tuple[_T, int]]:
-    """The first `limit` that say something new, best first, each with the number of those folded into it."""
-    kept: list[tuple[_T, frozenset[str]]] = []
-    also: list[int] = []
+def folded(ranked: Iterable[_T], text_of: Callable[[_T], str], limit: int) -> list[tuple[_T, list[_T]]]:
+    """The first `limit` that say something new, best first, each with those folded into it."""
+    kept: list[tuple[_T, str]] = []
+    also: list[list[_T]] = []
     for each in ranked:
-        words = content_words(text_of(each)[:_LENGTH])
-        same = next((place for place, (_, theirs) in enumerate(kept) if _alike(words, theirs)), None)
+        text = text_of(each)
+        same = next((place for place, (_, theirs) in enumerate(kept) if _alike(text, theirs)), None)
         if same is not None:
-            also[same] += 1
+            also[same].append(each)
         elif len(kept) < limit:
-            kept.append((each, words))
-            also.append(0)
-    return [(each, number) for (each, _), number in zip(kept, also, strict=True)]
+            kept.append((each, text))
+            also.append([])
+    return [(each, others) for (each, _), others in zip(kept, also, strict=True)]
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Words in common; texts of very different size cannot have enough of them."""
+def _alike(one: str, other: str) -> bool:
+    """About as long, and nearly all words in common. A beginning in common is not enough."""
     small, large = sorted((len(one), len(other)))
-    return small >= 3 and small >= _SAME * large and overlap(one, other) >= _SAME
+    if small < _SAME * large:
+        return False
+    mine, theirs = content_words(one[:_LENGTH]), content_words(other[:_LENGTH])
+    return len(mine) >= _FEW and overlap(mine, theirs) >= _SAME

@@ -35,14 +35,14 @@ class Weights:
     time: float = 1.7  # said at the time that the query names
     speaker: float = 0.6  # said by whom the query names
     role: float = 0.4  # said by the user, or by the assistant where the query asks for its words
-    recency: float = 0.1
+    recency: float = 0.3
     exact: float = 0.8  # names, paths, versions and quotations stand there as typed
     memory: float = 0.7  # what was distilled stands above what was said
     summary: float = 0.5
     use: float = 0.3
     feedback: float = 0.5
     # the floor, as shares of full relevance
-    gate: float = 0.28  # the best hit must be so relevant, else there is no answer
+    gate: float = 0.31  # the best hit must be so relevant, else there is no answer
     floor: float = 0.2  # and every further one at least so
 
     @property

@@ -23,10 +23,10 @@ from recollect.store.database import Database, Transaction
 from recollect.store.search import ENTRIES, TEXTS, Counts, Found, Ids, Mark, Matches, Reach
 from recollect.store.vectors import Kind
 
-BUDGET = 20_000  # postings that one query reads
-_POOL = 120  # entries that are looked at closely
+BUDGET = 100_000  # postings that one query reads
+_POOL = 120  # entries that are looked at closely; more, where many hits are wanted
 _NARROW_POOL = 4_000  # the same, where most may fall to a filter
-_NEAREST = 100  # documents nearest in meaning
+_NEAREST = 100  # documents nearest in meaning; the same
 _READ = 40  # texts that are read at the least
 _FAR = 0.2  # similarity of what is not among the nearest
 
@@ -76,13 +76,13 @@ class Search:
     def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
         query, by = parse(text, now), self._weights
         asked = self._meaning.ask(text, reach.projects) if self._meaning else None
-        near = asked.nearest(wanted.kinds, _NEAREST) if asked else {}
+        near = asked.nearest(wanted.kinds, max(_NEAREST, 2 * limit)) if asked else {}
         pool: list[Mark] = []
         candidates: list[Candidate] = []
         with self._database.read() as tx:
             if Kind.ENTRY in wanted.kinds:
                 entries = rows.matches(tx, reach, ENTRIES, list(query.words), BUDGET, self._counts)
-                pool = _pool(tx, reach, wanted, *_from_afar(query, entries, near, by))
+                pool = _pool(tx, reach, wanted, max(_POOL, 2 * limit), *_from_afar(query, entries, near, by))
             if wanted.kinds - {Kind.ENTRY}:
                 texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
                 places = rows.text_ids(tx, reach, [ref for ref in near if ref[0] is not Kind.ENTRY])
@@ -105,7 +105,10 @@ class Search:
             why = whys[each.kind is Kind.ENTRY, each.id]
             scored.append((why.relevance + sum(extra.values()), each, replace(why, boosts=extra)))
         scored.sort(key=lambda row: (-row[0], row[1].kind, row[1].ref))
-        return [_hit(query, *row, also) for row, also in folded(scored, lambda row: row[1].text, limit)]
+        return [
+            _hit(query, *row, tuple(other[1].ref for other in also))
+            for row, also in folded(scored, lambda row: row[1].text, limit)
+        ]
 
 
 def _from_afar(query: Query, matched: Matches, near: Mapping[Ref, float], by: Weights) -> tuple[Ids, Floats]:
@@ -126,7 +129,7 @@ def _rarities(query: Query, matched: Matches) -> Floats:
     return ranking.rarity(matched.total, counts, np.array([query.words[word] for word in matched.found], np.float64))
 
 
-def _pool(tx: Transaction, reach: Reach, wanted: Wanted, ids: Ids, scores: Floats) -> list[Mark]:
+def _pool(tx: Transaction, reach: Reach, wanted: Wanted, size: int, ids: Ids, scores: Floats) -> list[Mark]:
     """The entries that look best from afar, with those stored around them."""
     best = ids[np.argsort(-scores, kind="stable")]
     if wanted.narrow:
@@ -136,7 +139,7 @@ def _pool(tx: Transaction, reach: Reach, wanted: Wanted, ids: Ids, scores: Float
         }
         best = best[np.isin(best, list(fit))]
     around = np.arange(-ranking.WINDOW, ranking.WINDOW + 1)
-    return rows.marks_of(tx, reach, np.unique(best[:_POOL, None] + around[None, :]).tolist())
+    return rows.marks_of(tx, reach, np.unique(best[:size, None] + around[None, :]).tolist())
 
 
 def _entries(
@@ -196,7 +199,7 @@ def _relevant(candidates: Sequence[Candidate], most: int, by: Weights) -> list[C
     return sorted(good, key=lambda each: (-each.first_score, each.key))[:most]
 
 
-def _hit(query: Query, score: float, found: Found, why: Why, also: int) -> Hit:
+def _hit(query: Query, score: float, found: Found, why: Why, also: tuple[str, ...]) -> Hit:
     shown, marked = snippet(found.text, query.words)
     return Hit(
         id=found.ref,

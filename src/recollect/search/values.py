@@ -54,7 +54,7 @@ class Hit:
     path: str  # the file to look into, where one is known
     entry_uuid: str  # of an entry, else empty
     revision: int  # of a memory, else 0
-    also: int  # further documents that say nearly the same and were folded into this one
+    also: tuple[str, ...]  # ids of others that say nearly the same: folded into this one, best first
     why: Why
 
 

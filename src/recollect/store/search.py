@@ -129,7 +129,9 @@ def matches(
         if frequencies[word] > left and any(len(ids) for ids in found.values()):
             skipped.append(word)
             continue
-        found[word] = _postings(tx, index, known[word], within, budget) if frequencies[word] else np.empty(0, np.int64)
+        found[word] = (
+            _postings(tx, index, word, known[word], within, budget) if frequencies[word] else np.empty(0, np.int64)
+        )
         left -= frequencies[word]
     return Matches(total, found, tuple(skipped))
 
@@ -186,10 +188,11 @@ def _frequency(tx: Transaction, index: _Index, stems: Sequence[str], enough: int
     return int(row[0]) if row else 0
 
 
-def _postings(tx: Transaction, index: _Index, stems: Sequence[str], scope: Sequence[str], limit: int) -> Ids:
+def _postings(tx: Transaction, index: _Index, word: str, stems: Sequence[str], scope: Sequence[str], limit: int) -> Ids:
     """Ascending ids; the newest, where there are more than `limit`."""
-    if tx.dialect.name == "sqlite":
-        query = " AND ".join(f'"{stem}"' for stem in stems) + (f" AND ({' OR '.join(scope)})" if scope else "")
+    if tx.dialect.name == "sqlite":  # FTS5 stems what it is asked for: a stem must not be stemmed again
+        terms = [word] if len(stems) == 1 else stems
+        query = " AND ".join(f'"{term}"' for term in terms) + (f" AND ({' OR '.join(scope)})" if scope else "")
         sql = f"SELECT rowid FROM {index.words} WHERE {index.words} MATCH :query ORDER BY rowid DESC LIMIT :limit"
         rows = tx.rows(sql, {"query": query, "limit": limit})
     else:

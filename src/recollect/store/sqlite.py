@@ -52,7 +52,8 @@ class SqliteTransaction:
     def run(self, sql: str, parameters: Parameters | None = None) -> int:
         before = self._connection.total_changes()
         self._connection.execute(sql, parameters)
-        return self._connection.total_changes() - before
+        # changes() leaves out what triggers did, but keeps its value when a statement changes nothing
+        return self._connection.changes() if self._connection.total_changes() != before else 0
 
     def run_many(self, sql: str, parameters: Iterable[Parameters | Row]) -> int:
         before = self._connection.total_changes()

@@ -22,7 +22,7 @@ from recollect.app import Memory, open_memory
 from recollect.search.meaning import ByVectors
 from recollect.search.ranking import WEIGHTS, Weights
 from recollect.search.run import Search
-from recollect.search.values import Meaning, Wanted
+from recollect.search.values import Hit, Meaning, Wanted
 from recollect.store import entries
 from recollect.store.entries import FileKey
 from recollect.store.search import Reach
@@ -211,10 +211,14 @@ def _off_topic(memory: Memory, corpora: Sequence[Corpus]) -> float:
 
 def _by_search(memory: Memory, corpus: Corpus) -> Find:
     def find(question: str, now: datetime, limit: int) -> list[str]:
-        hits = memory.search(question, scope=corpus.name, limit=limit, now=now)
-        return [hit.entry_uuid.partition("|")[2] for hit in hits]
+        return _turns(memory.search(question, scope=corpus.name, limit=limit, now=now))
 
     return find
+
+
+def _turns(hits: Sequence[Hit]) -> list[str]:
+    """Best first; what was folded into a hit stands behind it, each in a place of its own."""
+    return [uuid.partition("|")[2] for hit in hits for uuid in (hit.entry_uuid, *hit.also)]
 
 
 def _by_vectors(memory: Memory, corpus: Corpus, meaning: Meaning) -> Find:
@@ -281,7 +285,6 @@ def _by_weights(memory: Memory, corpus: Corpus, meaning: Meaning | None, weights
     reach = Reach(memory.owner, (corpus.name,))
 
     def find(question: str, now: datetime, limit: int) -> list[str]:
-        hits = search.run(question, reach, Wanted(), limit, now)
-        return [hit.entry_uuid.partition("|")[2] for hit in hits]
+        return _turns(search.run(question, reach, Wanted(), limit, now))
 
     return find

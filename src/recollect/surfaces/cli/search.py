@@ -117,7 +117,7 @@ def _plain(hit: Hit, explain: bool) -> dict[str, Any]:
 
 def _print(hit: Hit, explain: bool) -> None:
     what = hit.memory_kind or (f"{hit.kind} {hit.role}".strip())
-    also = f"  +{hit.also} alike" if hit.also else ""
+    also = f"  +{len(hit.also)} alike" if hit.also else ""
     head = f"{hit.score:.2f}  {what}  {hit.timestamp[:16].replace('T', ' ')}  {hit.id}{also}"
     click.secho(head, dim=True)
     click.echo("  " + _highlighted(hit.snippet, hit.marks))
