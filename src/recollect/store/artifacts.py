@@ -119,10 +119,11 @@ def summaries(tx: Transaction, owner: Owner, *, since: str) -> list[Summarised]:
 
 
 def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> list[Summarised]:
-    """Those of conversations that ended between two times, newest first."""
+    """The newest of those of conversations that ended between two times, in no order."""
     sql = (
-        f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND captured_at >= :first AND {_AT} >= :first"
-        f" AND {_AT} <= :last ORDER BY {_AT} DESC, manifest_path DESC LIMIT :limit"
+        f"SELECT {', '.join(Summarised._fields)} FROM memory_artifacts WHERE {_OWN} AND source_path IN ("
+        f"SELECT source_path {_SUMMARIES} AND captured_at >= :first AND {_AT} >= :first AND {_AT} <= :last"
+        f" ORDER BY {_AT} DESC LIMIT :limit)"
     )
     names = {**asdict(owner), "first": first, "last": last, "limit": limit}
     return [Summarised(*row) for row in tx.rows(sql, names)]
@@ -160,10 +161,11 @@ def paths(tx: Transaction, owner: Owner, kind: str, session_keys: Sequence[str])
     for start in range(0, len(session_keys), _CHUNK):
         placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
         sql = (
-            f"SELECT session_key, source_path FROM memory_artifacts WHERE {_OWN} AND source_kind = :kind"
-            f" AND is_current = 1 AND session_key IN ({placeholders})"
+            "SELECT session_key, source_path, source_kind, is_current FROM memory_artifacts"
+            f" WHERE {_OWN} AND session_key IN ({placeholders})"  # a few rows each: the kind would choose another index
         )
-        found |= dict(tx.rows(sql, {**asdict(owner), "kind": str(kind), **chosen}))
+        rows = tx.rows(sql, {**asdict(owner), **chosen})
+        found |= {key: path for key, path, of, is_current in rows if of == kind and is_current}
     return found
 
 

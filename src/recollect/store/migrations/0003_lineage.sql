@@ -22,7 +22,9 @@ CREATE TABLE memory_artifacts (
   PRIMARY KEY (tenant, agent_id, source_path)
 );
 CREATE INDEX memory_artifacts_session ON memory_artifacts (tenant, agent_id, session_key);
-CREATE INDEX memory_artifacts_time ON memory_artifacts (tenant, agent_id, source_kind, captured_at);
+-- with all that chooses the rows of MEMORY.md, so that it is not looked up one by one
+CREATE INDEX memory_artifacts_time ON memory_artifacts
+  (tenant, agent_id, source_kind, is_current, captured_at, ended_at, session_id, source_path);
 
 -- derived: what must never come back, from the tombstones on disk; hashes only
 CREATE TABLE memory_tombstones (
