@@ -46,7 +46,7 @@ DERIVED = (
     "memory_memories",
     "memory_sources",
 )
-IGNORED = {"id", "tenant", "agent_id", "generation", "line_offset", "updated_at", "signature", "owned"}
+IGNORED = {"words", "id", "tenant", "agent_id", "generation", "line_offset", "updated_at", "signature", "owned"}
 
 
 @pytest.fixture
