@@ -315,6 +315,19 @@ def test_what_was_used_stands_above_what_was_not(memory: Memory) -> None:
     assert find(memory, "pond pump hums")[0] == before[-1]
 
 
+def test_what_a_person_thought_of_a_memory_moves_it(memory: Memory) -> None:
+    for name, number in (("m-one", 1), ("m-two", 2)):
+        remember(memory, f"The pond pump number {number} stands by the gate.", id=name, revision=number)
+
+    def found() -> list[str]:
+        return [hit.id for hit in memory.search("pond pump by the gate", scope=GARDEN, kinds=["memory"])]
+
+    first, second = found()
+    memory.feedback(first, "not_ok")
+    memory.feedback(second, "ok")
+    assert found() == [second, first]
+
+
 # Scope
 
 

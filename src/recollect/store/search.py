@@ -266,6 +266,7 @@ _TEXT = {
     " s.agent_id AND a.session_key = s.session_key AND a.source_kind = 'summary' AND a.is_current = 1), '')",
     "uses": "COALESCE(u.usage_count, p.usage_count, 0)",
     "last_use": "COALESCE(u.last_usage, p.last_usage, '')",
+    "feedback": "COALESCE(CAST(b.ok - b.not_ok AS DOUBLE PRECISION) / (1 + b.ok + b.not_ok), 0.0)",
 }
 _OF_TEXTS = """
 LEFT JOIN memory_memories m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.agent_id = d.agent_id
@@ -278,6 +279,8 @@ LEFT JOIN memory_stage1 s ON s.tenant = d.tenant AND s.agent_id = d.agent_id AND
     AND o.revision = m.revision) END
 LEFT JOIN memory_use u ON d.kind = 'memory' AND u.tenant = d.tenant AND u.agent_id = d.agent_id
   AND u.memory_id = d.ref
+LEFT JOIN memory_feedback b ON d.kind = 'memory' AND b.tenant = d.tenant AND b.agent_id = d.agent_id
+  AND b.memory_id = d.ref
 LEFT JOIN memory_stage1_use p ON d.kind = 'summary' AND p.tenant = d.tenant AND p.agent_id = d.agent_id
   AND p.session_key = d.ref
 """
