@@ -49,10 +49,11 @@ def root(tmp_path: Path) -> Path:
 
 
 def traces(memory: Memory, word: str = SECRET) -> list[str]:
-    """Where a word stands: files of the home, bytes of the database, rows of its tables."""
+    """Where a word, or the stem that an index keeps of it, stands: files of the home, bytes of the database, rows."""
     found = []
+    word = word[:9].lower()
     for path in memory.settings.home.rglob("*"):
-        if path.is_file() and word.encode() in path.read_bytes():
+        if path.is_file() and word.encode() in path.read_bytes().lower():
             found.append(str(path.relative_to(memory.settings.home)))
     with memory.database.read() as tx:
         if tx.dialect.name == "postgres":
@@ -60,7 +61,7 @@ def traces(memory: Memory, word: str = SECRET) -> list[str]:
         else:
             tables = tx.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
         for (table,) in tables:
-            if any(word in str(row) for row in tx.rows(f"SELECT * FROM {table}")):
+            if any(word in str(row).lower() for row in tx.rows(f"SELECT * FROM {table}")):
                 found.append(table)
     return found
 
@@ -78,6 +79,7 @@ def filled(memory: Memory, root: Path, clock: Clock) -> None:
     ingest(memory, root, "We decided to keep the tide tables in PostgreSQL.", "Good.", "Yes.", "Done.", name=OTHER)
     memory.process(now=True)
     memory.consolidate(now=True)
+    memory.embed()
     clock.advance(60)
 
 
