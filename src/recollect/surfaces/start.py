@@ -53,7 +53,7 @@ def start() -> int:
         with counting("embedding", quiet=False) as bar:
             memory.embed(seconds=60, progress=bar)
         click.echo(f"\nEverything lies in {memory.settings.home}, readable by you alone.")
-        click.echo(f"Next: {Path(sys.executable).parent / 'recollect'} conversations, status, watch, --help")
+        click.echo(f"Next: {Path(sys.executable).parent / 'recollect'} search, timeline, status, watch, --help")
     return 1 if report.problems else 0
 
 
