@@ -112,6 +112,20 @@ def test_09_an_empty_database_comes_back_from_the_files(memory: Memory, root: Pa
     assert (memory.settings.home / FILE).read_bytes() == ledger
 
 
+def test_a_compaction_comes_back_too(memory: Memory, root: Path) -> None:
+    path = ingest(memory, root, *TALK)
+    memory.process(now=True)
+    append(path, claude(7, "They agreed on make lint in tides, and Priya owns tide-stg-2.", isCompactSummary=True))
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    tables = DERIVED | {"memory_compactions": "source, compaction_uuid, session_id, source_file, timestamp, summary"}
+    before = content(memory, tables)
+    assert len(before["memory_compactions"]) == 1 and files(memory, "compaction")
+    empty(memory)
+    assert memory.reindex().problems == []
+    assert content(memory, tables) == before
+
+
 def test_a_following_ingest_of_the_same_transcripts_pays_no_model_again(memory: Memory, root: Path) -> None:
     model = Scripted()
     fill(memory, root)

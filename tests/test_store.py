@@ -849,13 +849,11 @@ READS: dict[str, Read] = {
         tx, owner, [each.session_key for each in conversations.search(tx, owner)]
     ),
     "artifacts.of_keys": lambda tx, owner: artifacts.of_keys(tx, owner, ["s@1"]),
-    "erasing.conversations": lambda tx, owner: erasing.conversations(tx, owner, session=SESSION),
-    "erasing.indexed_keys": lambda tx, owner: erasing.indexed_keys(tx, owner, project="garden"),
+    "erasing.keys": lambda tx, owner: erasing.keys(tx, owner, session=SESSION),
     "erasing.said": lambda tx, owner: [
         said for talk in conversations.search(tx, owner) for said in erasing.said(tx, owner, talk)
     ],
     "erasing.said_in_session": lambda tx, owner: erasing.said_in_session(tx, owner, SESSION),
-    "conversations.where": lambda tx, owner: conversations.where(tx, owner, "status = :s", {"s": "active"}),
     "memories.of_session": lambda tx, owner: memories.of_session(tx, owner, "s@1"),
     "tombstones.exist": tombstones.exist,
     "tombstones.erased": lambda tx, owner: tombstones.erased(tx, owner, ["h1", "h2"]),

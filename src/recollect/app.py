@@ -149,8 +149,9 @@ class Memory:
         report.failed += len(kept.problems)
         report.problems += kept.problems
         # once more: its head shows memories, which are rows
-        if report.succeeded or report.succeeded_no_output or kept.written or not self._projection.exists():
-            self._projection.update(() if self._projection.exists() else None)
+        there = self._projection.exists()
+        if report.succeeded or report.succeeded_no_output or kept.written or not there:
+            self._projection.update(() if there else None)
         return report
 
     def record_compaction(self, session_key: str, text: str, at: Timestamp, uuid: str) -> bool:
@@ -189,11 +190,10 @@ class Memory:
 
     def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""
-        from recollect.artifacts.projection import Projection
         from recollect.artifacts.reindex import Reindex
 
         report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
-        Projection(self.database, self.settings, self.owner, self.clock).update()
+        self._projection.update()
         return report
 
     def export(self, file: Path | str, *, force: bool = False) -> Exported:
@@ -236,11 +236,10 @@ class Memory:
 
     def _refresh(self) -> Iterator[str]:
         """MEMORY.md and the workspace without what is gone, and without a model; tells what could not be done."""
-        from recollect.artifacts.projection import Projection
         from recollect.consolidate.run import Consolidation, Outcome
         from recollect.store import stage1
 
-        Projection(self.database, self.settings, self.owner, self.clock).update()
+        self._projection.update()
         if self.settings.workspace.is_dir():
             done = Consolidation(self.database, self.settings, self.owner, self.clock, None).run(now=True)
             if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from recollect.artifacts import reindex, tombstones
+from recollect.artifacts import reindex, rows, tombstones
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
@@ -31,8 +31,9 @@ from recollect.artifacts.sets import Known
 from recollect.artifacts.states import Evidence, State, detect
 from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import ArtifactError
+from recollect.extract.jobs import KIND as EXTRACT
+from recollect.extract.jobs import abandoned, resume
 from recollect.extract.load import load
-from recollect.extract.run import KIND as EXTRACT
 from recollect.extract.values import Extraction
 from recollect.ingest.intake import Intake
 from recollect.ingest.run import KIND as INGEST
@@ -41,7 +42,7 @@ from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations, files, memories, stage1
 from recollect.store.database import Database
 from recollect.store.jobs import Job, Jobs
-from recollect.types import Clock, Conversation, ConversationStatus, FileStatus, JobStatus, Owner, Remembered, timestamp
+from recollect.types import Clock, Conversation, ConversationStatus, FileStatus, JobStatus, Owner, timestamp
 
 _OLD_LITTER = 60.0  # seconds after which nobody is writing a temporary file any more
 _PATIENCE = timedelta(days=1)  # before waiting conversations are a backlog
@@ -275,8 +276,7 @@ class Doctor:
                 for state in files.with_status(tx, self._owner, FileStatus.INGESTING)
                 if not self._jobs.is_held(tx, INGEST, f"{state.source}/{state.file_path}")
             ]
-            processing = conversations.for_extraction(tx, self._owner, [ConversationStatus.PROCESSING])
-            idle = [each for each in processing if not self._jobs.is_held(tx, EXTRACT, each.session_key)]
+            idle = abandoned(tx, self._owner, self._jobs)
             unwell = self._jobs.list(tx, (JobStatus.DEAD, JobStatus.FAILED), limit=1000)
             ready = conversations.for_extraction(tx, self._owner, [ConversationStatus.READY])
         now = self._clock()
@@ -426,10 +426,7 @@ class Doctor:
     def _release(self) -> None:
         with self._database.write() as tx:
             self._jobs.reap(tx, EXTRACT)
-            stuck = conversations.for_extraction(tx, self._owner, [ConversationStatus.PROCESSING])
-            free = [each for each in stuck if not self._jobs.is_held(tx, EXTRACT, each.session_key)]
-            changes = [(each, ConversationStatus.READY, "its worker died") for each in free]
-            conversations.set_status(tx, self._owner, changes, timestamp(self._clock()))
+            resume(tx, self._owner, self._jobs)
 
     def _finish(self, found: Sequence[Finding]) -> None:
         """The manifest of files that are there."""
@@ -470,15 +467,12 @@ class Doctor:
         with self._database.read() as tx:
             group = conversations.of_key(tx, self._owner, key)
             row = stage1.load(tx, self._owner, key)
-            stated = memories.stated_in(tx, self._owner, [key])
+            stated = rows.own(memories.of_session(tx, self._owner, key), key)
         transcript = load(self._database, self._owner, group)
-        extraction, strategy = Extraction(), ""
-        if row is not None:
-            told = (row.raw_memory, row.rollout_summary, row.rollout_slug, row.memory_sentence)
-            extraction, strategy = Extraction(*told, parts=row.parts), row.strategy
+        extraction, strategy = (rows.retold(row), row.strategy) if row else (Extraction(), "")
         gap = timedelta(minutes=self._settings.config.conversation_gap_minutes)
         end = SessionEnd(self._files, self._owner.agent_id, gap, self._projection)
-        end.write(transcript, extraction, _own(stated, key), timestamp(self._clock()), strategy)
+        end.write(transcript, extraction, stated, timestamp(self._clock()), strategy)
 
     def _reindex(self) -> None:
         Reindex(self._database, self._settings, self._owner, self._clock).run()
@@ -488,12 +482,6 @@ class Doctor:
             for each in found:
                 if each.kind is Fault.FAILED_JOB:
                     self._jobs.revive(tx, *each.key.split(" ", 1))
-
-
-def _own(stated: Iterable[Remembered], key: str) -> list[Remembered]:
-    """What a conversation states, in the order it was said, with its own sources only."""
-    mine = [replace(each, sources=tuple(one for one in each.sources if one[0] == key)) for each in stated]
-    return sorted((each for each in mine if each.sources), key=lambda each: (each.valid_from, each.id, each.revision))
 
 
 def set_aside_database(settings: Settings, now: str) -> Path | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from recollect import note as notes
-from recollect.artifacts import bodies, tombstones
+from recollect.artifacts import bodies, rows, tombstones
 from recollect.artifacts.document import Content, parse
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
@@ -21,11 +21,11 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.tombstones import Tombstone
 from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import ArtifactError, UsageError
+from recollect.extract.jobs import KIND as EXTRACT
+from recollect.extract.jobs import watermark
 from recollect.extract.load import load
 from recollect.extract.offline import summary as prose
 from recollect.extract.offline.statements import statements
-from recollect.extract.run import KIND as EXTRACT
-from recollect.extract.run import watermark
 from recollect.extract.values import Extraction, Transcript, Written
 from recollect.ingest.erasure import COMPACTION, blanked
 from recollect.store import answers, erasing, files, memories, stage1
@@ -125,12 +125,7 @@ def said_again(messages: Sequence[Message], sources: Set[str], texts: Sequence[s
 
 def remaining(stated: Iterable[Remembered], session_key: str, gone: Set[str]) -> list[Remembered]:
     """What a conversation still states: memories none of whose sources in it is erased."""
-    kept = []
-    for each in stated:
-        own = tuple((key, uuid) for key, uuid in each.sources if key == session_key)
-        if own and not any(uuid in gone for _, uuid in own):
-            kept.append(replace(each, sources=own))
-    return kept
+    return [each for each in rows.own(stated, session_key) if not any(uuid in gone for _, uuid in each.sources)]
 
 
 def retold(transcript: Transcript, kept: Sequence[Remembered]) -> Extraction:
@@ -176,7 +171,6 @@ def shortened(talk: Conversation, left: Sequence[Message]) -> Conversation:
 class _Rewritten:
     """A conversation that lost a part."""
 
-    was: str  # its key before
     talks: tuple[Conversation, ...]
     written: Written
     mark: str  # watermark of what is left
@@ -223,13 +217,9 @@ class Forget:
         if target.memory:
             return self._plan_memory(target.memory)
         with self._database.read() as tx:
-            talks = erasing.conversations(
+            keys = erasing.keys(
                 tx, self._owner, session=target.session, key=target.conversation, project=target.project
             )
-            indexed = erasing.indexed_keys(
-                tx, self._owner, session=target.session, key=target.conversation, project=target.project
-            )
-        keys = sorted({each.session_key for each in talks} | set(indexed))
         if not keys:
             raise UsageError(
                 f"no {chosen[0]} {getattr(target, chosen[0])}", hint="`recollect conversations` lists what there is."
@@ -382,7 +372,7 @@ class Forget:
         end = SessionEnd(self._files, self._owner.agent_id, gap)
         written = end.write(transcript, retold(transcript, stated), stated, timestamp(self._clock()), _STRATEGY)
         mark = watermark(transcript.conversation.last_message_at, transcript.snapshot)
-        return _Rewritten(key, tuple(talks), written, mark)
+        return _Rewritten(tuple(talks), written, mark)
 
     def _erase(self, tx: Transaction, plan: Plan, buried: Tombstone, rewritten: Sequence[_Rewritten]) -> int:
         """Jobs before the rest, as everywhere. Returns how many rows went."""

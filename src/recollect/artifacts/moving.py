@@ -31,7 +31,7 @@ from recollect.artifacts.reindex import Held, Problem, Report, assess
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.config import Settings
 from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError
-from recollect.extract.run import KIND as EXTRACT
+from recollect.extract.jobs import KIND as EXTRACT
 from recollect.ingest.run import KIND as INGEST
 from recollect.models.base import ToolRefused
 from recollect.store import transfer

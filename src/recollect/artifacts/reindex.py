@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from recollect.artifacts import bodies, rows, tombstones
+from recollect.artifacts import bodies, rows, sets, tombstones
 from recollect.artifacts.document import Content, Document, Manifest, parse
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import FOLDER, Kind, Name, session_token, wikilinks
@@ -23,8 +23,8 @@ from recollect.artifacts.rows import Derived
 from recollect.artifacts.tombstones import Graveyard
 from recollect.config import Settings
 from recollect.errors import ArtifactError
-from recollect.extract.run import KIND as EXTRACT
-from recollect.extract.run import watermark
+from recollect.extract.jobs import KIND as EXTRACT
+from recollect.extract.jobs import watermark
 from recollect.ingest.writer import is_named_after
 from recollect.store import artifacts as artifact_rows
 from recollect.store import compactions, memories, projects, stage1
@@ -138,8 +138,8 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
             snapshot = transcript.head.snapshot
         except bodies.BadBody as error:
             problems.append(Problem(chosen[0] or "", "BadBody", error.message))
-    kept = [doc for doc in good.values() if doc.head.kind is Kind.COMPACTION]
-    current = {path for path in chosen if path}
+    kept = list(_compacted([doc for doc in good.values() if doc.head.kind is Kind.COMPACTION], problems))
+    current = sets.current(manifest) if manifest else {path for path in chosen if path}
     files = [
         rows.indexed(
             name.path,
@@ -150,7 +150,7 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
         for name, doc in good.items()
     ]
     key = next((doc.head.session_key for doc in good.values()), "")
-    return Assessed(key, derived, tuple(_compacted(kept, problems)), snapshot, tuple(files), tuple(problems))
+    return Assessed(key, derived, tuple(kept), snapshot, tuple(files), tuple(problems))
 
 
 def _compacted(kept: Iterable[Document], problems: list[Problem]) -> Iterator[Compacted]:
@@ -294,14 +294,13 @@ class Reindex:
         for name in there:
             if name.token in held:
                 held[name.token].append(name)
-        done = 0
+        of = sum(map(len, held.values()))
         for batch in _batches(held.items(), _BATCH):
             found = [self._load(token, {name: there[name] for name in names}) for token, names in batch]
             self._store([assess(each, self._owner.agent_id, erased) for each in found], known, erased, report)
             self._stored()
-            done += sum(len(names) for _, names in batch)
             report.read += sum(len(names) for _, names in batch)
-            progress(done, sum(map(len, held.values())))
+            progress(report.read, of)
         report.problems += missing(known.keys() - foreign, there, erased)
         self._let_go(name.token for path in foreign if (name := parse_name(path)) and name not in there)
         report.seconds = round(time.monotonic() - started, 3)

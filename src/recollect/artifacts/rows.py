@@ -4,16 +4,16 @@ what the database says of a conversation is what its files say, whoever wrote it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from recollect.artifacts import bodies
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.names import session_token
+from recollect.extract.values import NOTHING, Extraction
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
 from recollect.types import Conversation, ConversationStatus, Message, Remembered, Stage1, Timestamp
-
-NOTHING = "nothing worth keeping"  # why a conversation with a transcript has no summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,17 @@ def compacted(document: Document) -> Compacted:
     assert isinstance(head, Content)
     at, uuid, text = bodies.parse_compaction(document.body)
     return Compacted(uuid, head.harness, head.session_id, head.source_file, at, text)
+
+
+def retold(row: Stage1) -> Extraction:
+    """What was made of a conversation, from its row: a new set of files needs no model."""
+    return Extraction(row.raw_memory, row.rollout_summary, row.rollout_slug, row.memory_sentence, parts=row.parts)
+
+
+def own(stated: Iterable[Remembered], session_key: str) -> list[Remembered]:
+    """What a conversation states, in the order it was said, with its own sources only."""
+    mine = [replace(each, sources=tuple(one for one in each.sources if one[0] == session_key)) for each in stated]
+    return sorted((each for each in mine if each.sources), key=lambda each: (each.valid_from, each.id, each.revision))
 
 
 def indexed(path: str, head: Content | Manifest, signature: str, *, current: bool) -> Indexed:

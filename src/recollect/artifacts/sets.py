@@ -85,6 +85,14 @@ def points(before: Manifest | None) -> Points:
     )
 
 
+def current(head: Manifest) -> set[str]:
+    """The contents that a conversation consists of; those of one that has a successor are history."""
+    if head.superseded_by:
+        return set()
+    to = points(head)
+    return {each.path for each in (to.transcript, to.summary, *head.compactions) if each}
+
+
 def idempotency_key(flow: str, *parts: str) -> str:
     hashed = hashlib.sha256("\x1f".join((flow, *parts)).encode("utf-8", "surrogatepass"))
     return f"{flow}:{hashed.hexdigest()[:32]}"
@@ -211,12 +219,7 @@ def commit(held: Files, known: Known, name: Name, head: Manifest) -> None:
 def index(held: Files, name: Name, head: Manifest, contents: Mapping[str, Content]) -> tuple[Indexed, ...]:
     """The rows of a conversation's files."""
     heads: dict[str, Content | Manifest] = {**contents, name.path: head}
-    signatures = held.signatures(heads)
-    current = {path for path in (head.transcript_path, head.summary_path) if path}
-    current |= {name.path, *(each.path for each in head.compactions)}
-    if head.superseded_by:
-        current = set()
+    signatures, now = held.signatures(heads), current(head)
     return tuple(
-        rows.indexed(path, each, signatures.get(path, ""), current=path in current)
-        for path, each in sorted(heads.items())
+        rows.indexed(path, each, signatures.get(path, ""), current=path in now) for path, each in sorted(heads.items())
     )

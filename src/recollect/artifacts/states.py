@@ -21,7 +21,7 @@ from recollect.artifacts.projection import Projection
 from recollect.artifacts.sentence import Quality
 from recollect.artifacts.session_end import idempotency_key
 from recollect.artifacts.sets import Known, Points
-from recollect.extract.run import KIND as EXTRACT
+from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.run import Extract
 from recollect.store import artifacts, compactions, memories, stage1
 from recollect.store.database import Database

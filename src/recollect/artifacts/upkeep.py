@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from recollect.artifacts import bodies, sets
+from recollect.artifacts import bodies, rows, sets
 from recollect.artifacts.bodies import BadBody
 from recollect.artifacts.compaction import Compactions, owner_of
 from recollect.artifacts.files import Files
@@ -25,6 +25,7 @@ from recollect.artifacts.session_end import Ledger, SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
+from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.load import load
 from recollect.extract.values import Extraction, Transcript
 from recollect.models.paid import digest
@@ -33,13 +34,12 @@ from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
 from recollect.store.database import Database, Transaction
 from recollect.store.jobs import Jobs, Lease
-from recollect.types import Clock, Conversation, JobStatus, Owner, Remembered, Scope, Timestamp, timestamp
+from recollect.types import Clock, Conversation, JobStatus, Owner, Timestamp, timestamp
 
 log = logging.getLogger(__name__)
 
 KIND = "archive"
 _MOST = 100  # of each kind of work in a run
-_EXTRACT = "extract"  # the jobs of phase 1
 
 
 @dataclass(slots=True)
@@ -184,18 +184,13 @@ class Upkeep:
 
     def _settle(self, transcript: Transcript) -> tuple[Indexed, ...]:
         """From the rows of before, else as one in which nothing was worth keeping."""
-        conversation = transcript.conversation
-        key = conversation.session_key
-        scopes = [(scope, scope.id(conversation.project_id, key)) for scope in Scope]
+        key = transcript.conversation.session_key
         with self._database.read() as tx:
             row = stage1.load(tx, self._owner, key)
-            held = memories.in_scopes(tx, self._owner, scopes) if row else []
+            stated = rows.own(memories.of_session(tx, self._owner, key), key)
         if row is None:
             return self._end.settle(transcript, Extraction(), (), timestamp(self._clock()))
-        extraction = Extraction(
-            row.raw_memory, row.rollout_summary, row.rollout_slug, row.memory_sentence, parts=row.parts
-        )
-        return self._end.settle(transcript, extraction, _stated(held, key), row.generated_at, row.strategy)
+        return self._end.settle(transcript, rows.retold(row), stated, row.generated_at, row.strategy)
 
     def _supersede(self, lease: Lease, row: Indexed) -> _Done:
         """Nothing while no successor has its entries in a file."""
@@ -239,7 +234,7 @@ class Upkeep:
                 if done.forget:
                     stage1.delete(tx, self._owner, [key])
                     memories.replace_sessions(tx, self._owner, {key: ()})
-                    answers.delete(tx, self._owner, _EXTRACT, key)
+                    answers.delete(tx, self._owner, EXTRACT, key)
                 if done.files:
                     artifacts.replace_sessions(tx, self._owner, [key], done.files, done.kinds)
         except LeaseLost as lost:
@@ -252,12 +247,3 @@ def successor(mine: set[str], theirs: dict[str, set[str]]) -> str | None:
     """The conversation whose file holds most of the entries of one that vanished; None when none holds any."""
     shared = {key: len(mine & entries) for key, entries in theirs.items() if mine & entries}
     return min(shared, key=lambda key: (-shared[key], key), default=None)
-
-
-def _stated(held: Sequence[Remembered], session_key: str) -> list[Remembered]:
-    """What a conversation states, with its own sources only."""
-    found = []
-    for each in held:
-        if sources := tuple(source for source in each.sources if source[0] == session_key):
-            found.append(replace(each, sources=sources))
-    return found

@@ -27,11 +27,12 @@ import msgspec
 
 from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
+from recollect.extract.jobs import KIND, resume, watermark
 from recollect.extract.load import load
 from recollect.extract.notes import Notes, is_note
 from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
-from recollect.extract.values import Extraction, Strategy, Transcript, Written
+from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
 from recollect.models.paid import CapReached, Paid, digest
@@ -57,11 +58,9 @@ from recollect.types import (
 
 log = logging.getLogger(__name__)
 
-KIND = "extract"
 _KINDS = ("transcript", "summary", "manifest")  # files of a session's end; compactions come and go without it
 _BATCH = 64  # conversations claimed at a time
 _UNCHANGED = "unchanged since it was extracted"
-_NOTHING = "nothing worth keeping"
 _PROMPT_TOKENS, _ANSWER_TOKENS = 1_000, 1_500  # beside its text, what a conversation is taken to cost in an estimate
 
 
@@ -228,13 +227,18 @@ class Extract:
             group = conversation_rows.of_key(tx, self._owner, session_key)
         if not group:
             return None
-        snapshot = load(self._database, self._owner, group).snapshot
+        transcript = load(self._database, self._owner, group)
+        strategy, snapshot = self._strategy_for(transcript), transcript.snapshot
         with self._database.read() as tx:
-            found = answers.load(tx, self._owner, KIND, session_key, digest(self._strategy.id, snapshot))
+            found = answers.load(tx, self._owner, KIND, session_key, digest(strategy.id, snapshot))
         if found is None:
             return None
         has_output = not msgspec.json.decode(found.answer, type=Extraction).is_empty
-        return Pending(snapshot, self._strategy.id, found.answered_at, has_output)
+        return Pending(snapshot, strategy.id, found.answered_at, has_output)
+
+    def _strategy_for(self, transcript: Transcript) -> Strategy:
+        """A note is what a person said, and nobody is asked about it."""
+        return self._notes if is_note(transcript) else self._strategy
 
     def _most(self, waiting: Sequence[object], limit: int | None, now: bool) -> int:
         if limit is not None:
@@ -247,9 +251,7 @@ class Extract:
         """Conversations whose worker died are ready again."""
         with self._database.write() as tx:
             self._jobs.reap(tx, KIND)
-            stuck = conversation_rows.for_extraction(tx, self._owner, [ConversationStatus.PROCESSING])
-            free = [each for each in stuck if not self._jobs.is_held(tx, KIND, each.session_key)]
-            self._set(tx, free, ConversationStatus.READY, "its worker died")
+            resume(tx, self._owner, self._jobs)
 
     def _eligible(self, now: bool, keys: Sequence[str] | None = None) -> list[list[Conversation]]:
         """Conversations by key, newest first."""
@@ -303,7 +305,7 @@ class Extract:
         ended = ConversationStatus.ARCHIVED
         if status is JobStatus.SUCCEEDED_NO_OUTPUT:
             ended = ConversationStatus.SKIPPED
-        reason = _NOTHING if ended is ConversationStatus.SKIPPED else _UNCHANGED
+        reason = NOTHING if ended is ConversationStatus.SKIPPED else _UNCHANGED
         self._set(tx, [each for each in group if each.status is ConversationStatus.READY], ended, reason)
 
     # Processing
@@ -398,7 +400,7 @@ class Extract:
         if _watermark(transcript) != claimed.lease.watermark:
             raise _Changed
         self._reached(Step.LOADED)
-        strategy = self._notes if is_note(transcript) else self._strategy
+        strategy = self._strategy_for(transcript)
         question = digest(strategy.id, transcript.snapshot)
         key = claimed.lease.key
         with self._database.read() as tx:
@@ -502,7 +504,7 @@ class Extract:
         key = claimed.lease.key
         ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
         if written.stage1 is None:
-            ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, _NOTHING
+            ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, NOTHING
         try:
             with self._database.write() as tx:
                 self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest: no deadlock
@@ -551,11 +553,6 @@ def _with(
 
 def _watermark(transcript: Transcript) -> str:
     return watermark(transcript.conversation.last_message_at, transcript.snapshot)
-
-
-def watermark(last_message_at: Timestamp, snapshot: str) -> str:
-    """Newest message first, so that watermarks grow with time; then what exactly was said."""
-    return f"{last_message_at}#{snapshot}"
 
 
 def _is_due(known: tuple[JobStatus, str, str] | None, watermark: str) -> bool:

@@ -12,6 +12,8 @@ from recollect.store.artifacts import Indexed
 from recollect.text import plain
 from recollect.types import Conversation, Message, Remembered, Stage1, Statement
 
+NOTHING = "nothing worth keeping"  # why a conversation with a transcript has no summary
+
 
 @dataclass(frozen=True, slots=True)
 class Transcript:

@@ -133,11 +133,6 @@ def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[s
     return found
 
 
-def where(tx: Transaction, owner: Owner, condition: str, names: dict[str, str]) -> list[Conversation]:
-    """By a condition of the store's own, never of a caller's."""
-    return _load(tx, f" AND {condition} ORDER BY id", {**asdict(owner), **names})
-
-
 def of_session_id(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[Conversation]:
     """Of whichever files hold it, in order of time."""
     where = (

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import NamedTuple
 
-from recollect.store import conversations as conversation_rows
 from recollect.store.database import Transaction, marks
 from recollect.types import Conversation, Owner, Timestamp
 
@@ -30,22 +29,18 @@ class Said(NamedTuple):
     source_file: str
 
 
-def conversations(
-    tx: Transaction, owner: Owner, *, session: str = "", key: str = "", project: str = ""
-) -> list[Conversation]:
-    """Those of a session, a key or a project (its path or id); nothing when none is given."""
-    where, names = _chosen(session, key, project)
-    return conversation_rows.where(tx, owner, where, names)
-
-
-def indexed_keys(tx: Transaction, owner: Owner, *, session: str = "", key: str = "", project: str = "") -> list[str]:
-    """Session keys of canonical files, chosen in the same way."""
+def keys(tx: Transaction, owner: Owner, *, session: str = "", key: str = "", project: str = "") -> list[str]:
+    """Session keys of a session, a key or a project (its path or id), by rows or by files; of nothing, when none is
+    given."""
     where, names = _chosen(session, key, project)
     rows = tx.rows(
-        f"SELECT DISTINCT session_key FROM memory_artifacts WHERE {_OWN} AND {where} ORDER BY session_key",
+        " UNION ".join(
+            f"SELECT session_key FROM {table} WHERE {_OWN} AND {where}"
+            for table in ("memory_conversations", "memory_artifacts")
+        ),
         {**asdict(owner), **names},
     )
-    return [found for (found,) in rows]
+    return sorted(found for (found,) in rows)
 
 
 def said(tx: Transaction, owner: Owner, talk: Conversation) -> list[Said]:

@@ -240,7 +240,7 @@ class Notebook:
         self._reached(Step.INGESTED)
         found = self._extracted(session_key)
         self._reached(Step.EXTRACTED)
-        self._projection.update()
+        self._projection.update(())
         return found
 
     def _extracted(self, session_key: str) -> Remembered:
