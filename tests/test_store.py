@@ -65,6 +65,7 @@ from recollect.store.migrate import migrations
 from recollect.store.open import open_database
 from recollect.store.projects import Project
 from recollect.store.search import Reach
+from recollect.store.sqlite import SqliteDatabase
 from recollect.store.vectors import EVERYTHING, Kind, Model, Part, Ref, Status
 from recollect.types import (
     Conversation,
@@ -1164,6 +1165,23 @@ def test_an_exception_rolls_everything_back(database: Database, owner: Owner, er
         raise error
     with database.read() as tx:
         assert everything(tx, owner) == before
+
+
+def test_closing_beside_a_thread_that_was_given_up_raises_nothing(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path / "a.db", 1.0)
+    inside, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with database.read() as tx:
+            tx._connection.create_scalar_function("wait", lambda: inside.set() or done.wait(10) or 1, 0)  # type: ignore[attr-defined]
+            tx.rows("SELECT wait()")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert inside.wait(10)
+    database.close()
+    done.set()
+    thread.join()
 
 
 def test_a_statement_that_fails_rolls_everything_back(database: Database, owner: Owner) -> None:

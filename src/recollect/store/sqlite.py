@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -150,7 +150,10 @@ class SqliteDatabase:
     def close(self) -> None:
         with self._guard:
             for connection in list(self._all):
-                connection.close()
+                with suppress(
+                    apsw.ThreadingViolationError
+                ):  # a thread that was given up is at it: it goes with the thread
+                    connection.close()
             self._all.clear()
         self._local = threading.local()
 
