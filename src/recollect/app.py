@@ -46,12 +46,16 @@ if TYPE_CHECKING:
     from recollect.extract.values import Strategy
     from recollect.ingest.intake import Intake
     from recollect.ingest.run import Progress, Report
+    from recollect.inject.injector import Injector
+    from recollect.inject.run import Injection, Told
+    from recollect.inject.values import Exchange, Given, InjectorConfig
     from recollect.overview import Overview
     from recollect.search.run import Search
     from recollect.search.values import Hit
     from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.update import Progress as Embedding
     from recollect.search.vectors.vectors import Vectors
+    from recollect.store.search import Reach
     from recollect.turns.notes import Notebook
     from recollect.types import MemoryKind, Remembered, Severity, Timestamp
 
@@ -307,6 +311,65 @@ class Memory:
             return []
         self.index()
         return self._search.run(query, within, narrowed, limit, now or self.clock())
+
+    def injector(
+        self,
+        scope: SearchScope,
+        config: InjectorConfig | None = None,
+        *,
+        session: str = "",
+        form: str = "",
+        **overrides: Any,
+    ) -> Injector:
+        """Puts memories into message lists. `overrides` are settings, `session` is what `context --last` calls it.
+
+        `form` names the message format (openai, responses, anthropic, pydantic-ai) where messages leave it open.
+        """
+        from recollect.inject.values import configured
+
+        chosen = configured(config or self.settings.config, overrides)
+        return self._injection.injector(self._reach(scope), chosen, session, form)
+
+    def context(
+        self, project: SearchScope, prompt: str = "", session: str = "", exchanges: Sequence[Exchange] = ()
+    ) -> Given:
+        """What a session in the project would be given now. Changes nothing."""
+        return self._injection.context(*self._asked(project), prompt, session, exchanges)
+
+    def give(self, project: SearchScope, prompt: str, session: str, exchanges: Sequence[Exchange] = ()) -> Given:
+        """The same, for a harness that owns its history: it is kept that the session has it."""
+        return self._injection.give(*self._asked(project), prompt, session, exchanges)
+
+    def compacted(self, session: str) -> int:
+        """A harness cleared or compacted a session's history: nothing it was given is visible any more."""
+        return self._injection.compacted(session)
+
+    def given_last(self, session: str = "") -> list[Told]:
+        """What a session, or each of the last ones, was given last."""
+        return self._injection.last(session)
+
+    def _asked(self, scope: SearchScope) -> tuple[Reach, InjectorConfig]:
+        from recollect.inject.values import configured
+
+        return self._reach(scope), configured(self.settings.config, {})
+
+    def _reach(self, scope: SearchScope) -> Reach:
+        from recollect.search.request import reach
+
+        return reach(self.owner, scope, self.project)
+
+    @cached_property
+    def _injection(self) -> Injection:
+        from recollect.inject.contextual import Contextual
+        from recollect.inject.run import Injection
+        from recollect.search.request import wanted
+
+        narrowed = wanted(["memory"])
+
+        def find(query: str, within: Reach, limit: int, now: datetime) -> list[Hit]:
+            return self._search.run(query, within, narrowed, limit, now)
+
+        return Injection(self.database, self.owner, self.clock, lambda config: Contextual(find, config))
 
     def index(self) -> int:
         """Brings the full text up to date; how many entries were new to it."""
