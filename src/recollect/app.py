@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.update import Progress as Embedding
     from recollect.search.vectors.vectors import Vectors
-    from recollect.store.search import Reach
     from recollect.turns.notes import Notebook
     from recollect.types import MemoryKind, Remembered, Severity, Timestamp
 
@@ -158,9 +157,13 @@ class Memory:
             self._projection.update(() if there else None)
         return report
 
-    def record_compaction(self, session_key: str, text: str, at: Timestamp, uuid: str) -> bool:
-        """An agent replaced its history by this text: kept in a file when this returns. False: no such conversation."""
-        return self._upkeep.record(session_key, text, at, uuid)
+    def record_compaction(self, session: str, summary: str, at: Timestamp | None = None, uuid: str = "") -> bool:
+        """An agent replaced its history by this text: kept in a file when this returns, and only then is what the
+        session was given no longer visible. `session` is its id or a session key. False: no such conversation."""
+        recorded = self._upkeep.record(session, summary, at or timestamp(self.clock()), uuid)
+        if recorded:
+            self.compacted(session.partition("@")[0])
+        return recorded
 
     def recover(self, session_key: str) -> list[str]:
         """Finishes what an interrupted run left of a conversation; the states that were found."""
@@ -312,33 +315,19 @@ class Memory:
         self.index()
         return self._search.run(query, within, narrowed, limit, now or self.clock())
 
-    def injector(
-        self,
-        scope: SearchScope,
-        config: InjectorConfig | None = None,
-        *,
-        session: str = "",
-        form: str = "",
-        **overrides: Any,
-    ) -> Injector:
-        """Puts memories into message lists. `overrides` are settings, `session` is what `context --last` calls it.
-
-        `form` names the message format (openai, responses, anthropic, pydantic-ai) where messages leave it open.
-        """
-        from recollect.inject.values import configured
-
-        chosen = configured(config or self.settings.config, overrides)
-        return self._injection.injector(self._reach(scope), chosen, session, form)
+    def injector(self, scope: SearchScope, config: InjectorConfig | None = None, **named: Any) -> Injector:
+        """Puts memories into message lists. `named` are settings, or `session` and `form`: see `Injection`."""
+        return self._injection.injector(scope, config, **named)
 
     def context(
         self, project: SearchScope, prompt: str = "", session: str = "", exchanges: Sequence[Exchange] = ()
     ) -> Given:
         """What a session in the project would be given now. Changes nothing."""
-        return self._injection.context(*self._asked(project), prompt, session, exchanges)
+        return self._injection.context(project, prompt, session, exchanges)
 
     def give(self, project: SearchScope, prompt: str, session: str, exchanges: Sequence[Exchange] = ()) -> Given:
         """The same, for a harness that owns its history: it is kept that the session has it."""
-        return self._injection.give(*self._asked(project), prompt, session, exchanges)
+        return self._injection.give(project, prompt, session, exchanges)
 
     def compacted(self, session: str) -> int:
         """A harness cleared or compacted a session's history: nothing it was given is visible any more."""
@@ -348,28 +337,11 @@ class Memory:
         """What a session, or each of the last ones, was given last."""
         return self._injection.last(session)
 
-    def _asked(self, scope: SearchScope) -> tuple[Reach, InjectorConfig]:
-        from recollect.inject.values import configured
-
-        return self._reach(scope), configured(self.settings.config, {})
-
-    def _reach(self, scope: SearchScope) -> Reach:
-        from recollect.search.request import reach
-
-        return reach(self.owner, scope, self.project)
-
     @cached_property
     def _injection(self) -> Injection:
-        from recollect.inject.contextual import Contextual
         from recollect.inject.run import Injection
-        from recollect.search.request import wanted
 
-        narrowed = wanted(["memory"])
-
-        def find(query: str, within: Reach, limit: int, now: datetime) -> list[Hit]:
-            return self._search.run(query, within, narrowed, limit, now)
-
-        return Injection(self.database, self.owner, self.clock, lambda config: Contextual(find, config))
+        return Injection(self.database, self.settings, self.owner, self.clock, self.project, lambda: self._search)
 
     def index(self) -> int:
         """Brings the full text up to date; how many entries were new to it."""

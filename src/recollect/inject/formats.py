@@ -73,6 +73,8 @@ class Format(Protocol):
 
 def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format:
     """The format of a list; `name` settles what its messages leave open."""
+    if isinstance(history, str | bytes | Mapping):
+        raise UsageError(f"a history is a list of messages, not {type(history).__name__}", hint=_HINT)
     known = [*history, *([] if prompt is None or isinstance(prompt, str | list) else [prompt])]
     if name == "pydantic-ai" or any(type(each).__module__.startswith("pydantic_ai") for each in known):
         from recollect.inject.pydantic_messages import PydanticMessages
@@ -89,7 +91,7 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
 
 _FORMATS = ("plain", "openai", "responses", "anthropic")
 _TEXTS = ("text", "input_text")
-_ITEMS = ("message", "reasoning", "item_reference", "compaction")
+_ITEMS = ("reasoning", "item_reference", "compaction")
 _PARTS = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file", "summary_text"), "responses"),
     **dict.fromkeys(("image_url", "file", "refusal"), "openai"),
@@ -103,12 +105,12 @@ _PARTS = {
 def _evidence(message: Any) -> set[str]:
     """Formats that a message can only be of; none, if it would do in all of them."""
     role, kind, content = _get(message, "role"), _get(message, "type"), _get(message, "content")
-    if role is None or kind in _ITEMS:
-        if isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_output", "_call_output"))):
-            if kind != "message" or not _is_anthropic_answer(message):
-                return {"responses"}
-        elif role is None:
-            raise _unknown(message)
+    if kind == "message" and _get(message, "stop_reason") is None:  # an answer of Anthropic's is of that type, too
+        return {"responses"}
+    if role is None:
+        if isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_output")) or kind.startswith("mcp_")):
+            return {"responses"}
+        raise _unknown(message)
     found = set()
     if role in ("tool", "function") or any(_get(message, key) for key in ("tool_calls", "name", "tool_call_id")):
         found.add("openai")
@@ -116,11 +118,6 @@ def _evidence(message: Any) -> set[str]:
         found |= {_PARTS[kind] for part in content if isinstance(kind := _get(part, "type"), str) and kind in _PARTS}
         found |= {"anthropic" for part in content if _get(part, "cache_control")}
     return found
-
-
-def _is_anthropic_answer(message: Any) -> bool:
-    """An Anthropic response is of the type `message`, too."""
-    return _get(message, "stop_reason") is not None or _get(message, "usage") is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +129,7 @@ class Messages:
     def role(self, message: Any) -> Role:
         role, kind = _get(message, "role"), _get(message, "type")
         if role == "user":
-            return Role.TOOL if any(_get(part, "type") == "tool_result" for part in _parts(message)) else Role.USER
+            return Role.USER if not _results(message) or any(map(_text, _parts(message))) else Role.TOOL
         if role == "assistant":
             return Role.ASSISTANT
         if role in ("tool", "function"):
@@ -172,6 +169,11 @@ class Messages:
         return value
 
     def insert(self, history: list[Any], place: int, text: str) -> tuple[list[Any], Any]:
+        if _results(history[place]):  # which must follow their calls at once: the block stands behind them
+            parts, part = _parts(history[place]), {"type": "text", "text": text}
+            first = next(n for n, each in enumerate(parts) if _text(each))
+            joined = _with(history[place], "content", [*parts[:first], part, *parts[first:]])
+            return [*history[:place], joined, *history[place + 1 :]], part
         made: dict[str, Any] = {"role": "user", "content": text}
         if self.name == "openai":
             made["name"] = MARK
@@ -203,6 +205,10 @@ def _parts(message: Any) -> list[Any]:
     if isinstance(content, list | tuple) and all(isinstance(_get(part, "type"), str) for part in content):
         return list(content)
     raise _unknown(message)
+
+
+def _results(message: Any) -> bool:
+    return any(_get(part, "type") == "tool_result" for part in _parts(message))
 
 
 def _text(part: Any) -> str | None:

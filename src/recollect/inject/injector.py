@@ -11,10 +11,12 @@ a turn, after it succeeded, is only there to be shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recollect.blocks import escape
+from recollect.errors import UsageError
 from recollect.inject import render, window
 from recollect.inject.formats import Format, Role, detect
 from recollect.inject.plan import Plan, Seen, plan
@@ -38,7 +40,7 @@ class _Visible:
 
 
 class Injector:
-    """`record` is told what was given, once the turn succeeded."""
+    """For one conversation. `record` is told what was given, once the turn succeeded."""
 
     def __init__(self, selection: Selection, record: Callable[[Given], None], form: str = "") -> None:
         self._selection = selection
@@ -48,29 +50,26 @@ class Injector:
 
     def prepare(self, history: Sequence[Any], prompt: Any = None) -> Prepared:
         """`prompt` is a text or a message; without one it is the last message of a user in the history."""
-        form = detect(history, prompt, self._form)
-        whole = [*history, *([] if prompt is None else [form.prompt(prompt)])]
         self._pending = None
-        asked = window.prompts(form, whole)
-        if not asked or (prompt is not None and asked[-1] != len(whole) - 1):  # results of tools: the turn goes on
-            return self._pend(form, Prepared(window.rewritten(form, whole, {}), None, Given()))
-        at = asked[-1]
-        visible, repairs = self._visible(window.blocks(form, whole, at))
-        kept = [each for each in visible if each.text and each.block.age > 0]
-        stale = [name for each in visible if each.block.age > 0 for name in each.gone]
-        planned = self._plan(form, whole, at, kept, stale)
-        left = {id(each) for each in kept[planned.dropped :]}
-        texts = {each.block.place: each.text if id(each) in left else "" for each in visible}
-        cleaned = window.rewritten(form, whole, texts)
-        if not planned.given.lines:
-            return self._pend(form, Prepared(cleaned, None, planned.given, repairs))
-        made, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], planned.given.text)
-        return self._pend(form, Prepared(made, block, planned.given, repairs))
+        form = detect(history, prompt, self._form)
+        whole, at = _asked(form, history, prompt)
+        blocks = window.blocks(form, whole, at)
+        current = self._selection.current(line.id for each in blocks for line in each.lines)
+        visible = [_hold(each, current) for each in blocks]
+        kept = [each for each in visible if each.text and (each.block.age > 0 or at is None)]
+        planned = self._plan(form, whole, at, visible, kept)
+        left = {each.block.place for each in kept[planned.dropped :]}
+        texts = {each.block.place: each.text if each.block.place in left else "" for each in visible}
+        cleaned, block = window.rewritten(form, whole, texts), None
+        if planned.given.lines:
+            cleaned, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], planned.given.text)
+        self._pending = (form, cleaned, planned.given)
+        return Prepared(cleaned, block, planned.given, tuple(_repairs(form, [*history, prompt], visible)))
 
     def commit(self, response: Any = None) -> list[Any]:
         """The turn succeeded: gives the history to keep, with the response (a message or several) if it is given."""
         if self._pending is None:
-            return []
+            raise UsageError("no turn is prepared", hint="Call `prepare` first; a turn is committed once.")
         form, history, given = self._pending
         self._pending = None
         if given.lines:
@@ -84,37 +83,32 @@ class Injector:
         self._pending = None
 
     def strip(self, history: Sequence[Any]) -> list[Any]:
+        """The history without any block."""
         return window.stripped(detect(history, None, self._form), history)
 
     def process(self, messages: list[Any]) -> list[Any]:
-        """A history processor for pydantic-ai. Requests that carry results of tools belong to the turn before."""
-        form = detect(messages, None, "pydantic-ai")
-        if not messages or form.role(messages[-1]) is not Role.USER:
+        """A history processor for pydantic-ai. Requests with results of tools go on with the turn before them."""
+        if not messages or detect(messages, None, "pydantic-ai").role(messages[-1]) is not Role.USER:
             return messages
-        prepared = self.prepare(messages)
-        self.commit()
-        return prepared.history
+        return self.prepare(messages).history
 
     def render_for_compaction(self, history: Sequence[Any]) -> str:
         return render_for_compaction(history, self._form)
 
-    def _pend(self, form: Format, prepared: Prepared) -> Prepared:
-        self._pending = (form, prepared.history, prepared.given)
-        return prepared
-
-    def _visible(self, blocks: Sequence[Block]) -> tuple[list[_Visible], tuple[str, ...]]:
-        current = self._selection.current(line.id for each in blocks for line in each.lines)
-        visible = [_hold(each, current) for each in blocks]
-        repairs = [f"{name} no longer holds: its line left the history" for each in visible for name in each.gone]
-        repairs += ["a block was cut: what was left of it was mended" for each in blocks if not each.whole]
-        return visible, tuple(repairs)
-
     def _plan(
-        self, form: Format, whole: Sequence[Any], at: int, kept: Sequence[_Visible], stale: Sequence[str]
+        self,
+        form: Format,
+        whole: Sequence[Any],
+        at: int | None,
+        visible: Sequence[_Visible],
+        kept: Sequence[_Visible],
     ) -> Plan:
-        said, before = window.words(form, whole[at]), window.exchanges(form, whole, at, EXCHANGES)
-        candidates = self._selection.candidates(said, before, sum(len(each.keys) for each in kept), stale)
         seen = [Seen(each.block.age, estimate_tokens(each.text), each.keys) for each in kept]
+        if at is None:
+            return plan((), seen, self._selection.config)
+        said, before = window.words(form, whole[at]), window.exchanges(form, whole, at, EXCHANGES)
+        stale = [name for each in visible if each.block.age > 0 for name in each.gone]
+        candidates = self._selection.candidates(said, before, sum(len(each.keys) for each in kept), stale)
         return plan(candidates, seen, self._selection.config)
 
 
@@ -123,8 +117,31 @@ def render_for_compaction(history: Sequence[Any], form: str = "") -> str:
     return window.transcript(detect(history, None, form), history)
 
 
+def _asked(form: Format, history: Sequence[Any], prompt: Any) -> tuple[list[Any], int | None]:
+    """The history with the prompt, and where that stands; None: nothing new is asked, as when tools gave results."""
+    if prompt is not None:
+        whole = [*history, window.escaped(form, form.prompt(prompt))]
+        return whole, len(whole) - 1 if window.prompts(form, whole[-1:]) else None
+    whole = list(history)
+    if whole and form.role(whole[-1]) is Role.USER and not window.prompts(form, whole[-1:]):
+        whole[-1] = window.escaped(form, whole[-1])  # a block is never what is asked: somebody wrote like one
+    return whole, max(window.prompts(form, whole), default=None)
+
+
 def _hold(block: Block, current: dict[str, Remembered]) -> _Visible:
     good = [each for each in block.lines if each.id in current and render.says(each, current[each.id])]
     gone = tuple(each.id for each in block.lines if each not in good)
     text = render.block((each.section, each.row) for each in good)
     return _Visible(block, text, frozenset((each.id, each.revision) for each in good), gone)
+
+
+def _repairs(form: Format, given: Sequence[Any], visible: Sequence[_Visible]) -> Iterator[str]:
+    for each in visible:
+        yield from (f"{name} no longer says that: its line left the history" for name in each.gone)
+        if not each.block.whole:
+            yield "a block was cut: what is left of it was mended or taken out"
+    texts = [each for each in given if isinstance(each, str)]
+    messages = [each for each in given if each is not None and not isinstance(each, str | list)]
+    texts += [slot.text for each in messages for slot in form.slots(each) if not window.is_block(slot)]
+    if any(escape(text) != text for text in texts):
+        yield "a text that looks like a block was escaped"

@@ -6,19 +6,28 @@ counts as visible until the harness says that it compacted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import groupby
+from types import MappingProxyType
+from typing import Any
 
+from recollect.config import Settings
 from recollect.inject import render
+from recollect.inject.contextual import Contextual
 from recollect.inject.injector import Injector
 from recollect.inject.plan import Seen, choose, visible
-from recollect.inject.select import Contextually, Selection
-from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Section
+from recollect.inject.select import Selection
+from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Section, configured
+from recollect.search.request import reach, wanted
+from recollect.search.run import Search
+from recollect.search.values import Hit, Scope
 from recollect.store import injections, memories
 from recollect.store.database import Database
 from recollect.store.injections import Injected
 from recollect.store.search import Reach
+from recollect.store.vectors import Kind
 from recollect.text import estimate_tokens
 from recollect.types import Clock, Owner, Remembered, timestamp
 
@@ -37,38 +46,53 @@ class Told:
 
 
 class Injection:
-    """`contextual` makes what finds memories by a prompt."""
+    """`search` gives the search when it is first needed; `project_of` turns a path into a project id."""
 
     def __init__(
-        self, database: Database, owner: Owner, clock: Clock, contextual: Callable[[InjectorConfig], Contextually]
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        project_of: Callable[[str], str],
+        search: Callable[[], Search],
     ) -> None:
         self._database = database
+        self._settings = settings
         self._owner = owner
         self._clock = clock
-        self._contextual = contextual
+        self._project_of = project_of
+        self._search = search
 
-    def injector(self, reach: Reach, config: InjectorConfig, session: str, form: str) -> Injector:
-        return Injector(self._selection(reach, config), lambda given: self._save(session, given, 1), form)
+    def injector(
+        self,
+        scope: Scope,
+        config: InjectorConfig | None = None,
+        *,
+        session: str = "",
+        form: str = "",
+        **overrides: Any,
+    ) -> Injector:
+        """`overrides` are settings; `session` is what `recollect context --last` calls what is given here; `form` names
+        the message format (openai, responses, anthropic, pydantic-ai) where the messages leave it open."""
+        selection = self._selection(scope, config, overrides)
+        return Injector(selection, lambda given: self._save(session, given, prompts=1), form)
 
-    def context(
-        self, reach: Reach, config: InjectorConfig, prompt: str, session: str, exchanges: Sequence[Exchange]
-    ) -> Given:
+    def context(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
         """What a session would be given now. Changes nothing."""
-        selection, seen = self._selection(reach, config), self._seen(session, bool(prompt.strip()))
+        selection, seen = self._selection(scope), self._seen(session, bool(prompt.strip()))
+        config = selection.config
         known = {name: revision for each in seen for name, revision in sorted(each.keys)}
-        current = selection.current(known)
-        stale = [name for name, memory in current.items() if memory.revision != known[name]]
+        stale = [name for name, memory in selection.current(known).items() if memory.revision != known[name]]
         candidates = selection.candidates(prompt, exchanges, len(known), stale)
         spent = sum(each.tokens for each in seen if each.age <= config.context_window_depth)
         room = min(config.max_tokens_per_block, max(0, config.max_tokens_total - spent))
         return choose(candidates, visible(seen, config), config, room)
 
-    def give(
-        self, reach: Reach, config: InjectorConfig, prompt: str, session: str, exchanges: Sequence[Exchange]
-    ) -> Given:
+    def give(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
         """The same, and it is kept that the session has it. A prompt is a turn."""
-        given = self.context(reach, config, prompt, session, exchanges)
-        self._save(session, given, int(bool(prompt.strip())))
+        given = self.context(scope, prompt, session, exchanges)
+        self._save(session, given, prompts=int(bool(prompt.strip())))
         return given
 
     def compacted(self, session: str) -> int:
@@ -85,8 +109,16 @@ class Injection:
             known = {(each.id, each.revision): each for each in memories.find(tx, self._owner, sorted(ids))}
         return [_told(name, rows[name], known) for name in names if rows[name]]
 
-    def _selection(self, reach: Reach, config: InjectorConfig) -> Selection:
-        return Selection(self._database, reach, config, self._clock, self._contextual(config))
+    def _selection(
+        self, scope: Scope, config: InjectorConfig | None = None, overrides: Mapping[str, Any] = MappingProxyType({})
+    ) -> Selection:
+        chosen = configured(config or self._settings.config, overrides)
+        within, kinds = reach(self._owner, scope, self._project_of), wanted([Kind.MEMORY])
+
+        def find(query: str, within: Reach, limit: int, now: datetime) -> list[Hit]:
+            return self._search().run(query, within, kinds, limit, now)
+
+        return Selection(self._database, within, chosen, self._clock, Contextual(find, chosen))
 
     def _seen(self, session: str, asked: bool) -> list[Seen]:
         """Blocks that the session was given and has not lost; a new prompt makes them a turn older."""
@@ -103,7 +135,7 @@ class Injection:
             found.append(Seen(turns - own[0].turn, frame + sum(each.tokens for each in own), keys))
         return found
 
-    def _save(self, session: str, given: Given, prompts: int) -> None:
+    def _save(self, session: str, given: Given, *, prompts: int) -> None:
         rows = [
             Injected(0, 0, "", True, each.id, each.revision, each.section, each.score, each.reason, each.tokens)
             for each in given.lines
@@ -121,12 +153,7 @@ def _told(session: str, rows: Sequence[Injected], known: dict[tuple[str, int], R
 
 
 def _line(each: Injected, memory: Remembered) -> Line:
-    limits: Iterable[int] = (
-        tokens for tokens in render.LENGTHS if estimate_tokens(render.line(memory, tokens) + "\n") == each.tokens
-    )
-    return replace(
-        render.made(memory, next(iter(limits), render.LONGEST)),
-        section=Section(each.section),
-        score=each.score,
-        reason=each.reason,
-    )
+    """Shortened as it was then."""
+    lengths = (made for tokens in render.LENGTHS if (made := render.made(memory, tokens)).tokens == each.tokens)
+    shown = next(lengths, render.made(memory))
+    return replace(shown, section=Section(each.section), score=each.score, reason=each.reason)

@@ -72,6 +72,17 @@ def rewritten(form: Format, history: Sequence[Any], texts: Mapping[Place, str]) 
     return made
 
 
+def escaped(form: Format, message: Any) -> Any:
+    """The words of somebody, none of which is a block, whatever it looks like."""
+    slots = form.slots(message)
+    texts = [escape(slot.text) for slot in slots]
+    return (
+        message
+        if all(slot.text == text for slot, text in zip(slots, texts, strict=True))
+        else form.replaced(message, texts)
+    )
+
+
 def stripped(form: Format, history: Sequence[Any]) -> list[Any]:
     """Without any block."""
     return rewritten(form, history, {each.place: "" for each in blocks(form, history, None)})
@@ -102,8 +113,8 @@ def transcript(form: Format, history: Sequence[Any]) -> str:
             continue
         text = words(form, message) if role is Role.USER else strip_blocks(form.spoken(message))
         if text.strip():
-            name = form.speaker(message)
-            said.append(f"{_NAMES[role]}{f' ({name})' if name and role is Role.USER else ''}: {text.strip()}")
+            name = escape(form.speaker(message)) if role is Role.USER else ""
+            said.append(f"{_NAMES[role]}{f' ({name})' if name else ''}: {text.strip()}")
     return "\n\n".join(said)
 
 
