@@ -17,6 +17,7 @@ from recollect.search.snippet import snippet
 from recollect.search.when import spans
 from recollect.store.words import parts, scope_word, search_text
 from recollect.surfaces.bench.off_topic import QUERIES
+from recollect.surfaces.bench.retrieval import by_best_turns
 from recollect.types import Role
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)  # a Wednesday
@@ -72,7 +73,8 @@ def test_no_text_and_no_clock_upsets_the_parser_of_times(query: str, now: dateti
 def test_a_moment_is_near_a_span_by_the_spans_own_length() -> None:
     (week,) = spans("last week", NOW)
     assert week.distance(datetime(2026, 3, 10, tzinfo=UTC)) == 0
-    assert week.distance(datetime(2026, 3, 23, tzinfo=UTC)) == pytest.approx(1.0)
+    assert week.distance(datetime(2026, 3, 2, tzinfo=UTC)) == pytest.approx(1.0)
+    assert week.distance(datetime(2026, 3, 23, tzinfo=UTC)) == pytest.approx(0.5)  # told later
 
 
 def test_a_query_is_words_names_and_times() -> None:
@@ -185,3 +187,8 @@ def test_what_says_nearly_the_same_is_folded() -> None:
 
 def test_a_hundred_questions_are_a_hundred() -> None:
     assert len(QUERIES) == len(set(QUERIES)) == 100
+
+
+def test_a_session_ranks_by_its_best_turn_and_a_little_by_the_next() -> None:
+    turns = [("a1", 0.60), ("b1", 0.59), ("b2", 0.58), ("c1", 0.5), ("c2", 0.5), ("c3", 0.5)]
+    assert by_best_turns(turns, {turn: turn[0] for turn, _ in turns}) == ["b", "a", "c"]

@@ -30,6 +30,8 @@ _WEEKDAY = r"(?P<weekday>monday|tuesday|wednesday|thursday|friday|saturday|sunda
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 
+_LATER = 0.5  # of a distance, where it is behind the time that is meant
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -40,10 +42,13 @@ class Span:
     words: str  # of the query
 
     def distance(self, moment: datetime) -> float:
-        """0 inside; outside the distance to the nearer edge, in lengths of the span (a day at least)."""
+        """0 inside; outside the distance to the nearer edge, in lengths of the span (a day at least).
+
+        Afterwards counts half: what happened then may be told later, hardly before.
+        """
         if self.first <= moment < self.last:
             return 0.0
-        away = self.first - moment if moment < self.first else moment - self.last
+        away = self.first - moment if moment < self.first else (moment - self.last) * _LATER
         return away / max(self.last - self.first, timedelta(days=1))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -34,8 +34,11 @@ from recollect.types import Entry, Role, timestamp
 _WORD = re.compile(r"[^\W_]+")
 _TURNS = 100  # turns from which sessions are ranked
 
-Find = Callable[[str, datetime, int], list[str]]
-"""(question, when it is asked, how many) → ids of turns, best first."""
+_SECOND = 0.1  # what a session's second-best turn adds to its best
+
+Found = list[tuple[str, float]]  # ids of turns with their scores, best first
+Find = Callable[[str, datetime, int], Found]
+"""(question, when it is asked, how many) → what is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,11 +199,19 @@ def _average(corpora: Sequence[Corpus], find_in: Callable[[Corpus], Find], score
     for corpus in corpora:
         find = find_in(corpus)
         for question in corpus.questions:
-            found = find(question.text, question.at, _TURNS if corpus.session_of else 20)
-            if corpus.session_of:
-                found = list(dict.fromkeys(corpus.session_of[turn] for turn in found))
+            turns = find(question.text, question.at, _TURNS if corpus.session_of else 20)
+            found = by_best_turns(turns, corpus.session_of) if corpus.session_of else [turn for turn, _ in turns]
             rows.append(scores(found, question.evidence))
     return {key: round(mean(row[key] for row in rows), 3) for key in rows[0]} if rows else {}
+
+
+def by_best_turns(turns: Found, session_of: Mapping[str, str]) -> list[str]:
+    """Sessions by their best turn, and a little by the next best."""
+    scores: dict[str, list[float]] = {}
+    for turn, score in turns:
+        scores.setdefault(session_of[turn], []).append(score)
+    worth = {session: best + _SECOND * (rest[0] if rest else 0.0) for session, (best, *rest) in scores.items()}
+    return sorted(worth, key=lambda session: -worth[session])
 
 
 def _off_topic(memory: Memory, corpora: Sequence[Corpus]) -> float:
@@ -210,15 +221,15 @@ def _off_topic(memory: Memory, corpora: Sequence[Corpus]) -> float:
 
 
 def _by_search(memory: Memory, corpus: Corpus) -> Find:
-    def find(question: str, now: datetime, limit: int) -> list[str]:
+    def find(question: str, now: datetime, limit: int) -> Found:
         return _turns(memory.search(question, scope=corpus.name, limit=limit, now=now))
 
     return find
 
 
-def _turns(hits: Sequence[Hit]) -> list[str]:
+def _turns(hits: Sequence[Hit]) -> Found:
     """Best first; what was folded into a hit stands behind it, each in a place of its own."""
-    return [uuid.partition("|")[2] for hit in hits for uuid in (hit.entry_uuid, *hit.also)]
+    return [(uuid.partition("|")[2], hit.score) for hit in hits for uuid in (hit.entry_uuid, *hit.also)]
 
 
 def _by_vectors(memory: Memory, corpus: Corpus, meaning: Meaning) -> Find:
@@ -229,10 +240,10 @@ def _by_vectors(memory: Memory, corpus: Corpus, meaning: Meaning) -> Find:
         )
     names = {str(number): uuid.partition("|")[2] for number, uuid in rows}
 
-    def find(question: str, now: datetime, limit: int) -> list[str]:
+    def find(question: str, now: datetime, limit: int) -> Found:
         asked = meaning.ask(question, [corpus.name])
         near = asked.nearest(frozenset({Kind.ENTRY}), limit) if asked else {}
-        return [names[ref] for _, ref in sorted(near, key=lambda each: -near[each])]
+        return [(names[ref[1]], near[ref]) for ref in sorted(near, key=lambda each: -near[each])]
 
     return find
 
@@ -241,14 +252,14 @@ def _by_fts(corpus: Corpus) -> Find:
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE turns USING fts5(text, tokenize='porter unicode61')")
     connection.executemany("INSERT INTO turns (text) VALUES (?)", [(turn.text,) for turn in corpus.turns])
-    sql = "SELECT rowid FROM turns WHERE turns MATCH ? ORDER BY bm25(turns) LIMIT ?"
+    sql = "SELECT rowid, bm25(turns) FROM turns WHERE turns MATCH ? ORDER BY 2 LIMIT ?"
 
-    def find(question: str, now: datetime, limit: int) -> list[str]:
+    def find(question: str, now: datetime, limit: int) -> Found:
         words = [word for word in dict.fromkeys(_WORD.findall(question.lower())) if word not in COMMON]
         if not words:
             return []
         found = connection.execute(sql, (" OR ".join(f'"{word}"' for word in words), limit))
-        return [corpus.turns[number - 1].id for (number,) in found]
+        return [(corpus.turns[number - 1].id, -rank) for number, rank in found]
 
     return find
 
@@ -284,7 +295,7 @@ def _by_weights(memory: Memory, corpus: Corpus, meaning: Meaning | None, weights
     search = Search(memory.database, meaning, weights)
     reach = Reach(memory.owner, (corpus.name,))
 
-    def find(question: str, now: datetime, limit: int) -> list[str]:
+    def find(question: str, now: datetime, limit: int) -> Found:
         return _turns(search.run(question, reach, Wanted(), limit, now))
 
     return find
