@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.inject import relevance
-from recollect.inject.relevance import Features, Question
+from recollect.inject.relevance import Calibration, Features, Question
 from recollect.inject.values import Exchange, Found, InjectorConfig
 from recollect.search.memories import Clue, MemorySearch
 from recollect.store.search import Found as Stored
@@ -21,39 +21,47 @@ _NAMED = 4  # words that a reason names
 class Judged:
     clue: Clue
     features: Features
+    by: Calibration
     score: float  # the probability that it is relevant
-    floor: float  # that it has to reach
+
+    def passes(self, floor: float, *, leaning: bool, first: bool) -> bool:
+        """`floor` 0: the one that was fitted."""
+        fitted = (self.by.first_floor if first else self.by.leaning_floor) if leaning else self.by.floor
+        return self.score >= (floor or fitted)
 
 
 class Contextual:
     def __init__(self, memories: MemorySearch, config: InjectorConfig) -> None:
         self._memories = memories
-        self._floor = config.contextual_min_score  # 0: the one that was fitted
+        self._floor = config.contextual_min_score
         self._enrich = config.enrich
 
     def find(self, prompt: str, exchanges: Sequence[Exchange], scope: Reach, limit: int, now: datetime) -> list[Found]:
         asked = relevance.question(prompt, exchanges, now, enrich=self._enrich)
         if asked is None or limit < 1:
             return []
-        good = [each for each in self.judge(asked, scope) if each.score >= (self._floor or each.floor)]
-        good.sort(key=lambda each: (-each.score, each.clue.row))
+        leaning = bool(asked.context)
+        good = [each for each in self.judge(asked, scope) if each.passes(self._floor, leaning=leaning, first=True)]
         texts = self._memories.read([each.clue.row for each in good], scope) if good else {}
-        told = [
-            _found(texts[each.clue.row], asked, each)
+        new = [
+            each
             for each in good
-            if each.clue.row in texts
-            and not (asked.context and relevance.just_said(texts[each.clue.row].text, exchanges))
+            if (memory := texts.get(each.clue.row)) is not None
+            and not (leaning and relevance.just_said(memory.text, exchanges))
         ]
-        return told[:limit]
+        told = [each for place, each in enumerate(new) if each.passes(self._floor, leaning=leaning, first=not place)]
+        return [_found(texts[each.clue.row], asked, each) for each in told[:limit]]
 
     def judge(self, asked: Question, reach: Reach) -> list[Judged]:
-        """Every candidate."""
+        """Every candidate, best first."""
         clues = self._memories.clues(asked.texts, {**asked.context_words, **asked.words}, reach)
         found = []
         for clue in clues.each:
             features = relevance.features(asked, clue, clues.rarity)
-            found.append(Judged(clue, features, *relevance.judged(asked, features, clues.model)))
-        return found
+            by = relevance.calibration(clues.model, features)
+            score = relevance.probability(features, by.leaning if asked.context else by.plain)
+            found.append(Judged(clue, features, by, score))
+        return sorted(found, key=lambda each: (-each.score, each.clue.row))
 
 
 def _found(memory: Stored, asked: Question, by: Judged) -> Found:

@@ -86,27 +86,25 @@ class Calibration:
     plain: Weights
     leaning: Weights
     floor: float
-    leaning_floor: float
+    leaning_floor: float = 0.35
+    first_floor: float = 0.15  # of the best one: it is usually what "that" means
 
 
 WORDS_ONLY = Calibration(
     Weights(-5.3, words=3.4, everywhere=-2.0, ours=1.3),
     Weights(-3.4, words=3.3, context_words=1.4, everywhere=-1.6),
     floor=0.4,
-    leaning_floor=0.4,
 )
 CALIBRATIONS = {
     MINILM: Calibration(
         Weights(-8.7, similar=12.1, words=2.6, everywhere=-2.0, ours=1.8),
         Weights(-7.3, similar=12.8, words=2.1, context=3.2, context_words=1.9, everywhere=-1.4),
         floor=0.6,
-        leaning_floor=0.35,
     ),
     STATIC: Calibration(
         Weights(-7.7, similar=9.6, words=3.0, everywhere=-2.2, ours=1.6),
         Weights(-5.9, similar=7.0, words=3.5, context=3.3, context_words=1.7, everywhere=-1.4),
         floor=0.6,
-        leaning_floor=0.35,
     ),
 }
 
@@ -175,15 +173,9 @@ def probability(found: Features, by: Weights) -> float:
     return 1.0 / (1.0 + exp(-max(-30.0, min(30.0, total))))
 
 
-def judged(asked: Question, found: Features, model: str) -> tuple[float, float]:
-    """The probability that it is relevant, and the floor it has to reach.
-
-    Words alone decide where the meaning of a memory is not known yet, or nothing is known about the embedder.
-    """
-    by = CALIBRATIONS.get(model, WORDS_ONLY) if found.similar is not None else WORDS_ONLY
-    if asked.context:
-        return probability(found, by.leaning), by.leaning_floor
-    return probability(found, by.plain), by.floor
+def calibration(model: str, found: Features) -> Calibration:
+    """Words alone decide where the meaning of a memory is not known yet, or nothing is known about the embedder."""
+    return CALIBRATIONS.get(model, WORDS_ONLY) if found.similar is not None else WORDS_ONLY
 
 
 def just_said(text: str, exchanges: Sequence[Exchange]) -> bool:

@@ -11,7 +11,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -53,12 +53,13 @@ def run(embedder: str = "auto", show: str = "") -> dict[str, Any]:
     """`show` is a half whose wrong and missing lines are listed."""
     with opened(embedder) as memory:
         ours, bare = contextual(memory), contextual(memory, enrich=False)
-        result: dict[str, Any] = {"embedder": memory.vectors.backlog() and _served(memory), "memories": len(_stored())}
+        result: dict[str, Any] = {"embedder": memory.vectors.backlog() and _served(memory), "memories": len(stored())}
         ways = {"ours": ours, "search_top_5": _search(memory), "full_text_top_5": _full_text(memory)}
         for half in ("test", "fit"):
             cases = [case for case in prompts() if case.half == half]
             told = [case for case in followups() if case.half == half]
             result[half] = {name: figures(cases, find) for name, find in ways.items()} | {
+                "off_topic_empty_after_an_exchange": figures(_interrupting(cases, told), ours)["off_topic_empty"],
                 "follow_ups": _hits(told, ours),
                 "follow_ups_without_enrichment": _hits(told, bare),
             }
@@ -92,7 +93,7 @@ def opened(embedder: str, **flags: Any) -> Iterator[Memory]:
         open_memory(Path(name), embedder=embedder, **flags) as memory,
     ):
         with memory.database.write() as tx:
-            memories.replace_sessions(tx, memory.owner, {"bench@1": _stored()})
+            memories.replace_sessions(tx, memory.owner, {"bench@1": stored()})
         memory.vectors.update()
         yield memory
 
@@ -125,6 +126,16 @@ def figures(cases: Sequence[Case], find: Find) -> dict[str, Any]:
     return result
 
 
+def _interrupting(cases: Sequence[Case], told: Sequence[Case]) -> list[Case]:
+    """The same prompts, each behind every exchange of its project that was about something else."""
+    return [
+        replace(case, before=other.before)
+        for case in cases
+        for other in told
+        if case.project == other.project and not case.wanted & other.wanted
+    ]
+
+
 def _hits(cases: Sequence[Case], find: Find) -> dict[str, Any]:
     """Of prompts that lean on the exchange: how many get what they want. Of those that turn away: what comes along."""
     found = [(case, set(find(case))) for case in cases]
@@ -139,14 +150,14 @@ def _hits(cases: Sequence[Case], find: Find) -> dict[str, Any]:
 
 
 def _faults(cases: Sequence[Case], find: Find) -> Iterator[str]:
-    texts = {each.id: each.text for each in _stored()}
+    texts = {each.id: each.text for each in stored()}
     for case in cases:
         lines = find(case)
         for name, ids in (("wrong", [x for x in lines if x not in case.wanted]), ("missing", case.wanted - set(lines))):
             yield from (f"{case.kind}: {case.text} — {name}: {texts[each]}" for each in sorted(ids))
 
 
-def _stored() -> list[Remembered]:
+def stored() -> list[Remembered]:
     """As memories; they were said over the last ten months."""
     return [
         Remembered(
