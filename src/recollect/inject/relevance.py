@@ -23,10 +23,11 @@ from recollect.text import COMMON, blocks, words
 
 # What people say without saying anything that could be looked up.
 _TALK = frozenset(
-    """ahead alright awesome bye cheers continue cool correct done enough evening exactly excellent fine good goodbye
-    great haha hm hmm hold keep lol minute minutes moment morning nah never mind nice night nope oh oops perfect ping
-    proceed ready resume sec second sorry sounds stop test tired today tomorrow tonight true wait welcome window wow
-    wrong yeah yep yup""".split()
+    """agreed ahead alright appreciated awesome bye cheers continue cool correct done enough evening exactly excellent
+    fine good goodbye gotcha great haha hm hmm hold keep lol look looks mind minute minutes moment morning nah
+    never nice night nope oh oops perfect ping proceed ready resume sec second sorry sound sounds stop test thx
+    tired today tomorrow tonight true ty understood wait welcome window work worked works wow wrong yeah yep
+    yup""".split()
 )
 # Words by which requests are made: they say what to do, hardly ever about what.
 _GENERIC = frozenset(
@@ -73,6 +74,7 @@ class Weights:
     bias: float
     similar: float = 0.0  # to the prompt
     words: float = 0.0  # that it shares with the prompt, each by its rarity
+    share: float = 0.0  # of all that the prompt has
     context: float = 0.0  # similarity to the last exchange
     context_words: float = 0.0
     everywhere: float = 0.0  # it holds in every project
@@ -91,18 +93,18 @@ class Calibration:
 
 
 WORDS_ONLY = Calibration(
-    Weights(-5.3, words=3.4, everywhere=-2.0, ours=1.3),
+    Weights(-5.7, words=2.5, share=4.4, everywhere=-1.9, ours=1.4),
     Weights(-3.4, words=3.3, context_words=1.4, everywhere=-1.6),
-    floor=0.4,
+    floor=0.5,
 )
 CALIBRATIONS = {
     MINILM: Calibration(
-        Weights(-8.7, similar=12.1, words=2.6, everywhere=-2.0, ours=1.8),
+        Weights(-8.6, similar=11.9, words=2.3, share=1.3, everywhere=-2.0, ours=1.8),
         Weights(-7.3, similar=12.8, words=2.1, context=3.2, context_words=1.9, everywhere=-1.4),
         floor=0.6,
     ),
     STATIC: Calibration(
-        Weights(-7.7, similar=9.6, words=3.0, everywhere=-2.2, ours=1.6),
+        Weights(-7.7, similar=9.1, words=2.4, share=2.5, everywhere=-2.2, ours=1.6),
         Weights(-5.9, similar=7.0, words=3.5, context=3.3, context_words=1.7, everywhere=-1.4),
         floor=0.6,
     ),
@@ -128,6 +130,7 @@ class Question:
 class Features:
     similar: float | None  # None: nobody knows
     words: float
+    share: float
     context: float | None
     context_words: float
     everywhere: bool
@@ -148,11 +151,13 @@ def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enric
 
 def features(asked: Question, clue: Clue, rarity: Mapping[str, float]) -> Features:
     total = sum(asked.words.values())
+    full = sum(weight * rarity.get(word, 0.0) for word, weight in asked.words.items())
     shared = sum(weight * rarity[word] for word, weight in asked.words.items() if word in clue.words)
     around = sum(weight * rarity[word] for word, weight in asked.context_words.items() if word in clue.words)
     return Features(
         similar=clue.similar[0],
         words=shared * min(1.0, (_MANY / max(total, 1e-9)) ** 0.5),
+        share=shared / max(full, 1e-9),
         context=clue.similar[1] if asked.context else None,
         context_words=min(around, _MOST_CONTEXT),
         everywhere=clue.everywhere,
@@ -165,6 +170,7 @@ def probability(found: Features, by: Weights) -> float:
         by.bias
         + by.similar * (found.similar or 0.0)
         + by.words * found.words
+        + by.share * found.share
         + by.context * (found.context or 0.0)
         + by.context_words * found.context_words
         + by.everywhere * found.everywhere

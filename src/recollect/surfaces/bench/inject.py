@@ -31,6 +31,7 @@ NOW = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 MOST = 10  # lines of a block
 _PEERS_MOST = 5
 _ON_TOPIC = ("direct", "indirect")
+WAYS = ("ours", "search_top_5", "full_text_top_5")
 
 Find = Callable[["Case"], list[str]]
 
@@ -53,19 +54,28 @@ def run(embedder: str = "auto", show: str = "") -> dict[str, Any]:
     """`show` is a half whose wrong and missing lines are listed."""
     with opened(embedder) as memory:
         ours, bare = contextual(memory), contextual(memory, enrich=False)
-        result: dict[str, Any] = {"embedder": memory.vectors.backlog() and _served(memory), "memories": len(stored())}
-        ways = {"ours": ours, "search_top_5": _search(memory), "full_text_top_5": _full_text(memory)}
+        result: dict[str, Any] = {"embedder": _served(memory), "memories": len(stored())}
+        ways = dict(zip(WAYS, (ours, _search(memory), _full_text(memory)), strict=True))
         for half in ("test", "fit"):
             cases = [case for case in prompts() if case.half == half]
             told = [case for case in followups() if case.half == half]
             result[half] = {name: figures(cases, find) for name, find in ways.items()} | {
-                "off_topic_empty_after_an_exchange": figures(_interrupting(cases, told), ours)["off_topic_empty"],
+                "off_topic_empty_after_an_exchange": _silence(_interrupting(cases, told), ours),
                 "follow_ups": _hits(told, ours),
                 "follow_ups_without_enrichment": _hits(told, bare),
             }
             if half == show:
                 result["listed"] = list(_faults([*cases, *told], ours))
     return result
+
+
+def flat(figures: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names with dots instead of figures within figures."""
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            yield from ((f"{name}.{inner}", each) for inner, each in value.items())
+        else:
+            yield name, value
 
 
 def prompts() -> list[Case]:
@@ -119,6 +129,8 @@ def figures(cases: Sequence[Case], find: Find) -> dict[str, Any]:
         "off_topic_empty": round(sum(silent) / len(silent), 3),
         "lines": given,
     }
+    helped = [bool(case.wanted & set(lines)) for case, lines in zip(cases, found, strict=True) if case.on_topic]
+    result["on_topic_helped"] = round(sum(helped) / len(helped), 3)
     for kind in _ON_TOPIC:
         these = [(case, lines) for case, lines in zip(cases, found, strict=True) if case.kind == kind]
         hits = sum(len(case.wanted & set(lines)) for case, lines in these)
@@ -127,13 +139,18 @@ def figures(cases: Sequence[Case], find: Find) -> dict[str, Any]:
 
 
 def _interrupting(cases: Sequence[Case], told: Sequence[Case]) -> list[Case]:
-    """The same prompts, each behind every exchange of its project that was about something else."""
+    """The off-topic prompts, each behind every exchange of its project."""
     return [
         replace(case, before=other.before)
         for case in cases
         for other in told
-        if case.project == other.project and not case.wanted & other.wanted
+        if not case.on_topic and case.project == other.project
     ]
+
+
+def _silence(cases: Sequence[Case], find: Find) -> float:
+    """The share that gets nothing."""
+    return round(sum(not find(case) for case in cases) / len(cases), 3)
 
 
 def _hits(cases: Sequence[Case], find: Find) -> dict[str, Any]:

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 _RIDGE = 3.0
 _FOLDS = 11
 _ROUNDS = 4  # of cross-validation, each with other folds
-PLAIN = ("similar", "words", "everywhere", "ours")
+PLAIN = ("similar", "words", "share", "everywhere", "ours")
 LEANING = ("similar", "words", "context", "context_words", "everywhere")
 _BLIND = ("similar", "context")  # what nobody knows without vectors
 

@@ -33,13 +33,14 @@ _EXCHANGED = 0.6  # share of a text's words
 _MOVED = 0.7  # how far a vector is moved, as a share of its length
 
 
-def run(size: int, embedder: str) -> dict[str, Any]:
+def run(size: int, embedder: str, questions: int | None = None) -> dict[str, Any]:
+    """`questions`: no more than so many."""
     with (
         tempfile.TemporaryDirectory(prefix="recollect-bench-") as name,
         open_memory(Path(name), embedder=embedder, clock=lambda: NOW) as memory,
     ):
         _fill(memory, size)
-        cases = prompts()
+        cases = prompts()[:questions]
         find = contextual(memory)
         ways: dict[str, Callable[[Case], Any]] = {
             "find": find,
@@ -97,7 +98,7 @@ def _moved(rows: Matrix, chance: np.random.Generator) -> Matrix:
 
 
 def _made(base: Sequence[Remembered], size: int, chance: np.random.Generator) -> Iterator[Remembered]:
-    language = Language(vocabulary=20_000)
+    language = Language(vocabulary=5_000)
     known = [word for each in base for word in each.text.split() if word.lower() not in COMMON]
     for number in range(size):
         each = base[number % len(base)]
