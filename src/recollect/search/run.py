@@ -162,11 +162,9 @@ def _entries(
     )
     total = judged.parts.total(by)
     return [
-        Candidate(
-            (True, mark.id), judged, place, total[place], total[place] + signals.in_time(query, mark.timestamp, by)
-        )
-        for place, mark in enumerate(pool)
-        if total[place] >= by.floor and wanted.allows(mark.role, mark.source, mark.timestamp)
+        Candidate((True, mark.id), judged, place, relevance, relevance + signals.in_time(query, mark.timestamp, by))
+        for place, (mark, relevance) in enumerate(zip(pool, total.tolist(), strict=True))
+        if relevance >= by.floor and wanted.allows(mark.role, mark.source, mark.timestamp)
     ]
 
 
