@@ -52,6 +52,18 @@ VALUES: dict[str, tuple[str, Any]] = {
     "embedder_key_variable": ("MY_KEY", "MY_KEY"),
     "embed_threads": ("2", 2),
     "models_folder": ("/srv/models", "/srv/models"),
+    "memory_injection_max_injected_blocks_in_history": ("0", 0),
+    "memory_injection_context_window_depth": ("4", 4),
+    "memory_injection_max_total": ("5", 5),
+    "memory_injection_contextual_min_score": ("0.5", 0.5),
+    "memory_injection_ambient_enabled": ("false", False),
+    "memory_injection_semantic_threshold": ("0.9", 0.9),
+    "memory_injection_max_tokens_per_block": ("500", 500),
+    "memory_injection_max_tokens_total": ("900", 900),
+    "memory_injection_enrich": ("0", False),
+    "memory_injection_per_kind_limit": ("2", 2),
+    "memory_injection_ambient_sort": ("recency", "recency"),
+    "memory_injection_pinned_kinds": (os.pathsep.join(["constraint", "lesson"]), ("constraint", "lesson")),
     "log_level": ("debug", "debug"),
 }
 
@@ -123,6 +135,16 @@ def test_a_switch_in_the_environment_has_the_usual_spellings(text: str, value: b
 def test_an_empty_list_in_the_environment_is_an_empty_list(tmp_path: Path) -> None:
     home = write(tmp_path, 'ignore = ["a"]\n')
     assert load({"RECOLLECT_IGNORE": ""}, home=home).config.ignore == ()
+
+
+def test_a_table_that_is_no_key_groups_keys(tmp_path: Path) -> None:
+    home = write(tmp_path, '[memory_injection]\nmax_total = 5\npinned_kinds = ["lesson"]\n[roots]\npi = ["/a"]\n')
+    settings = load({}, home=home)
+    assert (settings.config.memory_injection_max_total, settings.config.roots) == (5, {"pi": ("/a",)})
+    assert settings.config.memory_injection_pinned_kinds == ("lesson",)
+    assert settings.origins["memory_injection_max_total"] == "config.toml"
+    said = message({}, write(tmp_path, "[memory_injection]\nmax_totl = 5\n"))
+    assert "`memory_injection_max_totl` in config.toml; did you mean `memory_injection_max_total`?" in said
 
 
 def test_an_unknown_key_in_the_file_names_the_nearest(tmp_path: Path) -> None:
@@ -204,6 +226,18 @@ WRONG = {
     "embedder_key_variable": ("", "5"),
     "embed_threads": ("0", "0"),
     "models_folder": ("", "5"),
+    "memory_injection_max_injected_blocks_in_history": ("-1", "-1"),
+    "memory_injection_context_window_depth": ("-1", "-1"),
+    "memory_injection_max_total": ("0", "0"),
+    "memory_injection_contextual_min_score": ("2", "2"),
+    "memory_injection_ambient_enabled": ("perhaps", '"yes"'),
+    "memory_injection_semantic_threshold": ("0", "0"),
+    "memory_injection_max_tokens_per_block": ("10", "10"),
+    "memory_injection_max_tokens_total": ("10", "10"),
+    "memory_injection_enrich": ("maybe", "1"),
+    "memory_injection_per_kind_limit": ("-1", "-1"),
+    "memory_injection_ambient_sort": ("size", '"size"'),
+    "memory_injection_pinned_kinds": ("rule", '["rule"]'),
     "log_level": ("loud", '"LOUD"'),
 }
 

@@ -45,6 +45,7 @@ from recollect.store import (
     erasing,
     feedback,
     files,
+    injections,
     memories,
     projects,
     search,
@@ -60,6 +61,7 @@ from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey, Stored
 from recollect.store.erasing import Said
 from recollect.store.files import FileState, MalformedLine
+from recollect.store.injections import Injected
 from recollect.store.jobs import Jobs, Lease
 from recollect.store.migrate import migrations
 from recollect.store.open import open_database
@@ -784,6 +786,7 @@ A_MEMORY = Remembered(
     valid_from=at(1),
     sources=(("s@1", "e1"),),
 )
+A_LINE = Injected(1, 1, NOW, True, "m-one", 1, "relevant", 0.5, "relevance 0.50: pond", 20)
 A_FILE = Indexed(
     source_path="memory/a.md",
     source_sha256="abc",
@@ -883,6 +886,11 @@ READS: dict[str, Read] = {
     "memories.ids": lambda tx, owner: memories.ids(tx, owner, "m-", 9),
     "memories.stated_in": lambda tx, owner: memories.stated_in(tx, owner, ["s@1"]),
     "memories.uses": memories.uses,
+    "memories.uses_of": lambda tx, owner: memories.uses_of(tx, owner, ["m-one"]),
+    "injections.turns": lambda tx, owner: injections.turns(tx, owner, SESSION),
+    "injections.lines": lambda tx, owner: injections.lines(tx, owner, SESSION),
+    "injections.sessions": lambda tx, owner: injections.sessions(tx, owner, 9),
+    "injections.ambient": lambda tx, owner: injections.ambient(tx, Reach(owner, None), [MemoryKind.FACT], [], 9),
     "feedback.of_memories": lambda tx, owner: feedback.of_memories(tx, owner, ["m-one"]),
     "conversations.active": lambda tx, owner: conversations.active(tx, owner, SOURCE),
     "memories.count_by_kind": memories.count_by_kind,
@@ -968,6 +976,9 @@ WRITES: dict[str, Read] = {
     "stage1.cite": lambda tx, owner: stage1.cite(tx, owner, ["s@1"], at(3)),
     "memories.replace_sessions": lambda tx, owner: memories.replace_sessions(tx, owner, {"s@1": []}),
     "memories.cite": lambda tx, owner: memories.cite(tx, owner, ["m-one"], at(3)),
+    "injections.save": lambda tx, owner: injections.save(tx, owner, SESSION, at(3), [A_LINE], prompts=1),
+    "injections.hide": lambda tx, owner: injections.hide(tx, owner, SESSION),
+    "injections.delete": lambda tx, owner: injections.delete(tx, owner, [SESSION]),
     "feedback.react": lambda tx, owner: feedback.react(tx, owner, "m-one", "not_ok", at(3)),
     "answers.save": lambda tx, owner: answers.save(tx, owner, KIND, "running", "h2", "{}", NOW),
     "answers.delete": lambda tx, owner: answers.delete(tx, owner, KIND, "running"),
@@ -1025,6 +1036,7 @@ def fill(tx: Transaction, owner: Owner) -> None:
     memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY]})
     memories.cite(tx, owner, ["m-one"], NOW)
     feedback.react(tx, owner, "m-one", "ok", NOW)
+    injections.save(tx, owner, SESSION, NOW, [A_LINE], prompts=1)
     answers.save(tx, owner, KIND, "running", "h1", '{"a": 1}', NOW)
     answers.charge(tx, owner, KIND, "running", SPENT)
     vectors.save_model(tx, owner, MODEL, NOW)
@@ -1144,6 +1156,7 @@ EVERY_TABLE = (
     "memories.replace_sessions",
     "memories.cite",
     "feedback.react",
+    "injections.save",
     "answers.delete",
     "answers.charge",
     "vectors.save_model",

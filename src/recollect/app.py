@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from recollect.extract.values import Strategy
     from recollect.ingest.intake import Intake
     from recollect.ingest.run import Progress, Report
+    from recollect.inject.injector import Injector
+    from recollect.inject.run import Injection, Told
+    from recollect.inject.values import Exchange, Given, InjectorConfig
     from recollect.overview import Overview
     from recollect.search.run import Search
     from recollect.search.values import Hit
@@ -154,9 +157,13 @@ class Memory:
             self._projection.update(() if there else None)
         return report
 
-    def record_compaction(self, session_key: str, text: str, at: Timestamp, uuid: str) -> bool:
-        """An agent replaced its history by this text: kept in a file when this returns. False: no such conversation."""
-        return self._upkeep.record(session_key, text, at, uuid)
+    def record_compaction(self, session: str, summary: str, at: Timestamp | None = None, uuid: str = "") -> bool:
+        """An agent replaced its history by this text: kept in a file when this returns, and only then is what the
+        session was given no longer visible. `session` is its id or a session key. False: no such conversation."""
+        recorded = self._upkeep.record(session, summary, at or timestamp(self.clock()), uuid)
+        if recorded:
+            self.compacted(session.partition("@")[0])
+        return recorded
 
     def recover(self, session_key: str) -> list[str]:
         """Finishes what an interrupted run left of a conversation; the states that were found."""
@@ -307,6 +314,34 @@ class Memory:
             return []
         self.index()
         return self._search.run(query, within, narrowed, limit, now or self.clock())
+
+    def injector(self, scope: SearchScope, config: InjectorConfig | None = None, **named: Any) -> Injector:
+        """Puts memories into message lists. `named` are settings, or `session` and `form`: see `Injection`."""
+        return self._injection.injector(scope, config, **named)
+
+    def context(
+        self, project: SearchScope, prompt: str = "", session: str = "", exchanges: Sequence[Exchange] = ()
+    ) -> Given:
+        """What a session in the project would be given now. Changes nothing."""
+        return self._injection.context(project, prompt, session, exchanges)
+
+    def give(self, project: SearchScope, prompt: str, session: str, exchanges: Sequence[Exchange] = ()) -> Given:
+        """The same, for a harness that owns its history: it is kept that the session has it."""
+        return self._injection.give(project, prompt, session, exchanges)
+
+    def compacted(self, session: str) -> int:
+        """A harness cleared or compacted a session's history: nothing it was given is visible any more."""
+        return self._injection.compacted(session)
+
+    def given_last(self, session: str = "") -> list[Told]:
+        """What a session, or each of the last ones, was given last."""
+        return self._injection.last(session)
+
+    @cached_property
+    def _injection(self) -> Injection:
+        from recollect.inject.run import Injection
+
+        return Injection(self.database, self.settings, self.owner, self.clock, self.project, lambda: self._search)
 
     def index(self) -> int:
         """Brings the full text up to date; how many entries were new to it."""

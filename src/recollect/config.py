@@ -11,7 +11,7 @@ import difflib
 import os
 import tomllib
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from recollect.errors import ConfigError
+from recollect.types import MemoryKind
 
 HOME_VARIABLE = "RECOLLECT_HOME"
 BYPASS_VARIABLE = "RECOLLECT_BYPASS"  # set in processes that recollect itself starts: their hooks do nothing
@@ -28,6 +29,7 @@ _PREFIX = "RECOLLECT_"
 _RESERVED = frozenset({HOME_VARIABLE, BYPASS_VARIABLE})
 
 _YEAR = 365 * 86400.0
+_KINDS = f"^({'|'.join(MemoryKind)})$"
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
@@ -169,6 +171,37 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     models_folder: Annotated[
         str, Meta(description="Where installed models lie; empty: `models` under RECOLLECT_HOME.")
     ] = ""
+    memory_injection_max_injected_blocks_in_history: Annotated[
+        int, Meta(ge=0, description="Most injected blocks that stay in a history; 0: none once the turn is over.")
+    ] = 3
+    memory_injection_context_window_depth: Annotated[
+        int, Meta(ge=0, description="Turns for which a memory that is visible in the history is not given again.")
+    ] = 10
+    memory_injection_max_total: Annotated[int, Meta(ge=1, le=100, description="Most memories in a block.")] = 10
+    memory_injection_contextual_min_score: Annotated[
+        float, Meta(ge=0, le=1, description="Relevance from which a memory is given; 0: the floor that was calibrated.")
+    ] = 0.0
+    memory_injection_ambient_enabled: Annotated[
+        bool, Meta(description="Gives pinned memories and kinds whatever the prompt is.")
+    ] = True
+    memory_injection_semantic_threshold: Annotated[
+        float, Meta(gt=0, le=1, description="Share of words in common from which two lines of a block say the same.")
+    ] = 0.8
+    memory_injection_max_tokens_per_block: Annotated[int, Meta(ge=100, description="Most tokens of a block.")] = 1_500
+    memory_injection_max_tokens_total: Annotated[
+        int, Meta(ge=100, description="Most tokens of all blocks that are visible.")
+    ] = 4_000
+    memory_injection_enrich: Annotated[
+        bool, Meta(description="Looks at the last exchanges, too, when a prompt says no more than `why that?`.")
+    ] = True
+    memory_injection_pinned_kinds: Annotated[
+        tuple[Annotated[str, Meta(pattern=_KINDS)], ...],
+        Meta(description="Kinds of memories that are given whatever the prompt is."),
+    ] = ()
+    memory_injection_per_kind_limit: Annotated[int, Meta(ge=0, description="Most memories of each of them.")] = 5
+    memory_injection_ambient_sort: Annotated[
+        str, Meta(pattern="^(recency|importance)$", description="Their order: `recency` or `importance`.")
+    ] = "importance"
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
     ] = "warning"
@@ -287,9 +320,18 @@ def _from_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     try:
-        return tomllib.loads(text.decode())
+        return dict(_flat(tomllib.loads(text.decode())))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """A table that is no key itself groups keys that begin with its name: `[memory_injection] max_total`."""
+    for name, value in table.items():
+        if isinstance(value, dict) and prefix + name not in keys():
+            yield from _flat(value, f"{prefix}{name}_")
+        else:
+            yield prefix + name, value
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

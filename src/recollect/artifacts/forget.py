@@ -28,7 +28,7 @@ from recollect.extract.offline import summary as prose
 from recollect.extract.offline.statements import statements
 from recollect.extract.values import Extraction, Transcript, Written
 from recollect.ingest.erasure import COMPACTION, blanked
-from recollect.store import answers, erasing, files, memories, stage1
+from recollect.store import answers, erasing, files, injections, memories, stage1
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations as conversation_rows
 from recollect.store import tombstones as tombstone_rows
@@ -386,6 +386,7 @@ class Forget:
             if state is not None:
                 files.save(tx, owner, [replace(state, parser_state=blanked(state.parser_state, gone))])
         removed = erasing.delete_said(tx, owner, plan.said)
+        removed += injections.delete(tx, owner, sorted({key.partition("@")[0] for key in plan.whole}))
         removed += erasing.delete_conversations(tx, owner, plan.whole)
         memories.replace_sessions(tx, owner, dict.fromkeys(plan.keys, ()))
         stage1.delete(tx, owner, plan.keys)

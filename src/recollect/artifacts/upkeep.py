@@ -21,6 +21,7 @@ from recollect.artifacts.bodies import BadBody
 from recollect.artifacts.compaction import Compactions, owner_of
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, session_token
+from recollect.artifacts.sanitize import sanitized
 from recollect.artifacts.session_end import Ledger, SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.config import Settings
@@ -99,15 +100,18 @@ class Upkeep:
             report.written += self._store(each)
         return report
 
-    def record(self, session_key: str, text: str, at: Timestamp, uuid: str) -> bool:
-        """An agent compacted a running conversation: its text is in a file when this returns. False: no such
-        conversation."""
+    def record(self, session: str, text: str, at: Timestamp, uuid: str = "") -> bool:
+        """An agent compacted a running conversation, named by its key or its session: its text is in a file when this
+        returns. Without a uuid, its text is what makes it one. False: no such conversation."""
         with self._database.read() as tx:
-            group = conversations.of_key(tx, self._owner, session_key)
-        if not group:
+            group = conversations.of_key(tx, self._owner, session)
+            group = group or conversations.with_key(tx, self._owner, f"{session}@")
+        each = owner_of(group, at)
+        if each is None:
             return False
-        each = group[0]
-        compacted = Compacted(uuid, each.source, each.session_id, each.source_file, at, text)
+        said, session_key = sanitized(text), each.session_key
+        uuid = uuid or f"c-{digest(session_key, said)[:32]}"
+        compacted = Compacted(uuid, each.source, each.session_id, each.source_file, at, said)
         files = self._compactions.write(each, compacted)
         self._ledger.update()
         with self._database.write() as tx:

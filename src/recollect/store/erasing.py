@@ -86,14 +86,14 @@ def delete_baseline(tx: Transaction, owner: Owner, session_keys: Sequence[str]) 
 
 
 def delete_unstated(tx: Transaction, owner: Owner) -> int:
-    """Use of memories that nobody states any more, and what was thought of them; how many rows went."""
+    """Use of memories that nobody states any more, opinions of them, and who was given them; how many rows went."""
     return sum(
         tx.run(
             f"DELETE FROM {table} WHERE {_OWN} AND NOT EXISTS (SELECT 1 FROM memory_memories m"
             f" WHERE m.tenant = {table}.tenant AND m.agent_id = {table}.agent_id AND m.memory_id = {table}.memory_id)",
             asdict(owner),
         )
-        for table in ("memory_use", "memory_feedback")
+        for table in ("memory_use", "memory_feedback", "memory_injected_lines")
     )
 
 

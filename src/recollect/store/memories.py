@@ -181,6 +181,20 @@ def uses(tx: Transaction, owner: Owner) -> dict[str, Use]:
     return {row[0]: Use(row[1], row[2]) for row in tx.rows(sql, asdict(owner))}
 
 
+def uses_of(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, Use]:
+    """Of those that were used."""
+    found: dict[str, Use] = {}
+    for start in range(0, len(ids), _CHUNK):
+        placeholders, chosen = marks("id", ids[start : start + _CHUNK])
+        rows = tx.rows(
+            "SELECT memory_id, usage_count, last_usage FROM memory_use WHERE tenant = :tenant AND agent_id = :agent_id"
+            f" AND memory_id IN ({placeholders}) ORDER BY memory_id",
+            {**asdict(owner), **chosen},
+        )
+        found |= {row[0]: Use(row[1], row[2]) for row in rows}
+    return found
+
+
 def cite(tx: Transaction, owner: Owner, ids: Sequence[str], now: Timestamp) -> None:
     """One more use of each."""
     if ids:

@@ -28,6 +28,7 @@ _COMMANDS = {
     "feedback": "Say whether a memory is right.",
     "retry": "Give jobs that failed a fresh start.",
     "search": "Find memories, summaries and messages.",
+    "context": "Show what an agent would be given now, or was given last, and why.",
     "conversations": "List conversations.",
     "timeline": "Show what happened when, and what was learnt.",
     "show": "Show a memory, conversation or message and where it comes from.",

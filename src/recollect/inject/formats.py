@@ -1,0 +1,248 @@
+"""Message lists as people have them, seen as roles and texts; and a block as a message of the same list.
+
+Trusted are the shapes that the APIs document: OpenAI chat messages, OpenAI Responses items, Anthropic messages, as
+dictionaries or as the objects of their SDKs; pydantic-ai's are in `pydantic_messages`. Nothing here changes a message:
+what differs is a copy. A shape that is not known is an error, never guessed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from recollect.errors import UsageError
+
+MARK = "recollect_memory"  # the structural marker, where a format has a place for one
+_HINT = (
+    "Known are OpenAI chat messages, OpenAI Responses items, Anthropic messages and pydantic-ai messages. "
+    "Messages of pydantic-ai that were dumped go through ModelMessagesTypeAdapter first."
+)
+
+
+class Role(StrEnum):
+    """Who speaks, whatever the format calls it."""
+
+    USER = "user"  # a person's words
+    ASSISTANT = "assistant"  # words and tool calls
+    TOOL = "tool"  # results of tool calls
+    OTHER = "other"  # instructions, reasoning: no part of the talk
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A text that stands in a user's message."""
+
+    text: str
+    marked: bool  # carries our marker
+
+
+class Format(Protocol):
+    """How one kind of list is read and written."""
+
+    @property
+    def name(self) -> str: ...
+
+    def role(self, message: Any) -> Role: ...
+
+    def slots(self, message: Any) -> list[Slot]:
+        """The texts of a user's message; none for all others."""
+        ...
+
+    def replaced(self, message: Any, texts: Sequence[str | None]) -> Any | None:
+        """The message with other texts in its slots, without those that are None; None when nothing is left."""
+        ...
+
+    def prompt(self, value: Any) -> Any:
+        """A text, or a message of this format, as a message."""
+        ...
+
+    def insert(self, history: list[Any], place: int, text: str) -> tuple[list[Any], Any]:
+        """A history with the block directly before the words of a user's message; and the block."""
+        ...
+
+    def spoken(self, message: Any) -> str:
+        """All text and tool calls of a message, for a transcript."""
+        ...
+
+    def speaker(self, message: Any) -> str:
+        """The display name, where one is given."""
+        ...
+
+
+def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format:
+    """The format of a list; `name` settles what its messages leave open."""
+    if isinstance(history, str | bytes | Mapping):
+        raise UsageError(f"a history is a list of messages, not {type(history).__name__}", hint=_HINT)
+    known = [*history, *([] if prompt is None or isinstance(prompt, str | list) else [prompt])]
+    if name == "pydantic-ai" or any(type(each).__module__.startswith("pydantic_ai") for each in known):
+        from recollect.inject.pydantic_messages import PydanticMessages
+
+        return PydanticMessages()
+    if name and name not in _FORMATS:
+        raise UsageError(f"no message format `{name}`", hint=f"There are {', '.join([*_FORMATS, 'pydantic-ai'])}.")
+    told = {each for message in known for each in _evidence(message)}
+    if len(told) > 1:
+        raise UsageError(f"the messages are of different formats: {' and '.join(sorted(told))}", hint=_HINT)
+    found = name or next(iter(told), "plain")
+    return Messages(found)
+
+
+_FORMATS = ("plain", "openai", "responses", "anthropic")
+_TEXTS = ("text", "input_text")
+_ITEMS = ("reasoning", "item_reference", "compaction")
+_PARTS = {
+    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file", "summary_text"), "responses"),
+    **dict.fromkeys(("image_url", "file", "refusal"), "openai"),
+    **dict.fromkeys(
+        ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"),
+        "anthropic",
+    ),
+}
+
+
+def _evidence(message: Any) -> set[str]:
+    """Formats that a message can only be of; none, if it would do in all of them."""
+    role, kind, content = _get(message, "role"), _get(message, "type"), _get(message, "content")
+    if kind == "message" and _get(message, "stop_reason") is None:  # an answer of Anthropic's is of that type, too
+        return {"responses"}
+    if role is None:
+        if isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_output")) or kind.startswith("mcp_")):
+            return {"responses"}
+        raise _unknown(message)
+    found = set()
+    if role in ("tool", "function") or any(_get(message, key) for key in ("tool_calls", "name", "tool_call_id")):
+        found.add("openai")
+    if isinstance(content, list):
+        found |= {_PARTS[kind] for part in content if isinstance(kind := _get(part, "type"), str) and kind in _PARTS}
+        found |= {"anthropic" for part in content if _get(part, "cache_control")}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Dictionaries with a role and a content. `plain` is what OpenAI, Responses and Anthropic all take."""
+
+    name: str
+
+    def role(self, message: Any) -> Role:
+        role, kind = _get(message, "role"), _get(message, "type")
+        if role == "user":
+            return Role.USER if not _results(message) or any(map(_text, _parts(message))) else Role.TOOL
+        if role == "assistant":
+            return Role.ASSISTANT
+        if role in ("tool", "function"):
+            return Role.TOOL
+        if role in ("system", "developer"):
+            return Role.OTHER
+        if role is None and isinstance(kind, str):
+            if kind.endswith("_output"):
+                return Role.TOOL
+            return Role.ASSISTANT if kind.endswith("_call") else Role.OTHER
+        raise _unknown(message)
+
+    def slots(self, message: Any) -> list[Slot]:
+        if self.role(message) is not Role.USER:
+            return []
+        marked = _get(message, "name") == MARK
+        return [Slot(text, marked) for text in map(_text, _parts(message)) if text is not None]
+
+    def replaced(self, message: Any, texts: Sequence[str | None]) -> Any | None:
+        content, new = _get(message, "content"), iter(texts)
+        if isinstance(content, str):
+            text = next(new)
+            return None if text is None else _with(message, "content", text)
+        parts = []
+        for part in _parts(message):
+            if _text(part) is None:
+                parts.append(part)
+            elif (text := next(new)) is not None:
+                parts.append(part if _text(part) == text else _with(part, "text", text))
+        return _with(message, "content", parts) if parts else None
+
+    def prompt(self, value: Any) -> Any:
+        if isinstance(value, str | list):
+            return {"role": "user", "content": value}
+        if self.role(value) not in (Role.USER, Role.TOOL):
+            raise UsageError("the prompt is no message of a user", hint="Pass a text, or a message with the role user.")
+        return value
+
+    def insert(self, history: list[Any], place: int, text: str) -> tuple[list[Any], Any]:
+        if _results(history[place]):  # which must follow their calls at once: the block stands behind them
+            parts, part = _parts(history[place]), {"type": "text", "text": text}
+            first = next(n for n, each in enumerate(parts) if _text(each))
+            joined = _with(history[place], "content", [*parts[:first], part, *parts[first:]])
+            return [*history[:place], joined, *history[place + 1 :]], part
+        made: dict[str, Any] = {"role": "user", "content": text}
+        if self.name == "openai":
+            made["name"] = MARK
+        if self.name == "responses":
+            made = {"type": "message", **made}
+        return [*history[:place], made, *history[place:]], made
+
+    def spoken(self, message: Any) -> str:
+        said = []
+        for part in _parts(message):
+            text = _get(part, "text")
+            said.append(text if isinstance(text, str) else _call(part))
+        said += [_call(_get(call, "function") or call) for call in _get(message, "tool_calls") or ()]
+        if _get(message, "role") is None:
+            said.append(_call(message))
+        return "\n".join(each for each in said if each)
+
+    def speaker(self, message: Any) -> str:
+        name = _get(message, "name")
+        return name if isinstance(name, str) and name != MARK else ""
+
+
+def _parts(message: Any) -> list[Any]:
+    content = _get(message, "content")
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    if isinstance(content, list | tuple) and all(isinstance(_get(part, "type"), str) for part in content):
+        return list(content)
+    raise _unknown(message)
+
+
+def _results(message: Any) -> bool:
+    return any(_get(part, "type") == "tool_result" for part in _parts(message))
+
+
+def _text(part: Any) -> str | None:
+    text = _get(part, "text")
+    return text if _get(part, "type") in _TEXTS and isinstance(text, str) else None
+
+
+def _call(part: Any) -> str:
+    """A tool call or its result in one line each; empty for anything else."""
+    name, kind = _get(part, "name"), str(_get(part, "type") or "")
+    if kind == "tool_result" or kind.endswith("_output"):
+        result = _get(part, "content") if kind == "tool_result" else _get(part, "output")
+        inner = result if isinstance(result, list) else []
+        texts = [result] if isinstance(result, str) else [_get(each, "text") for each in inner]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    if not isinstance(name, str):
+        return ""
+    arguments = _get(part, "arguments")
+    return f"[calls {name}: {_get(part, 'input') if arguments is None else arguments}]"
+
+
+def _get(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(key)
+    return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+
+
+def _with(value: Any, key: str, new: Any) -> Any:
+    """A copy of a dictionary, or of an object of an SDK, that differs in one place."""
+    if isinstance(value, Mapping):
+        return {**value, key: new}
+    return value.model_copy(update={key: new})
+
+
+def _unknown(message: Any) -> UsageError:
+    keys = f" with the keys {', '.join(map(str, message))}" if isinstance(message, Mapping) else ""
+    return UsageError(f"a message of an unknown shape: {type(message).__name__}{keys}", hint=_HINT)

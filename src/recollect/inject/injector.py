@@ -1,0 +1,147 @@
+"""The injector: four calls around a turn, for whoever owns the message list.
+
+    prepared = injector.prepare(history, prompt)      the history to send; the caller's list stays as it is
+    history = injector.commit(response)               the turn succeeded: the history to keep
+    injector.abort()                                  it did not: nothing has happened
+    injector.strip(history)                           without any block
+
+What is visible follows from the history alone. A restart, a fork or a truncation needs no bookkeeping; what is kept of
+a turn, after it succeeded, is only there to be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.blocks import escape
+from recollect.errors import UsageError
+from recollect.inject import render, window
+from recollect.inject.formats import Format, Role, detect
+from recollect.inject.plan import Plan, Seen, plan
+from recollect.inject.select import Selection
+from recollect.inject.values import Given, Prepared
+from recollect.inject.window import Block
+from recollect.text import estimate_tokens
+from recollect.types import Remembered
+
+EXCHANGES = 3  # before the prompt, that search may look at
+
+
+@dataclass(frozen=True, slots=True)
+class _Visible:
+    """A block of the history, and what it may still say."""
+
+    block: Block
+    text: str  # without lines that no longer hold
+    keys: frozenset[tuple[str, int]]
+    gone: tuple[str, ...]  # ids of lines that left
+
+
+class Injector:
+    """For one conversation. `record` is told what was given, once the turn succeeded."""
+
+    def __init__(self, selection: Selection, record: Callable[[Given], None], form: str = "") -> None:
+        self._selection = selection
+        self._record = record
+        self._form = form
+        self._pending: tuple[Format, list[Any], Given] | None = None
+
+    def prepare(self, history: Sequence[Any], prompt: Any = None) -> Prepared:
+        """`prompt` is a text or a message; without one it is the last message of a user in the history."""
+        self._pending = None
+        form = detect(history, prompt, self._form)
+        whole, at = _asked(form, history, prompt)
+        blocks = window.blocks(form, whole, at)
+        current = self._selection.current(line.id for each in blocks for line in each.lines)
+        visible = [_hold(each, current) for each in blocks]
+        kept = [each for each in visible if each.text and (each.block.age > 0 or at is None)]
+        planned = self._plan(form, whole, at, visible, kept)
+        left = {each.block.place for each in kept[planned.dropped :]}
+        texts = {each.block.place: each.text if each.block.place in left else "" for each in visible}
+        cleaned, block = window.rewritten(form, whole, texts), None
+        if planned.given.lines:
+            cleaned, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], planned.given.text)
+        self._pending = (form, cleaned, planned.given)
+        return Prepared(cleaned, block, planned.given, tuple(_repairs(form, [*history, prompt], visible)))
+
+    def commit(self, response: Any = None) -> list[Any]:
+        """The turn succeeded: gives the history to keep, with the response (a message or several) if it is given."""
+        if self._pending is None:
+            raise UsageError("no turn is prepared", hint="Call `prepare` first; a turn is committed once.")
+        form, history, given = self._pending
+        self._pending = None
+        if given.lines:
+            self._record(given)
+        answers = [] if response is None else response if isinstance(response, list) else [response]
+        ephemeral = self._selection.config.max_injected_blocks_in_history == 0
+        return [*(window.stripped(form, history) if ephemeral else history), *answers]
+
+    def abort(self) -> None:
+        """The turn failed or was cancelled. The caller's history is what it was."""
+        self._pending = None
+
+    def strip(self, history: Sequence[Any]) -> list[Any]:
+        """The history without any block."""
+        return window.stripped(detect(history, None, self._form), history)
+
+    def process(self, messages: list[Any]) -> list[Any]:
+        """A history processor for pydantic-ai. Requests with results of tools go on with the turn before them."""
+        if not messages or detect(messages, None, "pydantic-ai").role(messages[-1]) is not Role.USER:
+            return messages
+        return self.prepare(messages).history
+
+    def render_for_compaction(self, history: Sequence[Any]) -> str:
+        return render_for_compaction(history, self._form)
+
+    def _plan(
+        self,
+        form: Format,
+        whole: Sequence[Any],
+        at: int | None,
+        visible: Sequence[_Visible],
+        kept: Sequence[_Visible],
+    ) -> Plan:
+        seen = [Seen(each.block.age, estimate_tokens(each.text), each.keys) for each in kept]
+        if at is None:
+            return plan((), seen, self._selection.config)
+        said, before = window.words(form, whole[at]), window.exchanges(form, whole, at, EXCHANGES)
+        stale = [name for each in visible if each.block.age > 0 for name in each.gone]
+        candidates = self._selection.candidates(said, before, sum(len(each.keys) for each in kept), stale)
+        return plan(candidates, seen, self._selection.config)
+
+
+def render_for_compaction(history: Sequence[Any], form: str = "") -> str:
+    """The talk as text for whoever sums it up, with nothing in it that was injected."""
+    return window.transcript(detect(history, None, form), history)
+
+
+def _asked(form: Format, history: Sequence[Any], prompt: Any) -> tuple[list[Any], int | None]:
+    """The history with the prompt, and where that stands; None: nothing new is asked, as when tools gave results."""
+    if prompt is not None:
+        whole = [*history, window.escaped(form, form.prompt(prompt))]
+        return whole, len(whole) - 1 if window.prompts(form, whole[-1:]) else None
+    whole = list(history)
+    if whole and form.role(whole[-1]) is Role.USER and not window.prompts(form, whole[-1:]):
+        whole[-1] = window.escaped(form, whole[-1])  # a block is never what is asked: somebody wrote like one
+    return whole, max(window.prompts(form, whole), default=None)
+
+
+def _hold(block: Block, current: dict[str, Remembered]) -> _Visible:
+    good = [each for each in block.lines if each.id in current and render.says(each, current[each.id])]
+    gone = tuple(each.id for each in block.lines if each not in good)
+    text = render.block((each.section, each.row) for each in good)
+    return _Visible(block, text, frozenset((each.id, each.revision) for each in good), gone)
+
+
+def _repairs(form: Format, given: Sequence[Any], visible: Sequence[_Visible]) -> Iterator[str]:
+    for each in visible:
+        yield from (f"{name} no longer says that: its line left the history" for name in each.gone)
+        if not each.block.whole:
+            yield "a block was cut: what is left of it was mended or taken out"
+    texts = [each for each in given if isinstance(each, str)]
+    messages = [each for each in given if each is not None and not isinstance(each, str | list)]
+    texts += [slot.text for each in messages for slot in form.slots(each) if not window.is_block(slot)]
+    if any(escape(text) != text for text in texts):
+        yield "a text that looks like a block was escaped"

@@ -1,0 +1,97 @@
+"""pydantic-ai's messages. Imported only where they are used.
+
+A block is a part of the request that holds the prompt, directly before it: pydantic-ai joins requests that follow each
+other, and only what stands in a part survives that. The part's text carries our marker as metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextContent, UserPromptPart
+
+from recollect.errors import UsageError
+from recollect.inject.formats import MARK, Role, Slot
+
+_METADATA = {"recollect": MARK}
+
+
+class PydanticMessages:
+    name = "pydantic-ai"
+
+    def role(self, message: Any) -> Role:
+        if isinstance(message, ModelResponse):
+            return Role.ASSISTANT
+        if not isinstance(message, ModelRequest):
+            raise UsageError(
+                f"a message of an unknown shape: {type(message).__name__}", hint="Mixed with pydantic-ai's."
+            )
+        if any(isinstance(part, UserPromptPart) for part in message.parts):
+            return Role.USER
+        kinds = {part.part_kind for part in message.parts}
+        return Role.TOOL if kinds & {"tool-return", "retry-prompt"} else Role.OTHER
+
+    def slots(self, message: Any) -> list[Slot]:
+        found = []
+        for part in _prompts(message):
+            for item in [part.content] if isinstance(part.content, str) else part.content:
+                if isinstance(item, str):
+                    found.append(Slot(item, False))
+                elif isinstance(item, TextContent):
+                    found.append(Slot(item.content, item.metadata == _METADATA))
+        return found
+
+    def replaced(self, message: Any, texts: Sequence[str | None]) -> Any | None:
+        new, parts = iter(texts), []
+        for part in message.parts:
+            if not isinstance(part, UserPromptPart):
+                parts.append(part)
+            elif isinstance(part.content, str):
+                if (text := next(new)) is not None:
+                    parts.append(part if text == part.content else replace(part, content=text))
+            else:
+                items: list[Any] = []
+                for item in part.content:
+                    if not isinstance(item, str | TextContent):
+                        items.append(item)
+                    elif (text := next(new)) is not None:
+                        items.append(text if isinstance(item, str) else replace(item, content=text))
+                if items:
+                    parts.append(replace(part, content=items))
+        return replace(message, parts=parts) if parts else None
+
+    def prompt(self, value: Any) -> Any:
+        if isinstance(value, str | list):
+            return ModelRequest(parts=[UserPromptPart(content=value)])
+        if not isinstance(value, ModelRequest):
+            raise UsageError("the prompt is no request", hint="Pass a text, or a ModelRequest.")
+        return value
+
+    def insert(self, history: list[Any], place: int, text: str) -> tuple[list[Any], Any]:
+        message: ModelRequest = history[place]
+        first = next(n for n, part in enumerate(message.parts) if isinstance(part, UserPromptPart))
+        at = getattr(message.parts[first], "timestamp")  # noqa: B009 - of the prompt: the same block is the same bytes
+        made = UserPromptPart(content=[TextContent(content=text, metadata=dict(_METADATA))], timestamp=at)
+        joined = replace(message, parts=[*message.parts[:first], made, *message.parts[first:]])
+        return [*history[:place], joined, *history[place + 1 :]], made
+
+    def spoken(self, message: ModelMessage) -> str:
+        said = []
+        for part in message.parts:
+            if part.part_kind == "text":
+                said.append(part.content)
+            elif part.part_kind == "tool-call":
+                said.append(f"[calls {part.tool_name}: {part.args}]")
+            elif part.part_kind == "tool-return":
+                said.append(part.model_response_str())
+        return "\n".join([*(slot.text for slot in self.slots(message)), *said])
+
+    def speaker(self, message: Any) -> str:
+        return ""
+
+
+def _prompts(message: Any) -> list[UserPromptPart]:
+    parts = message.parts if isinstance(message, ModelRequest) else ()
+    return [part for part in parts if isinstance(part, UserPromptPart)]

@@ -1,0 +1,159 @@
+"""The stage as a whole: injectors for those who own a history, and the same selection for harnesses that own theirs.
+
+A harness's history cannot be read, nor its blocks taken out: what a session was given is kept in the database, and
+counts as visible until the harness says that it compacted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any
+
+from recollect.config import Settings
+from recollect.inject import render
+from recollect.inject.contextual import Contextual
+from recollect.inject.injector import Injector
+from recollect.inject.plan import Seen, choose, visible
+from recollect.inject.select import Selection
+from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Section, configured
+from recollect.search.request import reach, wanted
+from recollect.search.run import Search
+from recollect.search.values import Hit, Scope
+from recollect.store import injections, memories
+from recollect.store.database import Database
+from recollect.store.injections import Injected
+from recollect.store.search import Reach
+from recollect.store.vectors import Kind
+from recollect.text import estimate_tokens
+from recollect.types import Clock, Owner, Remembered, timestamp
+
+_SESSIONS = 20  # that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a session was given last."""
+
+    session: str
+    turn: int
+    given_at: str
+    visible: bool  # still
+    given: Given
+
+
+class Injection:
+    """`search` gives the search when it is first needed; `project_of` turns a path into a project id."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        project_of: Callable[[str], str],
+        search: Callable[[], Search],
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._owner = owner
+        self._clock = clock
+        self._project_of = project_of
+        self._search = search
+
+    def injector(
+        self,
+        scope: Scope,
+        config: InjectorConfig | None = None,
+        *,
+        session: str = "",
+        form: str = "",
+        **overrides: Any,
+    ) -> Injector:
+        """`overrides` are settings; `session` is what `recollect context --last` calls what is given here; `form` names
+        the message format (openai, responses, anthropic, pydantic-ai) where the messages leave it open."""
+        selection = self._selection(scope, config, overrides)
+        return Injector(selection, lambda given: self._save(session, given, prompts=1), form)
+
+    def context(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
+        """What a session would be given now. Changes nothing."""
+        selection, seen = self._selection(scope), self._seen(session, bool(prompt.strip()))
+        config = selection.config
+        known = {name: revision for each in seen for name, revision in sorted(each.keys)}
+        stale = [name for name, memory in selection.current(known).items() if memory.revision != known[name]]
+        candidates = selection.candidates(prompt, exchanges, len(known), stale)
+        spent = sum(each.tokens for each in seen if each.age <= config.context_window_depth)
+        room = min(config.max_tokens_per_block, max(0, config.max_tokens_total - spent))
+        return choose(candidates, visible(seen, config), config, room)
+
+    def give(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
+        """The same, and it is kept that the session has it. A prompt is a turn."""
+        given = self.context(scope, prompt, session, exchanges)
+        self._save(session, given, prompts=int(bool(prompt.strip())))
+        return given
+
+    def compacted(self, session: str) -> int:
+        """The harness cleared or summed up its history; how many lines were visible until then."""
+        with self._database.write() as tx:
+            return injections.hide(tx, self._owner, session)
+
+    def last(self, session: str = "") -> list[Told]:
+        """The last block of a session, or of each of the last sessions; what was erased since is not in it."""
+        with self._database.read() as tx:
+            names = [session] if session else injections.sessions(tx, self._owner, _SESSIONS)
+            rows = {name: injections.lines(tx, self._owner, name) for name in names}
+            ids = {line.memory_id for each in rows.values() for line in each}
+            known = {(each.id, each.revision): each for each in memories.find(tx, self._owner, sorted(ids))}
+        return [_told(name, rows[name], known) for name in names if rows[name]]
+
+    def _selection(
+        self, scope: Scope, config: InjectorConfig | None = None, overrides: Mapping[str, Any] = MappingProxyType({})
+    ) -> Selection:
+        chosen = configured(config or self._settings.config, overrides)
+        within, kinds = reach(self._owner, scope, self._project_of), wanted([Kind.MEMORY])
+
+        def find(query: str, within: Reach, limit: int, now: datetime) -> list[Hit]:
+            return self._search().run(query, within, kinds, limit, now)
+
+        return Selection(self._database, within, chosen, self._clock, Contextual(find, chosen))
+
+    def _seen(self, session: str, asked: bool) -> list[Seen]:
+        """Blocks that the session was given and has not lost; a new prompt makes them a turn older."""
+        if not session:
+            return []
+        with self._database.read() as tx:
+            turns = injections.turns(tx, self._owner, session) + int(asked)
+            rows = [each for each in injections.lines(tx, self._owner, session) if each.visible]
+        frame = estimate_tokens(render.HEAD)
+        found = []
+        for _, group in groupby(rows, key=lambda each: each.block):
+            own = list(group)
+            keys = frozenset((each.memory_id, each.revision) for each in own)
+            found.append(Seen(turns - own[0].turn, frame + sum(each.tokens for each in own), keys))
+        return found
+
+    def _save(self, session: str, given: Given, *, prompts: int) -> None:
+        rows = [
+            Injected(0, 0, "", True, each.id, each.revision, each.section, each.score, each.reason, each.tokens)
+            for each in given.lines
+        ]
+        with self._database.write() as tx:
+            injections.save(tx, self._owner, session, timestamp(self._clock()), rows, prompts=prompts)
+
+
+def _told(session: str, rows: Sequence[Injected], known: dict[tuple[str, int], Remembered]) -> Told:
+    last = [each for each in rows if each.block == rows[-1].block]
+    lines = tuple(_line(each, known[key]) for each in last if (key := (each.memory_id, each.revision)) in known)
+    text = render.rendered(lines)
+    given = Given(text, estimate_tokens(text), lines)
+    return Told(session, last[0].turn, last[0].given_at, last[0].visible, given)
+
+
+def _line(each: Injected, memory: Remembered) -> Line:
+    """Shortened as it was then."""
+    lengths = (made for tokens in render.LENGTHS if (made := render.made(memory, tokens)).tokens == each.tokens)
+    shown = next(lengths, render.made(memory))
+    return replace(shown, section=Section(each.section), score=each.score, reason=each.reason)

@@ -1,0 +1,113 @@
+"""What may be given: pinned memories and kinds, what the prompt is about, and what replaces a line that is visible.
+
+Everything is read within one reach: the named projects and what holds for the user everywhere; never what belongs to
+one conversation, never a revision that was superseded, never what a person called wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from recollect.inject.plan import BINDING, Candidate
+from recollect.inject.values import Exchange, Found, InjectorConfig, Section, Sort
+from recollect.store import feedback, injections, memories
+from recollect.store.database import Database
+from recollect.store.memories import Use
+from recollect.store.search import Reach
+from recollect.types import Clock, MemoryKind, Remembered, Scope, Severity, Timestamp, moment
+
+_HALF = 90.0  # days after which a memory that nobody uses counts half
+_KINDS = {MemoryKind.CONSTRAINT: 1.0, MemoryKind.PREFERENCE: 0.9, MemoryKind.DECISION: 0.8, MemoryKind.LESSON: 0.7}
+_SEVERITIES = {Severity.MUST: 1.0, Severity.DO_NOT: 1.0, Severity.AVOID: 0.5, Severity.PREFER: 0.4}
+_CONSIDERED = 200  # of a kind, the newest
+_HITS = 30  # for a prompt
+
+
+class Contextually(Protocol):
+    """What finds memories by the prompt."""
+
+    def find(
+        self, prompt: str, exchanges: Sequence[Exchange], scope: Reach, limit: int, now: datetime
+    ) -> list[Found]: ...
+
+
+def importance(memory: Remembered, use: Use | None, now: datetime) -> float:
+    """Follows from kind, severity and use; fades with the time since it was said or used. Computed, never stored."""
+    last = Timestamp(max(memory.valid_from, use.last if use else ""))
+    days = max(0.0, (now - moment(last)).total_seconds() / 86400)
+    used = math.log1p(use.count) / 4 if use else 0.0
+    worth = _KINDS.get(memory.kind, 0.5) + _SEVERITIES.get(memory.severity, 0.0) + used
+    return worth * math.exp2(-days / _HALF)
+
+
+def within(reach: Reach, memory: Remembered) -> bool:
+    if memory.scope is Scope.PROJECT:
+        return reach.projects is None or memory.scope_id in reach.projects
+    return memory.scope is Scope.USER
+
+
+class Selection:
+    def __init__(
+        self, database: Database, reach: Reach, config: InjectorConfig, clock: Clock, contextual: Contextually
+    ) -> None:
+        self.config = config
+        self._database = database
+        self._reach = reach
+        self._clock = clock
+        self._contextual = contextual
+
+    def current(self, ids: Iterable[str]) -> dict[str, Remembered]:
+        """The memories that hold and may be shown here, by id."""
+        wanted = sorted(set(ids))
+        if not wanted:
+            return {}
+        with self._database.read() as tx:
+            held = memories.current(memories.find(tx, self._reach.owner, wanted))
+            opinions = feedback.of_memories(tx, self._reach.owner, wanted)
+        wrong = {each for each, opinion in opinions.items() if opinion.user_reaction == "not_ok"}
+        return {each.id: each for each in held if within(self._reach, each) and each.id not in wrong}
+
+    def candidates(
+        self, prompt: str, exchanges: Sequence[Exchange], visible: int, stale: Sequence[str]
+    ) -> list[Candidate]:
+        """Best first. `visible` is how many memories may be held back; `stale` are ids of lines that no longer hold."""
+        config, now = self.config, self._clock()
+        found: list[Candidate] = self._ambient(prompt, now) if config.ambient_enabled else []
+        found += [
+            Candidate(each, Section.RELEVANT, 0.0, "replaces an earlier revision that was shown")
+            for each in self.current(stale).values()
+        ]
+        if prompt.strip():
+            limit = max(_HITS, config.max_total) + visible  # more than fit: a rule further down has its place, too
+            hits = self._contextual.find(prompt, exchanges, self._reach, limit, now)
+            held = self.current(each.id for each in hits)
+            found += [
+                Candidate(held[each.id], Section.RELEVANT, each.score, each.why) for each in hits if each.id in held
+            ]
+        return found
+
+    def _ambient(self, prompt: str, now: datetime) -> list[Candidate]:
+        """Rules that bind first. Where nothing is asked yet, as at the start of a session, all of them are there."""
+        config, binding = self.config, () if prompt.strip() else BINDING
+        with self._database.read() as tx:
+            ids = injections.ambient(tx, self._reach, config.pinned_kinds, binding, _CONSIDERED)
+            uses = memories.uses_of(tx, self._reach.owner, ids)
+        held = self.current(ids).values()
+        if config.ambient_sort is Sort.RECENCY:
+            newest = sorted(held, key=lambda each: (each.valid_from, each.id), reverse=True)
+        else:
+            newest = sorted(held, key=lambda each: (-importance(each, uses.get(each.id), now), each.id))
+        newest.sort(key=lambda each: each.severity not in BINDING)
+        chosen, counts = [], dict.fromkeys(MemoryKind, 0)
+        for each in newest:
+            if each.pinned:
+                chosen.append(Candidate(each, Section.PINNED, 0.0, "pinned by a person"))
+            elif each.severity in binding:
+                chosen.append(Candidate(each, Section.PINNED, 0.0, f"a rule that binds: {each.severity}"))
+            elif counts[each.kind] < config.per_kind_limit:
+                counts[each.kind] += 1
+                chosen.append(Candidate(each, Section.PINNED, 0.0, f"every {each.kind} is pinned by the configuration"))
+        return chosen

@@ -1,0 +1,130 @@
+"""What injection is told and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from recollect.errors import UsageError
+from recollect.types import MemoryKind, Severity
+
+
+class Sort(StrEnum):
+    """The order of what is given without being asked for."""
+
+    RECENCY = "recency"
+    IMPORTANCE = "importance"
+
+
+class Section(StrEnum):
+    """Where in a block a line stands."""
+
+    PINNED = "pinned"  # given without being asked for
+    RELEVANT = "relevant"  # has to do with the prompt
+
+
+@dataclass(frozen=True, slots=True)
+class InjectorConfig:
+    """Every field is the configuration key `memory_injection_<field>`, with the same default."""
+
+    max_injected_blocks_in_history: int = 3  # 0: none is left when the turn is over
+    context_window_depth: int = 10  # turns for which a memory that is visible is not given again
+    max_total: int = 10  # memories in a block
+    contextual_min_score: float = 0.0  # what is relevant; 0: the calibrated floor
+    ambient_enabled: bool = True  # pinned memories and kinds
+    semantic_threshold: float = 0.8  # share of words in common from which two lines of a block say the same
+    max_tokens_per_block: int = 1_500
+    max_tokens_total: int = 4_000  # of all blocks in the history
+    enrich: bool = True  # the last exchanges count when a prompt says "that"
+    pinned_kinds: tuple[MemoryKind, ...] = ()  # kinds that are given whatever the prompt is
+    per_kind_limit: int = 5  # of each of them
+    ambient_sort: Sort = Sort.IMPORTANCE
+
+
+PREFIX = "memory_injection_"  # of the configuration's keys
+
+
+def configured(config: object, overrides: Mapping[str, Any]) -> InjectorConfig:
+    """From the configuration, or from another `InjectorConfig`, with some fields changed."""
+    names = [each.name for each in fields(InjectorConfig)]
+    if unknown := sorted(set(overrides) - set(names)):
+        raise UsageError(f"no setting `{unknown[0]}`", hint=f"There are: {', '.join(names)}.")
+    prefix = "" if isinstance(config, InjectorConfig) else PREFIX
+    values = {name: getattr(config, prefix + name) for name in names} | dict(overrides)
+    try:
+        values["pinned_kinds"] = tuple(MemoryKind(each) for each in values["pinned_kinds"])
+        values["ambient_sort"] = Sort(values["ambient_sort"])
+    except ValueError as error:
+        raise UsageError(str(error), hint=f"Kinds are {', '.join(MemoryKind)}; orders {', '.join(Sort)}.") from error
+    if negative := [name for name, value in values.items() if isinstance(value, int | float) and value < 0]:
+        raise UsageError(f"`{negative[0]}` is below zero")
+    return InjectorConfig(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A prompt and its answer, without injected blocks."""
+
+    user: str
+    assistant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A memory that has to do with the prompt."""
+
+    id: str
+    revision: int
+    kind: MemoryKind
+    severity: Severity
+    text: str
+    date: str
+    score: float
+    why: str  # a sentence for a person
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A memory as it stands in a block."""
+
+    id: str
+    revision: int
+    kind: MemoryKind
+    severity: Severity
+    text: str  # as it is shown: on one line, inert, perhaps shortened
+    date: str  # the day it was said
+    section: Section
+    score: float  # of what is relevant, else 0
+    reason: str  # why it is there, in a sentence
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A memory that was considered and not given."""
+
+    id: str
+    revision: int
+    reason: str  # in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is injected, and what is not."""
+
+    text: str = ""  # the whole block; empty: nothing
+    tokens: int = 0
+    lines: tuple[Line, ...] = ()
+    held: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A turn that may be sent."""
+
+    history: list[Any]  # to send: with the prompt, and the block before it
+    block: Any  # the message that was put in; None: nothing
+    given: Given
+    repairs: tuple[str, ...] = ()  # what was wrong with the blocks of the history, in sentences

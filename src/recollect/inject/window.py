@@ -1,0 +1,143 @@
+"""The blocks of a history, found and taken out again. Pure; a history is never changed, only copied.
+
+A block is a user's text that begins as we begin one. Whatever else a user's text says about itself is escaped. What a
+caller's truncation left of a block (its beginning, its end, a prompt's block without the prompt) is known, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recollect.blocks import END, PREFIX, escape, strip_blocks
+from recollect.inject import render
+from recollect.inject.formats import Format, Role, Slot
+from recollect.inject.render import Shown
+from recollect.inject.values import Exchange
+
+Place = tuple[int, int]  # of a message in the history, of a text in the message
+
+_REMAINS = re.compile(r"\s*(?:(?:Pinned:|Relevant:)\s*)*(?:" + re.escape(END) + r"\s*)?")
+_NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block in a history."""
+
+    place: Place
+    text: str  # without what somebody joined to it
+    lines: tuple[Shown, ...]
+    age: int  # turns since; 0: it belongs to the prompt
+
+    @property
+    def whole(self) -> bool:
+        """Nothing of it was cut off."""
+        return self.text == render.block((each.section, each.row) for each in self.lines)
+
+
+def is_block(slot: Slot) -> bool:
+    return slot.text.startswith(render.HEAD) or (slot.marked and slot.text.startswith(PREFIX)) or _remains(slot.text)
+
+
+def prompts(form: Format, history: Sequence[Any]) -> list[int]:
+    """Messages in which a person says something."""
+    return [n for n, message in enumerate(history) if form.role(message) is Role.USER and _said(form, message)]
+
+
+def blocks(form: Format, history: Sequence[Any], prompt: int | None) -> list[Block]:
+    """From the oldest; `prompt` is the message that is to be answered now."""
+    asked = [each for each in prompts(form, history) if each != prompt]
+    found = []
+    for number, message in enumerate(history):
+        for slot, each in enumerate(form.slots(message)):
+            if is_block(each):
+                text = render.split(each.text)[0]
+                age = sum(other >= number for other in asked)
+                found.append(Block((number, slot), text, render.parse(text), age))
+    return found
+
+
+def rewritten(form: Format, history: Sequence[Any], texts: Mapping[Place, str]) -> list[Any]:
+    """With other texts for some blocks (an empty one takes the block out), and with users' texts escaped."""
+    made = []
+    for number, message in enumerate(history):
+        slots = form.slots(message)
+        new = [_text(slot, texts.get((number, place))) for place, slot in enumerate(slots)]
+        same = all(each == slot.text for each, slot in zip(new, slots, strict=True))
+        if (kept := message if same else form.replaced(message, new)) is not None:
+            made.append(kept)
+    return made
+
+
+def escaped(form: Format, message: Any) -> Any:
+    """The words of somebody, none of which is a block, whatever it looks like."""
+    slots = form.slots(message)
+    texts = [escape(slot.text) for slot in slots]
+    return (
+        message
+        if all(slot.text == text for slot, text in zip(slots, texts, strict=True))
+        else form.replaced(message, texts)
+    )
+
+
+def stripped(form: Format, history: Sequence[Any]) -> list[Any]:
+    """Without any block."""
+    return rewritten(form, history, {each.place: "" for each in blocks(form, history, None)})
+
+
+def words(form: Format, message: Any) -> str:
+    """What a person says in a message."""
+    said = [render.split(slot.text)[1] if is_block(slot) else slot.text for slot in form.slots(message)]
+    return strip_blocks("\n".join(each for each in said if each))
+
+
+def exchanges(form: Format, history: Sequence[Any], prompt: int, most: int) -> tuple[Exchange, ...]:
+    """The last ones before a prompt, from the oldest."""
+    asked = prompts(form, history[:prompt])[-most:]
+    ends = [*asked, prompt][1:]
+    return tuple(
+        Exchange(words(form, history[start]), _answer(form, history[start + 1 : end]))
+        for start, end in zip(asked, ends, strict=True)
+    )
+
+
+def transcript(form: Format, history: Sequence[Any]) -> str:
+    """The talk alone, for whoever sums it up: without blocks, also where somebody quoted one."""
+    said = []
+    for message in history:
+        role = form.role(message)
+        if role is Role.OTHER:
+            continue
+        text = words(form, message) if role is Role.USER else strip_blocks(form.spoken(message))
+        if text.strip():
+            name = escape(form.speaker(message)) if role is Role.USER else ""
+            said.append(f"{_NAMES[role]}{f' ({name})' if name else ''}: {text.strip()}")
+    return "\n\n".join(said)
+
+
+def _answer(form: Format, messages: Sequence[Any]) -> str:
+    said = [form.spoken(each) for each in messages if form.role(each) is Role.ASSISTANT]
+    return strip_blocks("\n".join(each for each in said if each))
+
+
+def _said(form: Format, message: Any) -> bool:
+    slots = form.slots(message)
+    rests = [render.split(each.text)[1] or None if is_block(each) else each.text for each in slots]
+    return form.replaced(message, rests) is not None
+
+
+def _text(slot: Slot, block: str | None) -> str | None:
+    """A slot's text with another block in it; None when nothing is left of it."""
+    if not is_block(slot):
+        return escape(slot.text)
+    text, rest = render.split(slot.text)
+    text, rest = text if block is None else block, escape(rest)
+    return "\n\n".join(each for each in (text, rest) if each) or None
+
+
+def _remains(text: str) -> bool:
+    """Only the end of a block is left."""
+    return END in text and _REMAINS.fullmatch(strip_blocks(text)) is not None

@@ -1,0 +1,168 @@
+"""memory_injection_sessions and memory_injected_lines: what sessions were given; and what is given unasked.
+
+Growth is bounded: a session keeps its last blocks, and one that nobody asked for in a month is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+
+from recollect.store.database import Transaction, marks
+from recollect.store.search import Reach
+from recollect.types import MemoryKind, Owner, Scope, Severity, Timestamp, moment, timestamp
+
+KEPT_BLOCKS = 50  # of a session
+KEPT = timedelta(days=30)
+_OWN = "tenant = :tenant AND agent_id = :agent_id"
+_CURRENT = (
+    " AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
+    " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
+    " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A line that a session was given."""
+
+    block: int  # its number in the session
+    turn: int  # prompts of the session when it was given
+    given_at: str
+    visible: bool  # the harness did not compact its history since
+    memory_id: str
+    revision: int
+    section: str
+    score: float
+    reason: str
+    tokens: int
+
+
+_COLUMNS = "block, turn, given_at, visible, memory_id, revision, section, score, reason, tokens"
+
+
+def turns(tx: Transaction, owner: Owner, name: str) -> int:
+    """Prompts of a session so far."""
+    row = tx.row(
+        f"SELECT turns FROM memory_injection_sessions WHERE {_OWN} AND session = :session",
+        {**asdict(owner), "session": name},
+    )
+    return row[0] if row else 0
+
+
+def lines(tx: Transaction, owner: Owner, name: str) -> list[Injected]:
+    """From the oldest."""
+    rows = tx.rows(
+        f"SELECT {_COLUMNS} FROM memory_injected_lines WHERE {_OWN} AND session = :session ORDER BY block, position",
+        {**asdict(owner), "session": name},
+    )
+    return [replace(Injected(*row), visible=bool(row[3]), score=row[7] / 1000) for row in rows]
+
+
+def sessions(tx: Transaction, owner: Owner, limit: int) -> list[str]:
+    """Those that were given something; the last one first."""
+    rows = tx.rows(
+        f"SELECT session FROM memory_injection_sessions WHERE {_OWN} AND blocks > 0"
+        " ORDER BY last DESC, session LIMIT :limit",
+        {**asdict(owner), "limit": limit},
+    )
+    return [name for (name,) in rows]
+
+
+def save(tx: Transaction, owner: Owner, name: str, now: Timestamp, given: Sequence[Injected], *, prompts: int) -> None:
+    """One more block, if there are lines, after so many more prompts. Numbers are set here."""
+    names = {**asdict(owner), "session": name, "now": now}
+    row = tx.row(
+        "INSERT INTO memory_injection_sessions (tenant, agent_id, session, turns, blocks, last)"
+        " VALUES (:tenant, :agent_id, :session, :turns, :blocks, :now)"
+        " ON CONFLICT (tenant, agent_id, session) DO UPDATE SET"
+        " turns = memory_injection_sessions.turns + excluded.turns,"
+        " blocks = memory_injection_sessions.blocks + excluded.blocks, last = excluded.last RETURNING turns, blocks",
+        {**names, "turns": prompts, "blocks": int(bool(given))},
+    )
+    assert row is not None
+    turn, block = row
+    if given:
+        tx.run_many(
+            f"INSERT INTO memory_injected_lines (tenant, agent_id, session, position, {_COLUMNS})"
+            " VALUES (:tenant, :agent_id, :session, :position, :block, :turn, :now, 1, :memory_id, :revision,"
+            " :section, :score, :reason, :tokens)",
+            [
+                {
+                    **names,
+                    "position": position,
+                    "block": block,
+                    "turn": turn,
+                    "memory_id": each.memory_id,
+                    "revision": each.revision,
+                    "section": each.section,
+                    "score": round(each.score * 1000),
+                    "reason": each.reason,
+                    "tokens": each.tokens,
+                }
+                for position, each in enumerate(given, start=1)
+            ],
+        )
+    old = f"DELETE FROM memory_injected_lines WHERE {_OWN} AND session = :session AND block <= :block"
+    tx.run(old, {**asdict(owner), "session": name, "block": block - KEPT_BLOCKS})
+    _forget_old(tx, owner, timestamp(moment(now) - KEPT))
+
+
+def hide(tx: Transaction, owner: Owner, name: str) -> int:
+    """Nothing of what the session was given is visible any more; how many lines were."""
+    return tx.run(
+        f"UPDATE memory_injected_lines SET visible = 0 WHERE {_OWN} AND session = :session AND visible = 1",
+        {**asdict(owner), "session": name},
+    )
+
+
+def delete(tx: Transaction, owner: Owner, names: Sequence[str]) -> int:
+    """Everything about sessions; how many rows went."""
+    return sum(
+        tx.run(f"DELETE FROM {table} WHERE {_OWN} AND session = :session", {**asdict(owner), "session": name})
+        for table in ("memory_injected_lines", "memory_injection_sessions")
+        for name in names
+    )
+
+
+def ambient(
+    tx: Transaction, reach: Reach, kinds: Sequence[MemoryKind], severities: Iterable[Severity], most: int
+) -> list[str]:
+    """Ids of current memories within reach that are pinned, or of these kinds or severities; of each the newest."""
+    where, names = _within(reach)
+    found: set[str] = set()
+    chosen = [("pinned = 1", "")]
+    chosen += [("kind = :value", str(kind)) for kind in kinds]
+    chosen += [("severity = :value", str(severity)) for severity in severities]
+    for condition, value in chosen:
+        rows = tx.rows(
+            f"SELECT m.memory_id FROM memory_memories m WHERE {where} AND m.{condition}{_CURRENT}"
+            " ORDER BY m.valid_from DESC, m.memory_id LIMIT :most",
+            {**names, "most": most, **({"value": value} if value else {})},
+        )
+        found |= {memory_id for (memory_id,) in rows}
+    return sorted(found)
+
+
+def _within(reach: Reach) -> tuple[str, dict[str, str]]:
+    own = "m.tenant = :tenant AND m.agent_id = :agent_id"
+    if reach.projects is None:
+        return f"{own} AND m.scope <> '{Scope.CONVERSATION}'", reach.names()
+    chosen, names = marks("project", list(reach.projects))
+    user = f"(m.scope = '{Scope.USER}' AND m.scope_id = '')"
+    return (
+        f"{own} AND ({user} OR (m.scope = '{Scope.PROJECT}' AND m.scope_id IN ({chosen or 'NULL'})))",
+        {**reach.names(), **names},
+    )
+
+
+def _forget_old(tx: Transaction, owner: Owner, before: Timestamp) -> None:
+    rows = tx.rows(
+        f"DELETE FROM memory_injection_sessions WHERE {_OWN} AND last < :before RETURNING session",
+        {**asdict(owner), "before": before},
+    )
+    for (name,) in rows:
+        tx.run(
+            f"DELETE FROM memory_injected_lines WHERE {_OWN} AND session = :session", {**asdict(owner), "session": name}
+        )

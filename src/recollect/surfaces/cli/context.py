@@ -1,0 +1,88 @@
+"""`recollect context`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from recollect.inject.values import Given
+from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, table
+
+
+@click.command(
+    "context",
+    epilog="""\b
+Examples:
+  recollect context                                       at the start of a session in this project
+  recollect context --prompt "how do we sign tokens?"
+  recollect context --project ~/code/api --prompt "deploy" --json
+  recollect context --last                                what the last sessions were given
+  recollect context --last --session 0192f3a4""",
+)
+@click.option("--project", metavar="P", help="A path or a project id. [default: this folder's]")
+@click.option("--prompt", default="", metavar="TEXT", help="What the user says.")
+@click.option("--session", default="", metavar="S", help="As in this session, which may have been given some already.")
+@click.option("--last", is_flag=True, help="Show what was given, instead of what would be.")
+@options
+def command(project: str | None, prompt: str, session: str, last: bool, as_json: bool, agent_id: str | None) -> int:
+    """Show exactly what an agent would be given now, and why. Nothing is changed by looking."""
+    if last and (prompt or project):
+        raise click.UsageError("--last shows what was given: it takes no --prompt and no --project")
+    with memory(agent_id) as opened:
+        if last:
+            told = opened.given_last(session)
+            shown = [(each.given, _told(each.session, each.turn, each.given_at)) for each in told]
+        else:
+            given = opened.context(project or os.getcwd(), prompt, session)  # noqa: PTH109 - as the agent recorded it
+            shown = [(given, {})]
+    blocks = [(each, about) for each, about in shown if each.lines]
+    if as_json:
+        plain = [{**about, **_plain(each)} for each, about in blocks]
+        held = [
+            {"id": one.id, "revision": one.revision, "reason": one.reason} for each, _ in shown for one in each.held
+        ]
+        print_json({"blocks": plain, "tokens": sum(each.tokens for each, _ in blocks), "held": held})
+        return 0
+    for each, about in blocks:
+        if about:
+            click.secho(f"session {about['session'] or '-'}, {day_and_time(about['given_at'])}", bold=True)
+        _print(each)
+    if not blocks:
+        click.echo(_nothing(last, session, prompt))
+    _print_held([each for each, _ in shown])
+    return 0
+
+
+def _told(session: str, turn: int, given_at: str) -> dict[str, Any]:
+    return {"session": session, "turn": turn, "given_at": given_at}
+
+
+def _plain(given: Given) -> dict[str, Any]:
+    keys = ("id", "revision", "kind", "severity", "text", "date", "section", "score", "reason", "tokens")
+    lines = [{key: getattr(line, key) for key in keys} for line in given.lines]
+    return {"text": given.text, "tokens": given.tokens, "lines": lines}
+
+
+def _print(given: Given) -> None:
+    click.echo(given.text)
+    click.echo("")
+    rows = [(line.id, line.section, f"{line.score:.2f}", line.tokens, line.reason) for line in given.lines]
+    table(("memory", "section", "score", "tokens", "why"), rows, right=("score", "tokens"))
+    click.secho(f"{count(given.tokens, 'token')}\n", dim=True)
+
+
+def _print_held(shown: list[Given]) -> None:
+    held = [(one.id, one.reason) for each in shown for one in each.held]
+    if held:
+        click.echo("Not given:")
+        table(("memory", "why"), held)
+
+
+def _nothing(last: bool, session: str, prompt: str) -> str:
+    if last:
+        return f"Nothing was given to session {session}." if session else "Nothing was given to any session yet."
+    if prompt:
+        return "Nothing: no memory of this project is about that, and none is pinned."
+    return "Nothing: no memory of this project is pinned, and no rule binds. --prompt shows what a question would get."
