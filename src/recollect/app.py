@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
 from recollect.config import Settings
-from recollect.errors import Disabled
+from recollect.errors import Disabled, RecollectError
 from recollect.store.database import Database
 from recollect.store.open import open_database
 from recollect.types import Clock, Conversation, ConversationStatus, Owner, timestamp, utc_now
@@ -24,6 +24,7 @@ from recollect.types import Clock, Conversation, ConversationStatus, Owner, time
 log = logging.getLogger(__name__)
 
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
+_NOTE = 4  # documents that are embedded at once with a note: memories come first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -268,13 +269,15 @@ class Memory:
 
         `project` is a folder, or as text the id or the folder of a project that is known.
         """
-        return self._notebook.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity)
+        return self._embedded(
+            self._notebook.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity)
+        )
 
     def correct(
         self, memory_id: str, text: str, *, kind: MemoryKind | None = None, severity: Severity | None = None
     ) -> Remembered:
         """The memory says this from now on, everywhere."""
-        return self._notebook.correct(memory_id, text, kind=kind, severity=severity)
+        return self._embedded(self._notebook.correct(memory_id, text, kind=kind, severity=severity))
 
     def pin(self, memory_id: str) -> Remembered:
         """The memory stands first, and stays."""
@@ -414,6 +417,14 @@ class Memory:
         return Notebook(
             self.database, self.settings, self.owner, self.clock, self.intake, extract, changed=self._restate
         )
+
+    def _embedded(self, memory: Remembered) -> Remembered:
+        """Found by its meaning at once; where that cannot be, by its words until the next run."""
+        try:
+            self.vectors.update(_NOTE)
+        except RecollectError as error:
+            log.warning("%s has no vector yet: %s", memory.id, error)
+        return memory
 
     def _restate(self, memory: Remembered) -> None:
         """The workspace says it at once; where consolidating costs nothing, as a whole."""
