@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
 _NOTE = 4  # documents that are embedded at once with a note: memories come first
+_EMBEDDED_IN_A_TURN = 16  # of a chat, where somebody waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,7 +57,9 @@ if TYPE_CHECKING:
     from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.update import Progress as Embedding
     from recollect.search.vectors.vectors import Vectors
+    from recollect.turns.chat import Turns
     from recollect.turns.notes import Notebook
+    from recollect.turns.values import TurnScope
     from recollect.types import MemoryKind, Remembered, Severity, Timestamp
 
 
@@ -130,6 +133,7 @@ class Memory:
         report = self.intake.ingest(
             file=file, folder=folder, source=source, reimport=reimport, progress=progress, expect=expect
         )
+        self._rebuild_turns()
         started = time.perf_counter()
         report.indexed = self.index()
         report.index_seconds = time.perf_counter() - started
@@ -201,6 +205,7 @@ class Memory:
         from recollect.artifacts.reindex import Reindex
 
         report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
+        self._rebuild_turns(full=full)
         self._projection.update()
         return report
 
@@ -222,6 +227,8 @@ class Memory:
         """Erases for good: a session, a conversation by its key, what a memory came from, or a project."""
         from recollect.artifacts.forget import Target
 
+        if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
+            self.intake.ingest(folder=self.settings.turns)
         return self._eraser().run(Target(session, conversation, memory, project), reason)
 
     def forgetting(self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "") -> Plan:
@@ -345,6 +352,38 @@ class Memory:
         from recollect.inject.run import Injection
 
         return Injection(self.database, self.settings, self.owner, self.clock, self.project, lambda: self._search)
+
+    def _rebuild_turns(self, *, full: bool = False) -> None:
+        """Turn memory follows from its files."""
+        from recollect.turns.rows import rebuild
+
+        rebuild(self.database, self.settings, self.owner, self.clock, full=full)
+
+    def turns(
+        self, scope: TurnScope | None = None, *, project: str = "", user: str = "", conversation: str = ""
+    ) -> Turns:
+        """The turns of one conversation of one user: turn memory for a chat. A missing name is an error."""
+        from recollect.models.choose import language_model
+        from recollect.turns.chat import Ground, Turns
+        from recollect.turns.values import TurnScope
+
+        def search() -> Search:
+            self.index()
+            self.vectors.update(_EMBEDDED_IN_A_TURN)
+            return self._search
+
+        model = self.settings.config.turn_model or self.settings.config.model
+        ground = Ground(
+            self.database,
+            self.settings,
+            self.owner,
+            self.clock,
+            self.intake,
+            search,
+            cache(lambda: language_model(self.settings, model)),
+            lambda session, reason: self.forget(session=session, reason=reason),
+        )
+        return Turns(ground, TurnScope(project, user, conversation) if scope is None else scope)
 
     def index(self) -> int:
         """Brings the full text up to date; how many entries were new to it."""

@@ -130,7 +130,7 @@ class Intake:
     def _outcome(self, tx: Transaction, conversation: Conversation) -> tuple[ConversationStatus, str]:
         """What a conversation becomes that fell silent, and why."""
         rules.check_transition(conversation.status, ConversationStatus.READY)
-        if conversation.entry_count < self._settings.config.min_conversation_messages and not _is_note(conversation):
+        if conversation.entry_count < self._settings.config.min_conversation_messages and not _is_ours(conversation):
             key = FileKey(self._owner, conversation.source, conversation.source_file)
             span = (conversation.session_id, conversation.first_message_at, conversation.last_message_at)
             if not rules.states_a_rule(entry_rows.user_texts(tx, key, *span)):
@@ -317,6 +317,11 @@ class Intake:
 
 def _is_note(conversation: Conversation) -> bool:
     return conversation.source == note.SOURCE and note.is_session(conversation.session_id)
+
+
+def _is_ours(conversation: Conversation) -> bool:
+    """Notes, and chats: what a turn says was weighed when it was said, however short the talk."""
+    return conversation.source == note.SOURCE
 
 
 def _head(path: Path) -> list[bytes]:
