@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
 _NOTE = 4  # documents that are embedded at once with a note: memories come first
-_EMBEDDED_IN_A_TURN = 16  # of a chat, where somebody waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -363,26 +362,11 @@ class Memory:
         self, scope: TurnScope | None = None, *, project: str = "", user: str = "", conversation: str = ""
     ) -> Turns:
         """The turns of one conversation of one user: turn memory for a chat. A missing name is an error."""
-        from recollect.models.choose import language_model
         from recollect.turns.chat import Ground, Turns
         from recollect.turns.values import TurnScope
 
-        def search() -> Search:
-            self.index()
-            self.vectors.update(_EMBEDDED_IN_A_TURN)
-            return self._search
-
-        model = self.settings.config.turn_model or self.settings.config.model
-        ground = Ground(
-            self.database,
-            self.settings,
-            self.owner,
-            self.clock,
-            self.intake,
-            search,
-            cache(lambda: language_model(self.settings, model)),
-            lambda session, reason: self.forget(session=session, reason=reason),
-        )
+        own = (self.database, self.settings, self.owner, self.clock)
+        ground = Ground(*own, self.intake, lambda: self._search, lambda: self.vectors, self.forget)
         return Turns(ground, TurnScope(project, user, conversation) if scope is None else scope)
 
     def index(self) -> int:

@@ -8,18 +8,21 @@ database is read once per turn; the core is synchronous, and every call may come
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from recollect.config import Settings
-from recollect.errors import NotFound, UsageError
+from recollect.errors import NotFound, RecollectError, UsageError
 from recollect.ingest.sources.recollect import Reaction, session, turn_of
 from recollect.ingest.sources.recollect import Turn as Line
+from recollect.models.choose import language_model
 from recollect.models.paid import Paid
 from recollect.note import SOURCE
 from recollect.redact import redact
@@ -29,6 +32,7 @@ from recollect.store.database import Database, Transaction
 from recollect.store.search import Reach
 from recollect.store.turns import Artifact, Person
 from recollect.store.vectors import Kind as IndexKind
+from recollect.store.words import index_entries
 from recollect.turns import present, prompts
 from recollect.turns.buckets import Bucket, BucketFiles, Changes, parsed
 from recollect.turns.log import TurnLog, rendered
@@ -62,14 +66,19 @@ if TYPE_CHECKING:
     from recollect.ingest.intake import Intake
     from recollect.models.base import LanguageModel
     from recollect.search.run import Search
+    from recollect.search.vectors.vectors import Vectors
 
 _MOST_DELTA = 50  # turn memories since the last reconcile that are shown at the most
 _STANDING = 20  # turns of other conversations that hold what binds
 _RECALLED = 24  # messages that search may find
+_EMBEDDED = 16  # documents that a turn makes vectors of: somebody waits
 _KEYS = 30  # of what was recalled, that are looked up once more
 _PURGED = 20  # expired rows that a turn removes
 _RECONCILED = 1_000  # turns that one reconcile takes into buckets
 _TITLE = 80
+
+
+log = logging.getLogger(__name__)
 
 
 class TurnConflict(UsageError):
@@ -87,9 +96,9 @@ class Ground:
     owner: Owner
     clock: Clock
     intake: Intake
-    search: Callable[[], Search]  # over everything that was taken in
-    model: Callable[[], LanguageModel | None]
-    forget: Callable[[str, str], object]  # session, reason
+    search: Callable[[], Search]
+    vectors: Callable[[], Vectors]
+    forget: Callable[..., object]  # session, reason
 
 
 class Turns:
@@ -191,6 +200,8 @@ class Turns:
         mine = folder.relative_to(self._log.root).as_posix() + "/"
         reach = Reach(self._ground.owner, (self.scope.project,))
         wanted = Wanted(kinds=frozenset({IndexKind.ENTRY}), source=SOURCE, file=mine)
+        index_entries(self._ground.database)
+        self._embed()
         hits = self._ground.search().run(text, reach, wanted, limit, self._ground.clock())
         pairs = dict.fromkeys((hit.session_id, turn_of(hit.entry_uuid, hit.session_id, hit.role)) for hit in hits)
         with self._ground.database.read() as tx:
@@ -235,7 +246,14 @@ class Turns:
 
     def forget(self, reason: str) -> object:
         """Erases the conversation for good, everywhere."""
-        return self._ground.forget(self.session_id, reason)
+        return self._ground.forget(session=self.session_id, reason=reason)
+
+    def _embed(self) -> None:
+        """The newest turns are found by their meaning; where that cannot be, by their words."""
+        try:
+            self._ground.vectors().update(_EMBEDDED)
+        except RecollectError as error:
+            log.warning("the newest turns have no vectors yet: %s", error)
 
     # For its turns
 
@@ -299,8 +317,7 @@ class Turns:
 
     def asks(self, name: str, schema: type[BaseModel]) -> Ask:
         """Asks the configured model with one of our prompts."""
-        ground, config = self._ground, self._ground.settings.config
-        model = ground.model()
+        ground, config, model = self._ground, self._ground.settings.config, self.model
         assert model is not None
         paid = Paid(ground.database, ground.owner, ground.clock, "turns", self.session_id, config.max_tokens_per_day)
 
@@ -312,9 +329,10 @@ class Turns:
 
         return ask
 
-    @property
-    def has_model(self) -> bool:
-        return self._ground.model() is not None
+    @cached_property
+    def model(self) -> LanguageModel | None:
+        config = self._ground.settings.config
+        return language_model(self._ground.settings, config.turn_model or config.model)
 
     @property
     def block_tokens(self) -> int:

@@ -187,7 +187,7 @@ class ChatTurn:
             return self.result
 
     def _ask(self, what: str) -> Ask | None:
-        if not self._turns.has_model:
+        if self._turns.model is None:
             return None
         from recollect.turns import schema
 
