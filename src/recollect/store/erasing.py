@@ -93,7 +93,11 @@ def delete_unstated(tx: Transaction, owner: Owner) -> int:
             f" WHERE m.tenant = {table}.tenant AND m.agent_id = {table}.agent_id AND m.memory_id = {table}.memory_id)",
             asdict(owner),
         )
+<<<<<<< HEAD
         for table in ("memory_use", "memory_feedback", "memory_injected_lines")
+=======
+        for table in ("memory_use", "memory_feedback", "memory_citations")
+>>>>>>> f96169d (A daemon and hooks, first stage: serve, hook, orientation at the start of a session, context/ for when nobody answers, citations counted)
     )
 
 
