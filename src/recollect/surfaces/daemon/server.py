@@ -90,7 +90,8 @@ class Server:
 
     def _serve(self, connection: socket.socket) -> None:
         head, _, payload = _received(connection).partition(b"\n")
-        kind, token, *fields = [*head.decode("utf-8", "surrogateescape").split("\t")[:12], ""]
+        kind, _, rest = head.decode("utf-8", "surrogateescape").partition("\t")
+        token, *fields = rest.split("\t")
         if self._token and not compare_digest(token.encode("utf-8", "replace"), self._token.encode()):
             return
         printed = self._answer([kind, *fields], payload)

@@ -132,23 +132,36 @@ def ask(home: str, fields: Sequence[str], payload: bytes, until: float) -> bytes
     try:
         token = _token(home) if connection.family != _unix() else ""
         head = "\t".join("" if _is_split(field) else field for field in (*fields[:1], token, *fields[1:]))
-        connection.sendall(head.encode("utf-8", "surrogateescape") + b"\n" + payload)
-        connection.shutdown(1)  # SHUT_WR: that was all
-        answer = bytearray()
-        while len(answer) <= ANSWER:
-            connection.settimeout(max(0.001, until - time.monotonic()))
-            part = connection.recv(65536)
-            if not part:
-                break
-            answer += part
+        try:
+            connection.sendall(head.encode("utf-8", "surrogateescape") + b"\n" + payload)
+            connection.shutdown(1)  # SHUT_WR: that was all
+        except TimeoutError:
+            raise
+        except OSError:
+            pass  # it does not listen to the end, and may have said why
+        answer = _received(connection, until)
     except TimeoutError:
         raise Refused("the daemon did not answer in time") from None
     finally:
         connection.close()
-    status, _, printed = bytes(answer).partition(b"\n")
+    status, _, printed = answer.partition(b"\n")
     if status != b"ok" or (printed and not printed.endswith(b"\n")):
         raise Refused("the daemon is busy" if status == b"busy" else "the daemon broke off")
     return printed
+
+
+def _received(connection: Any, until: float) -> bytes:
+    answer = bytearray()
+    while len(answer) <= ANSWER:
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        try:
+            part = connection.recv(65536)
+        except ConnectionResetError:
+            break
+        if not part:
+            break
+        answer += part
+    return bytes(answer)
 
 
 def connect(home: str, until: float) -> Any:
