@@ -39,6 +39,7 @@ from recollect.models.embed import catalog
 from recollect.store import (
     answers,
     artifacts,
+    citations,
     compactions,
     conversations,
     entries,
@@ -886,6 +887,9 @@ READS: dict[str, Read] = {
     "artifacts.of_kind": lambda tx, owner: artifacts.of_kind(tx, owner, A_FILE.source_kind),
     "artifacts.signatures": artifacts.signatures,
     "artifacts.summaries": lambda tx, owner: artifacts.summaries(tx, owner, since=""),
+    "artifacts.recent": lambda tx, owner: artifacts.recent(tx, owner, "garden", 9),
+    "citations.waiting": citations.waiting,
+    "compactions.of_session": lambda tx, owner: compactions.of_session(tx, owner, SOURCE, SESSION),
     "artifacts.newest": lambda tx, owner: artifacts.newest(tx, owner, "", "9", 9),
     "artifacts.sessions": lambda tx, owner: artifacts.sessions(tx, owner, "", "9"),
     "artifacts.of_sessions": lambda tx, owner: artifacts.of_sessions(tx, owner, "s", "summary"),
@@ -993,6 +997,10 @@ WRITES: dict[str, Read] = {
     "entries.restore": lambda tx, owner: entries.restore(tx, rows_of(key_of(owner), an_entry("e1", content="other"))),
     "Jobs.settle": lambda tx, owner: jobs_of(owner).settle(tx, KIND, [("done", "w1", JobStatus.SUCCEEDED)]),
     "artifacts.replace_sessions": lambda tx, owner: artifacts.replace_sessions(tx, owner, ["s@1"], []),
+    "citations.note": lambda tx, owner: citations.note(
+        tx, key_of(owner), [an_entry("e3", role=Role.ASSISTANT, content="as m-abcdefghijklmnop says")]
+    ),
+    "citations.settle": lambda tx, owner: citations.settle(tx, owner, [(SOURCE, "e1", "m-one")]),
     "compactions.save": lambda tx, owner: compactions.save(
         tx, owner, [Compacted("c2", SOURCE, SESSION, FILE, at(2), "so far")]
     ),
@@ -1066,6 +1074,11 @@ def fill(tx: Transaction, owner: Owner) -> None:
     turns.save(tx, owner, [A_TURN, A_BUCKET])
     turns.save_active_set(tx, ann(owner), "c", "c.1", "{}", NOW, at(59, 23))
     turns.save_signatures(tx, owner, {"a/b/c.jsonl": "1"})
+    tx.run(
+        "INSERT INTO memory_citations (tenant, agent_id, source, entry_uuid, memory_id, counted)"
+        " VALUES (:tenant, :agent_id, :source, 'e1', 'm-one', 0)",
+        {**asdict(owner), "source": SOURCE},
+    )
     answers.save(tx, owner, KIND, "running", "h1", '{"a": 1}', NOW)
     answers.charge(tx, owner, KIND, "running", SPENT)
     vectors.save_model(tx, owner, MODEL, NOW)
@@ -1187,6 +1200,7 @@ EVERY_TABLE = (
     "stage1.cite",
     "memories.replace_sessions",
     "memories.cite",
+    "citations.settle",
     "feedback.react",
     "injections.save",
     "answers.delete",

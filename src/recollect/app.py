@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from recollect import config as configuration
 from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError
-from recollect.store.database import Database
+from recollect.store.database import Database, Transaction
 from recollect.store.open import open_database
 from recollect.types import Clock, Conversation, ConversationStatus, Owner, timestamp, utc_now
 
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from recollect.extract.values import Strategy
     from recollect.ingest.intake import Intake
     from recollect.ingest.run import Progress, Report
+    from recollect.inject.context import Context
     from recollect.inject.injector import Injector
     from recollect.inject.run import Injection, Told
     from recollect.inject.values import Exchange, Given, InjectorConfig
@@ -118,6 +119,13 @@ class Memory:
 
         return Vectors(self.database, self.settings, self.owner, self.clock)
 
+    @cached_property
+    def briefing(self) -> Context:
+        """What a new session is told."""
+        from recollect.inject.context import Context
+
+        return Context(self.database, self.settings, self.owner, self.intake.project_of)
+
     def ingest(
         self,
         *,
@@ -136,6 +144,7 @@ class Memory:
         started = time.perf_counter()
         report.indexed = self.index()
         report.index_seconds = time.perf_counter() - started
+        self.count_citations()
         return report
 
     def process(
@@ -159,6 +168,7 @@ class Memory:
         there = self._projection.exists()
         if report.succeeded or report.succeeded_no_output or kept.written or not there:
             self._projection.update(() if there else None)
+            self.briefing.refresh()
         return report
 
     def record_compaction(self, session: str, summary: str, at: Timestamp | None = None, uuid: str = "") -> bool:
@@ -190,14 +200,17 @@ class Memory:
 
     def consolidate(self, *, now: bool = False) -> Consolidated:
         """Phase 2: brings the workspace up to date. `now` does not wait for the pause after the last one."""
-        from recollect.consolidate.run import Consolidation
+        from recollect.consolidate.run import Consolidation, Outcome
         from recollect.models.choose import language_model
 
         if not self.settings.config.enabled:
             raise Disabled
         config = self.settings.config
         model = language_model(self.settings, config.consolidation_model or config.model)
-        return Consolidation(self.database, self.settings, self.owner, self.clock, model).run(now=now)
+        done = Consolidation(self.database, self.settings, self.owner, self.clock, model).run(now=now)
+        if done.outcome is Outcome.SUCCEEDED:
+            self.briefing.refresh()
+        return done
 
     def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""
@@ -206,6 +219,7 @@ class Memory:
         report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
         self._rebuild_turns(full=full)
         self._projection.update()
+        self._refresh_context()
         return report
 
     def export(self, file: Path | str, *, force: bool = False) -> Exported:
@@ -261,6 +275,11 @@ class Memory:
             if self.settings.config.model != "offline":  # the next run lets the model write it again
                 with self.database.write() as tx:
                     stage1.mark_selected(tx, self.owner, [])
+        self._refresh_context()
+
+    def _refresh_context(self) -> None:
+        if self.settings.config.enabled:
+            self.briefing.refresh()
 
     def remember(
         self,
@@ -275,9 +294,9 @@ class Memory:
 
         `project` is a folder, or as text the id or the folder of a project that is known.
         """
-        return self._embedded(
-            self._notebook.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity)
-        )
+        held = self._notebook.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity)
+        self.briefing.refresh()
+        return self._embedded(held)
 
     def correct(
         self, memory_id: str, text: str, *, kind: MemoryKind | None = None, severity: Severity | None = None
@@ -408,14 +427,31 @@ class Memory:
 
     def cite(self, ids: Sequence[str]) -> list[str]:
         """An agent cited these memories, or a person opened them: counts as use. Returns those that exist."""
+        with self.database.write() as tx:
+            return self._cite(tx, list(dict.fromkeys(ids)))
+
+    def count_citations(self) -> int:
+        """Uses of memories that agents' answers named since last time; each answer counts once."""
+        from recollect.store import citations
+
+        with self.database.read() as tx:
+            if not citations.waiting(tx, self.owner):
+                return 0
+        with self.database.write() as tx:
+            found = citations.waiting(tx, self.owner)
+            for each in sorted({(source, uuid) for source, uuid, _ in found}):
+                self._cite(tx, [memory_id for *entry, memory_id in found if tuple(entry) == each])
+            citations.settle(tx, self.owner, found)
+        return len(found)
+
+    def _cite(self, tx: Transaction, ids: Sequence[str]) -> list[str]:
         from recollect.store import memories, stage1
 
-        with self.database.write() as tx:
-            found = memories.current(memories.find(tx, self.owner, list(dict.fromkeys(ids))))
-            now = timestamp(self.clock())
-            memories.cite(tx, self.owner, [each.id for each in found], now)
-            keys = dict.fromkeys(key for each in found for key, _ in each.sources)
-            stage1.cite(tx, self.owner, list(keys), now)
+        found = memories.current(memories.find(tx, self.owner, ids))
+        now = timestamp(self.clock())
+        memories.cite(tx, self.owner, [each.id for each in found], now)
+        keys = dict.fromkeys(key for each in found for key, _ in each.sources)
+        stage1.cite(tx, self.owner, list(keys), now)
         return [each.id for each in found]
 
     @cached_property
@@ -456,14 +492,14 @@ class Memory:
         from recollect.workspace import Workspace
 
         config, folder = self.settings.config, self.settings.workspace
-        if not folder.is_dir():
-            return
-        try:
-            restate(Workspace(folder), memory)
-        except (OSError, ToolRefused) as error:
-            log.warning("the workspace still says what %s was: %s", memory.id, error)
-        if (config.consolidation_model or config.model) == "offline":
-            self.consolidate(now=True)
+        if folder.is_dir():
+            try:
+                restate(Workspace(folder), memory)
+            except (OSError, ToolRefused) as error:
+                log.warning("the workspace still says what %s was: %s", memory.id, error)
+            if (config.consolidation_model or config.model) == "offline":
+                self.consolidate(now=True)
+        self.briefing.refresh()
 
     def _extract(self, stopping: Callable[[int], None] = lambda running: None, *, offline: bool = False) -> Extract:
         from recollect.artifacts.files import Files

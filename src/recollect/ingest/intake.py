@@ -120,6 +120,17 @@ class Intake:
             notes = [each for each in conversation_rows.active(tx, self._owner, note.SOURCE) if _is_note(each)]
             idle += [each for each in notes if each.id not in known]
             decided = [(each, *self._outcome(tx, each)) for each in idle]
+        return self._decide(decided)
+
+    def end(self, source: str, session_id: str) -> int:
+        """The agent said that a session ended: nobody waits for silence. How many conversations that changed."""
+        with self._database.read() as tx:
+            found = conversation_rows.of_session_id(tx, self._owner, source, session_id)
+            active = [each for each in found if each.status is ConversationStatus.ACTIVE]
+            decided = [(each, *self._outcome(tx, each)) for each in active]
+        return self._decide(decided)
+
+    def _decide(self, decided: Sequence[tuple[Conversation, ConversationStatus, str]]) -> int:
         changed = 0
         for start in range(0, len(decided), 500):
             with self._database.write() as tx:

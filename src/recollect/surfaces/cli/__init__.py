@@ -19,6 +19,10 @@ from recollect.errors import RecollectError, UsageError
 _COMMANDS = {
     "ingest": "Take in transcripts: a file, a folder, or every agent's on this machine.",
     "watch": "Take in what changes, until stopped.",
+    "serve": "Follow the agents and answer their hooks (the daemon).",
+    "hook": "Answer an agent's event; agents call it.",
+    "service": "Keep the daemon running by systemd.",
+    "pause": "Tell a session nothing from memory for a while.",
     "process": "Extract memories from conversations that are ready (phase 1).",
     "consolidate": "Bring the memory workspace up to date (phase 2).",
     "remember": "Remember something, in this project or everywhere.",
