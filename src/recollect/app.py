@@ -511,6 +511,10 @@ class Memory:
             self.cite([shown.id])
         return shown
 
+    def look(self, name: str) -> Shown:
+        """The same, and it counts as nothing."""
+        return self._reader.show(name)
+
     def open(self, session: str, kind: str | None = None) -> Opened:
         """A canonical file of a conversation: summary, transcript, manifest or compaction."""
         from recollect.artifacts.names import Kind

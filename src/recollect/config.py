@@ -202,6 +202,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory_injection_ambient_sort: Annotated[
         str, Meta(pattern="^(recency|importance)$", description="Their order: `recency` or `importance`.")
     ] = "importance"
+    mcp_http_port: Annotated[
+        int,
+        Meta(ge=0, le=65535, description="Port on loopback where the daemon serves MCP over HTTP; 0: it does not."),
+    ] = 0
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
     ] = "warning"
