@@ -38,6 +38,7 @@ class Call:
 
     name: str
     arguments: dict[str, Any]
+    namespace: str = ""  # Codex groups the tools of an MCP server
 
 
 Script = Callable[[Asked], str | Call]
@@ -138,6 +139,8 @@ def _responses(asked: Asked, reply: str | Call) -> Iterator[dict[str, Any]]:
     if isinstance(reply, Call):
         item: dict[str, Any] = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": reply.name}
         item["arguments"] = json.dumps(reply.arguments)
+        if reply.namespace:
+            item["namespace"] = reply.namespace
     else:
         part = {"type": "output_text", "text": reply, "annotations": []}
         item = {"type": "message", "id": "m_1", "role": "assistant", "status": "completed", "content": [part]}

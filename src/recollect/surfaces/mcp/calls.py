@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from recollect import note
 from recollect.app import Memory
 from recollect.artifacts import ledger
 from recollect.artifacts.lineage import Shown, Talk, Type
@@ -40,17 +41,19 @@ class Calls:
         """`project` None: in all of them."""
         scope = ALL_PROJECTS if project is None else project
         hits = self._memory.search(query, scope=scope, limit=limit, kinds=kinds, since=since, until=until)
+        noted = {each.session_id for each in hits if each.memory_kind}
         found = [
             answers.Found(
                 id=each.id,
                 kind=each.memory_kind or str(each.kind),
                 text=_short(each.snippet if len(each.text) > _SHORT else each.text),
                 date=each.timestamp[:10],
-                session=each.session_key,
+                session=each.session_key or each.session_id,
                 project=each.project_id,
                 score=round(each.score, 3),
             )
-            for each in hits
+            for each in hits  # a note is its memory: its message and summary say it once more
+            if each.memory_kind or each.source != note.SOURCE or each.session_id not in noted
         ]
         return answers.Search(project=project or "", hits=found)
 
