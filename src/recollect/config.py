@@ -230,6 +230,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     long_memories_log: Annotated[
         bool, Meta(description="Keeps no buckets, only the turns; `LONG_MEMORIES_LOG` in the environment, too.")
     ] = False
+    mcp_http_port: Annotated[
+        int,
+        Meta(ge=0, le=65535, description="Port on loopback where the daemon serves MCP over HTTP; 0: it does not."),
+    ] = 0
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
     ] = "warning"

@@ -95,6 +95,11 @@ class Intake:
         report.seconds = time.perf_counter() - started
         return report
 
+    def waiting(self) -> tuple[int, int]:
+        """Files in the agents' folders, and bytes of them, that `ingest` would read."""
+        changed, unread = self._changed(list(self._find(None, None, None, Report())), Report())
+        return len(changed), unread
+
     def read(self, found: Sequence[Found], source: str | None, *, reimport: bool, progress: Progress) -> Report:
         """A share of another process's files; forks whose parent is not stored yet are handed back."""
         report, gate = Report(), self._gate()
