@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 4
 
-.PHONY: start test test-models check format soak docs clean
+.PHONY: start test test-clients test-models check format soak docs clean
 
 start: $(STAMP)
 	@$(BIN)/python -m recollect.surfaces.start
 
 test: check
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not models"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not models and not clients"
 
 check: $(STAMP)
 	@$(BIN)/ruff format --check --quiet src tests || { echo "run 'make format'"; exit 1; }
@@ -23,6 +23,15 @@ check: $(STAMP)
 format: $(STAMP)
 	@$(BIN)/ruff format src tests
 	@$(BIN)/ruff check --fix src tests
+
+# The agents themselves, in a home of their own, against a scripted model on loopback.
+CLIENTS := @anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0
+test-clients: $(STAMP)
+	@if ! command -v npm > /dev/null; then echo "test-clients: skipped, it needs node and npm"; exit 0; fi; \
+	echo "$(CLIENTS)" | cmp -s - $(VENV)/clients/.installed || { mkdir -p $(VENV)/clients && \
+	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/clients $(CLIENTS) && \
+	echo "$(CLIENTS)" > $(VENV)/clients/.installed; } && \
+	$(BIN)/python -m pytest -n 2 -m clients -rs
 
 # A real llama.cpp server with a tiny model: transport, schema and token accounting end to end.
 test-models: $(STAMP)

@@ -20,6 +20,9 @@ DERIVED = {  # table → who makes it again from the files, or from tables that 
     "memory_sources": "reindex",
     "memory_artifacts": "reindex",
     "memory_tombstones": "reindex",
+    "memory_turn_artifacts": "ingest and reindex, from turn logs and bucket files",
+    "memory_turn_tags": "the same",
+    "memory_turn_files": "the same",
     "memory_search_texts": "triggers on memories and summaries",
     "memory_vectors": "an embedder",
 }

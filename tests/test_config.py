@@ -51,6 +51,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "embedder_url": ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"),
     "embedder_key_variable": ("MY_KEY", "MY_KEY"),
     "embed_threads": ("2", 2),
+    "mcp_http_port": ("4321", 4321),
     "models_folder": ("/srv/models", "/srv/models"),
     "memory_injection_max_injected_blocks_in_history": ("0", 0),
     "memory_injection_context_window_depth": ("4", 4),
@@ -64,6 +65,14 @@ VALUES: dict[str, tuple[str, Any]] = {
     "memory_injection_per_kind_limit": ("2", 2),
     "memory_injection_ambient_sort": ("recency", "recency"),
     "memory_injection_pinned_kinds": (os.pathsep.join(["constraint", "lesson"]), ("constraint", "lesson")),
+    "turn_model": ("openai:small", "openai:small"),
+    "turn_window": ("5", 5),
+    "turn_block_tokens": ("300", 300),
+    "turn_ttl_days": ("30", 30),
+    "assistant_signals_limit": ("0", 0),
+    "memory_reconcile_turns": ("2", 2),
+    "memory_reconcile_enabled": ("0", False),
+    "long_memories_log": ("1", True),
     "log_level": ("debug", "debug"),
 }
 
@@ -130,6 +139,17 @@ def test_every_key_can_come_from_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("0", False), ("true", True), ("FALSE", False)])
 def test_a_switch_in_the_environment_has_the_usual_spellings(text: str, value: bool, tmp_path: Path) -> None:
     assert load({"RECOLLECT_ENABLED": text}, home=tmp_path).config.enabled is value
+
+
+@pytest.mark.parametrize("name", ["LONG_MEMORIES_LOG", "MEMORY_RECONCILE_ENABLED"])
+def test_switches_of_the_turns_specification_have_their_own_names_too(name: str, tmp_path: Path) -> None:
+    key = name.lower()
+    for text, value in (("1", True), ("0", False)):
+        settings = load({name: text}, home=tmp_path)
+        assert (getattr(settings.config, key), settings.origins[key]) == (value, name)
+        ours = load({name: text, f"RECOLLECT_{name}": "0" if value else "1"}, home=tmp_path)
+        assert getattr(ours.config, key) is not value, "ours comes first"
+    assert f"`{key}` from {name}: " in message({name: "perhaps"}, tmp_path)
 
 
 def test_an_empty_list_in_the_environment_is_an_empty_list(tmp_path: Path) -> None:
@@ -225,6 +245,7 @@ WRONG = {
     "embedder_url": ("", "5"),
     "embedder_key_variable": ("", "5"),
     "embed_threads": ("0", "0"),
+    "mcp_http_port": ("65536", "65536"),
     "models_folder": ("", "5"),
     "memory_injection_max_injected_blocks_in_history": ("-1", "-1"),
     "memory_injection_context_window_depth": ("-1", "-1"),
@@ -238,6 +259,14 @@ WRONG = {
     "memory_injection_per_kind_limit": ("-1", "-1"),
     "memory_injection_ambient_sort": ("size", '"size"'),
     "memory_injection_pinned_kinds": ("rule", '["rule"]'),
+    "turn_model": ("gpt", '"gpt"'),
+    "turn_window": ("0", "0"),
+    "turn_block_tokens": ("1", "1"),
+    "turn_ttl_days": ("0", "0"),
+    "assistant_signals_limit": ("-1", "-1"),
+    "memory_reconcile_turns": ("0", "0"),
+    "memory_reconcile_enabled": ("perhaps", '"yes"'),
+    "long_memories_log": ("2", "2"),
     "log_level": ("loud", '"LOUD"'),
 }
 

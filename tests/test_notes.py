@@ -27,6 +27,7 @@ from recollect.ingest.sources.base import clean
 from recollect.ingest.sources.recollect import Noted, Reaction, Turn, session
 from recollect.note import Note, Verb
 from recollect.store import feedback, memories
+from recollect.store.vectors import Kind
 from recollect.turns.log import TurnLog, safe_name
 from recollect.turns.notes import LONGEST, Notebook, Step
 from recollect.types import ConversationStatus, MemoryKind, Remembered, Scope, Severity
@@ -650,3 +651,21 @@ def test_with_a_model_configured_the_line_is_replaced_and_nobody_is_asked(databa
         handbook = (memory.settings.workspace / "handbook.md").read_text()
         assert "The pond is 4 m deep." in handbook and "3 m" not in handbook
         assert memory.remember("Frogs come in May.", project=TIDES).revision == 1
+
+
+# Search by meaning
+
+
+def test_what_is_remembered_or_corrected_is_found_by_its_meaning_at_once(database_url: Place, clock: Clock) -> None:
+    with open_memory(database_url.home, database=database_url.url, clock=clock, embedder="static") as memory:
+        found = memory.remember(RULE, project=TIDES)
+        memory.correct(found.id, "Run make check before every commit.")
+        assert memory.vectors.backlog()[Kind.MEMORY] == 0
+
+
+def test_a_note_is_kept_where_no_vector_can_be_made(database_url: Place, clock: Clock) -> None:
+    away = {"embedder": "openai:any", "embedder_url": "http://127.0.0.1:1/v1"}
+    with open_memory(database_url.home, database=database_url.url, clock=clock, **away) as memory:
+        found = memory.remember(RULE, project=TIDES)
+        assert current(memory)[found.id].text == RULE
+        assert memory.vectors.backlog()[Kind.MEMORY] == 1

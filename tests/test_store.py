@@ -39,6 +39,7 @@ from recollect.models.embed import catalog
 from recollect.store import (
     answers,
     artifacts,
+    citations,
     compactions,
     conversations,
     entries,
@@ -52,6 +53,7 @@ from recollect.store import (
     stage1,
     tombstones,
     transfer,
+    turns,
     vectors,
 )
 from recollect.store.answers import Spent
@@ -806,6 +808,14 @@ A_FILE = Indexed(
     signature="1-2-3",
 )
 SPENT = Spent(NOW[:10], "a:model", 1, 100, 10, 5)
+A_TURN = turns.Artifact("shop", "ann", "c", "fp", "t1", "", "c.1", NOW, "{}", "", at(59, 23), ("fp", "signal"))
+A_BUCKET = A_TURN._replace(
+    conversation="", kind="bucket", turn_id="", ref="b-1", session_id="", tags=("mem:bucket:b-1",)
+)
+
+
+def ann(owner: Owner) -> turns.Person:
+    return turns.Person(owner, "shop", "ann")
 
 
 def jobs_of(owner: Owner, **changes: Any) -> Jobs:
@@ -818,6 +828,15 @@ def only(tx: Transaction, owner: Owner) -> Conversation:
 
 
 READS: dict[str, Read] = {
+    "turns.newest": lambda tx, owner: turns.newest(tx, ann(owner), "c", "fp", NOW, 9),
+    "turns.first": lambda tx, owner: turns.first(tx, ann(owner), "c", "fp", NOW),
+    "turns.find": lambda tx, owner: turns.find(tx, ann(owner), "c", "fp", ["t1"], NOW),
+    "turns.said_in": lambda tx, owner: turns.said_in(tx, ann(owner), [("c.1", "t1")], "fp", NOW),
+    "turns.tagged": lambda tx, owner: turns.tagged(tx, ann(owner), "signal", NOW, 9),
+    "turns.tags": lambda tx, owner: turns.tags(tx, ann(owner), "c", "fp"),
+    "turns.of_session": lambda tx, owner: turns.of_session(tx, owner, "c.1", "fp"),
+    "turns.load_active_set": lambda tx, owner: turns.load_active_set(tx, ann(owner), "c", NOW),
+    "turns.signatures": turns.signatures,
     "files.load": lambda tx, owner: files.load(tx, owner, SOURCE, FILE),
     "files.with_status": lambda tx, owner: files.with_status(tx, owner, FileStatus.INGESTING),
     "files.signatures": lambda tx, owner: files.signatures(tx, owner, [FILE]),
@@ -868,6 +887,9 @@ READS: dict[str, Read] = {
     "artifacts.of_kind": lambda tx, owner: artifacts.of_kind(tx, owner, A_FILE.source_kind),
     "artifacts.signatures": artifacts.signatures,
     "artifacts.summaries": lambda tx, owner: artifacts.summaries(tx, owner, since=""),
+    "artifacts.recent": lambda tx, owner: artifacts.recent(tx, owner, "garden", 9),
+    "citations.waiting": citations.waiting,
+    "compactions.of_session": lambda tx, owner: compactions.of_session(tx, owner, SOURCE, SESSION),
     "artifacts.newest": lambda tx, owner: artifacts.newest(tx, owner, "", "9", 9),
     "artifacts.sessions": lambda tx, owner: artifacts.sessions(tx, owner, "", "9"),
     "artifacts.of_sessions": lambda tx, owner: artifacts.of_sessions(tx, owner, "s", "summary"),
@@ -926,6 +948,14 @@ READS: dict[str, Read] = {
 }
 
 WRITES: dict[str, Read] = {
+    "turns.save": lambda tx, owner: turns.save(tx, owner, [A_TURN._replace(text="new")], replacing=True),
+    "turns.save_active_set": lambda tx, owner: turns.save_active_set(
+        tx, ann(owner), "c", "c.1", "other", NOW, at(59, 23)
+    ),
+    "turns.save_signatures": lambda tx, owner: turns.save_signatures(tx, owner, {"a/b/c.jsonl": "2"}),
+    "turns.purge": lambda tx, owner: turns.purge(tx, owner, at(59, 23), 1),
+    "turns.delete_bucket": lambda tx, owner: turns.delete_bucket(tx, ann(owner), "b-1", "bucket"),
+    "turns.erase": lambda tx, owner: turns.erase(tx, owner, [("c.1", "t1")]),
     "files.save": lambda tx, owner: files.save(tx, owner, [a_state(line_count=1)]),
     "files.save_malformed": lambda tx, owner: files.save_malformed(
         tx, owner, [MalformedLine(SOURCE, FILE, 9, 9, "no JSON")]
@@ -968,6 +998,10 @@ WRITES: dict[str, Read] = {
     "entries.restore": lambda tx, owner: entries.restore(tx, rows_of(key_of(owner), an_entry("e1", content="other"))),
     "Jobs.settle": lambda tx, owner: jobs_of(owner).settle(tx, KIND, [("done", "w1", JobStatus.SUCCEEDED)]),
     "artifacts.replace_sessions": lambda tx, owner: artifacts.replace_sessions(tx, owner, ["s@1"], []),
+    "citations.note": lambda tx, owner: citations.note(
+        tx, key_of(owner), [an_entry("e3", role=Role.ASSISTANT, content="as m-abcdefghijklmnop says")]
+    ),
+    "citations.settle": lambda tx, owner: citations.settle(tx, owner, [(SOURCE, "e1", "m-one")]),
     "compactions.save": lambda tx, owner: compactions.save(
         tx, owner, [Compacted("c2", SOURCE, SESSION, FILE, at(2), "so far")]
     ),
@@ -1038,6 +1072,14 @@ def fill(tx: Transaction, owner: Owner) -> None:
     memories.cite(tx, owner, ["m-one"], NOW)
     feedback.react(tx, owner, "m-one", "ok", NOW)
     injections.save(tx, owner, SESSION, NOW, [A_LINE], prompts=1)
+    turns.save(tx, owner, [A_TURN, A_BUCKET])
+    turns.save_active_set(tx, ann(owner), "c", "c.1", "{}", NOW, at(59, 23))
+    turns.save_signatures(tx, owner, {"a/b/c.jsonl": "1"})
+    tx.run(
+        "INSERT INTO memory_citations (tenant, agent_id, source, entry_uuid, memory_id, counted)"
+        " VALUES (:tenant, :agent_id, :source, 'e1', 'm-one', 0)",
+        {**asdict(owner), "source": SOURCE},
+    )
     answers.save(tx, owner, KIND, "running", "h1", '{"a": 1}', NOW)
     answers.charge(tx, owner, KIND, "running", SPENT)
     vectors.save_model(tx, owner, MODEL, NOW)
@@ -1145,6 +1187,9 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
 
 
 EVERY_TABLE = (
+    "turns.save_active_set",
+    "turns.erase",
+    "turns.save_signatures",
     "files.save",
     "files.clear_malformed",
     "entries.delete_from",
@@ -1156,6 +1201,7 @@ EVERY_TABLE = (
     "stage1.cite",
     "memories.replace_sessions",
     "memories.cite",
+    "citations.settle",
     "feedback.react",
     "injections.save",
     "answers.delete",

@@ -6,6 +6,10 @@ import sys
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
+        from recollect.surfaces.hooks.client import main as hook
+
+        hook(sys.argv[2:])
     from recollect.surfaces.cli import run
 
     sys.exit(run(sys.argv[1:]))

@@ -1,27 +1,19 @@
-"""The composition root: `open_memory()` wires everything, and nothing else opens a store."""
+"""`open_memory()` and what can be done with a memory: the verbs of the command line. Nothing else opens a store."""
 
 from __future__ import annotations
 
-import logging
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import cached_property
 from pathlib import Path
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
-from recollect.config import Settings
-from recollect.errors import Disabled
-from recollect.store.database import Database
-from recollect.store.open import open_database
-from recollect.types import Clock, Conversation, ConversationStatus, Owner, timestamp, utc_now
-
-log = logging.getLogger(__name__)
+from recollect.parts import Parts
+from recollect.store.database import Transaction
+from recollect.types import Clock, Conversation, ConversationStatus, timestamp, utc_now
 
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
 
@@ -29,33 +21,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from recollect.artifacts.forget import Forget, Plan
+    from recollect.artifacts.forget import Plan
     from recollect.artifacts.forget import Report as Forgotten
     from recollect.artifacts.lineage import Day, Shown
     from recollect.artifacts.moving import Exported, Imported
-    from recollect.artifacts.projection import Projection
-    from recollect.artifacts.reading import Opened, Reader
+    from recollect.artifacts.reading import Opened
     from recollect.artifacts.reindex import Progress as Reading
     from recollect.artifacts.reindex import Report as Reindexed
-    from recollect.artifacts.upkeep import Upkeep
     from recollect.consolidate.run import Report as Consolidated
     from recollect.doctor import Report as Examined
-    from recollect.extract.run import Extract
     from recollect.extract.run import Progress as Done
     from recollect.extract.run import Report as Processed
-    from recollect.extract.values import Strategy
-    from recollect.ingest.intake import Intake
     from recollect.ingest.run import Progress, Report
     from recollect.inject.injector import Injector
-    from recollect.inject.run import Injection, Told
+    from recollect.inject.run import Told
     from recollect.inject.values import Exchange, Given, InjectorConfig
     from recollect.overview import Overview
-    from recollect.search.run import Search
     from recollect.search.values import Hit
     from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.update import Progress as Embedding
-    from recollect.search.vectors.vectors import Vectors
-    from recollect.turns.notes import Notebook
+    from recollect.turns.chat import Turns
+    from recollect.turns.values import TurnScope
     from recollect.types import MemoryKind, Remembered, Severity, Timestamp
 
 
@@ -79,14 +65,8 @@ class Estimate:
     dollars: float  # 0: not known
 
 
-class Memory:
+class Memory(Parts):
     """Everything recollect does, by the names of its commands. Close it, or use it in a `with` statement."""
-
-    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
-        self.settings = settings
-        self.owner = Owner(settings.config.tenant, settings.config.agent_id)
-        self.clock = clock
-        self.database: Database = open_database(settings, clock)
 
     def __enter__(self) -> Memory:
         return self
@@ -95,25 +75,6 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def close(self) -> None:
-        self.database.close()
-
-    @cached_property
-    def intake(self) -> Intake:
-        """Stage 1. Made on first use: reading commands do not pay for parsers."""
-        from recollect.ingest.intake import Intake
-
-        if not self.settings.config.enabled:
-            raise Disabled
-        return Intake(self.database, self.settings, self.owner, self.clock)
-
-    @cached_property
-    def vectors(self) -> Vectors:
-        """What search by meaning goes by."""
-        from recollect.search.vectors.vectors import Vectors
-
-        return Vectors(self.database, self.settings, self.owner, self.clock)
 
     def ingest(
         self,
@@ -129,9 +90,11 @@ class Memory:
         report = self.intake.ingest(
             file=file, folder=folder, source=source, reimport=reimport, progress=progress, expect=expect
         )
+        self._rebuild_turns()
         started = time.perf_counter()
         report.indexed = self.index()
         report.index_seconds = time.perf_counter() - started
+        self.count_citations()
         return report
 
     def process(
@@ -155,6 +118,7 @@ class Memory:
         there = self._projection.exists()
         if report.succeeded or report.succeeded_no_output or kept.written or not there:
             self._projection.update(() if there else None)
+            self.briefing.refresh()
         return report
 
     def record_compaction(self, session: str, summary: str, at: Timestamp | None = None, uuid: str = "") -> bool:
@@ -186,21 +150,16 @@ class Memory:
 
     def consolidate(self, *, now: bool = False) -> Consolidated:
         """Phase 2: brings the workspace up to date. `now` does not wait for the pause after the last one."""
-        from recollect.consolidate.run import Consolidation
-        from recollect.models.choose import language_model
-
-        if not self.settings.config.enabled:
-            raise Disabled
-        config = self.settings.config
-        model = language_model(self.settings, config.consolidation_model or config.model)
-        return Consolidation(self.database, self.settings, self.owner, self.clock, model).run(now=now)
+        return self._consolidated(now)
 
     def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""
         from recollect.artifacts.reindex import Reindex
 
         report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
+        self._rebuild_turns(full=full)
         self._projection.update()
+        self._refresh_context()
         return report
 
     def export(self, file: Path | str, *, force: bool = False) -> Exported:
@@ -221,6 +180,8 @@ class Memory:
         """Erases for good: a session, a conversation by its key, what a memory came from, or a project."""
         from recollect.artifacts.forget import Target
 
+        if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
+            self.intake.ingest(folder=self.settings.turns)
         return self._eraser().run(Target(session, conversation, memory, project), reason)
 
     def forgetting(self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "") -> Plan:
@@ -228,32 +189,6 @@ class Memory:
         from recollect.artifacts.forget import Target
 
         return self._eraser().plan(Target(session, conversation, memory, project))
-
-    def _eraser(self) -> Forget:
-        from recollect.artifacts.forget import Forget
-
-        return Forget(
-            self.database,
-            self.settings,
-            self.owner,
-            self.clock,
-            refresh=self._refresh,
-            scrub=lambda: self.vectors.erase(()),
-        )
-
-    def _refresh(self) -> Iterator[str]:
-        """MEMORY.md and the workspace without what is gone, and without a model; tells what could not be done."""
-        from recollect.consolidate.run import Consolidation, Outcome
-        from recollect.store import stage1
-
-        self._projection.update()
-        if self.settings.workspace.is_dir():
-            done = Consolidation(self.database, self.settings, self.owner, self.clock, None).run(now=True)
-            if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):
-                yield f"the workspace: {done.reason or done.outcome}"
-            if self.settings.config.model != "offline":  # the next run lets the model write it again
-                with self.database.write() as tx:
-                    stage1.mark_selected(tx, self.owner, [])
 
     def remember(
         self,
@@ -268,13 +203,15 @@ class Memory:
 
         `project` is a folder, or as text the id or the folder of a project that is known.
         """
-        return self._notebook.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity)
+        held = self._notebook.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity)
+        self.briefing.refresh()
+        return self._embedded(held)
 
     def correct(
         self, memory_id: str, text: str, *, kind: MemoryKind | None = None, severity: Severity | None = None
     ) -> Remembered:
         """The memory says this from now on, everywhere."""
-        return self._notebook.correct(memory_id, text, kind=kind, severity=severity)
+        return self._embedded(self._notebook.correct(memory_id, text, kind=kind, severity=severity))
 
     def pin(self, memory_id: str) -> Remembered:
         """The memory stands first, and stays."""
@@ -337,11 +274,22 @@ class Memory:
         """What a session, or each of the last ones, was given last."""
         return self._injection.last(session)
 
-    @cached_property
-    def _injection(self) -> Injection:
-        from recollect.inject.run import Injection
+    def _rebuild_turns(self, *, full: bool = False) -> None:
+        """Turn memory follows from its files."""
+        from recollect.turns.rows import rebuild
 
-        return Injection(self.database, self.settings, self.owner, self.clock, self.project, lambda: self._search)
+        rebuild(self.database, self.settings, self.owner, self.clock, full=full)
+
+    def turns(
+        self, scope: TurnScope | None = None, *, project: str = "", user: str = "", conversation: str = ""
+    ) -> Turns:
+        """The turns of one conversation of one user: turn memory for a chat. A missing name is an error."""
+        from recollect.turns.chat import Ground, Turns
+        from recollect.turns.values import TurnScope
+
+        own = (self.database, self.settings, self.owner, self.clock)
+        ground = Ground(*own, self.intake, lambda: self._search, lambda: self.vectors, self.forget)
+        return Turns(ground, TurnScope(project, user, conversation) if scope is None else scope)
 
     def index(self) -> int:
         """Brings the full text up to date; how many entries were new to it."""
@@ -357,13 +305,6 @@ class Memory:
             made += done
             if not done or seconds is None or time.monotonic() - started >= seconds:
                 return made
-
-    @cached_property
-    def _search(self) -> Search:
-        from recollect.search.meaning import ByVectors
-        from recollect.search.run import Search
-
-        return Search(self.database, ByVectors(self.vectors))
 
     def newest(self, limit: int) -> list[str]:
         """What was learnt last."""
@@ -382,85 +323,32 @@ class Memory:
 
     def cite(self, ids: Sequence[str]) -> list[str]:
         """An agent cited these memories, or a person opened them: counts as use. Returns those that exist."""
+        with self.database.write() as tx:
+            return self._cite(tx, list(dict.fromkeys(ids)))
+
+    def count_citations(self) -> int:
+        """Uses of memories that agents' answers named since last time; each answer counts once."""
+        from recollect.store import citations
+
+        with self.database.read() as tx:
+            if not citations.waiting(tx, self.owner):
+                return 0
+        with self.database.write() as tx:
+            found = citations.waiting(tx, self.owner)
+            for each in sorted({(source, uuid) for source, uuid, _ in found}):
+                self._cite(tx, [memory_id for *entry, memory_id in found if tuple(entry) == each])
+            citations.settle(tx, self.owner, found)
+        return len(found)
+
+    def _cite(self, tx: Transaction, ids: Sequence[str]) -> list[str]:
         from recollect.store import memories, stage1
 
-        with self.database.write() as tx:
-            found = memories.current(memories.find(tx, self.owner, list(dict.fromkeys(ids))))
-            now = timestamp(self.clock())
-            memories.cite(tx, self.owner, [each.id for each in found], now)
-            keys = dict.fromkeys(key for each in found for key, _ in each.sources)
-            stage1.cite(tx, self.owner, list(keys), now)
+        found = memories.current(memories.find(tx, self.owner, ids))
+        now = timestamp(self.clock())
+        memories.cite(tx, self.owner, [each.id for each in found], now)
+        keys = dict.fromkeys(key for each in found for key, _ in each.sources)
+        stage1.cite(tx, self.owner, list(keys), now)
         return [each.id for each in found]
-
-    @cached_property
-    def _projection(self) -> Projection:
-        from recollect.artifacts.projection import Projection
-
-        return Projection(self.database, self.settings, self.owner, self.clock)
-
-    @cached_property
-    def _upkeep(self) -> Upkeep:
-        from recollect.artifacts.files import Files
-        from recollect.artifacts.upkeep import Upkeep
-
-        files = Files(self.settings.home)
-        return Upkeep(self.database, self.settings, self.owner, self.clock, files, self._projection)
-
-    @cached_property
-    def _notebook(self) -> Notebook:
-        from recollect.turns.notes import Notebook
-
-        extract = self._extract(offline=True)  # notes ask no model
-        return Notebook(
-            self.database, self.settings, self.owner, self.clock, self.intake, extract, changed=self._restate
-        )
-
-    def _restate(self, memory: Remembered) -> None:
-        """The workspace says it at once; where consolidating costs nothing, as a whole."""
-        from recollect.consolidate.restate import restate
-        from recollect.models.base import ToolRefused
-        from recollect.workspace import Workspace
-
-        config, folder = self.settings.config, self.settings.workspace
-        if not folder.is_dir():
-            return
-        try:
-            restate(Workspace(folder), memory)
-        except (OSError, ToolRefused) as error:
-            log.warning("the workspace still says what %s was: %s", memory.id, error)
-        if (config.consolidation_model or config.model) == "offline":
-            self.consolidate(now=True)
-
-    def _extract(self, stopping: Callable[[int], None] = lambda running: None, *, offline: bool = False) -> Extract:
-        from recollect.artifacts.files import Files
-        from recollect.artifacts.session_end import SessionEnd
-        from recollect.extract.run import Extract
-        from recollect.models.choose import language_model
-
-        if not self.settings.config.enabled:
-            raise Disabled
-        config = self.settings.config
-        model = None if offline else language_model(self.settings, config.model)
-        strategy: Strategy
-        if model is None:
-            from recollect.extract.offline.strategy import Offline
-
-            strategy = Offline()
-        else:
-            from recollect.extract.model import ByModel
-
-            strategy = ByModel(model, part_tokens=config.model_part_tokens, seconds=config.model_timeout_seconds)
-        gap = timedelta(minutes=config.conversation_gap_minutes)
-        return Extract(
-            self.database,
-            self.settings,
-            self.owner,
-            self.clock,
-            strategy,
-            SessionEnd(Files(self.settings.home), self.owner.agent_id, gap, self._projection),
-            workers=1 if model is None else config.extraction_concurrency,
-            stopping=stopping,
-        )
 
     def conversations(
         self, status: ConversationStatus | None = None, project: str | None = None, limit: int | None = None
@@ -481,24 +369,16 @@ class Memory:
             said = entries.user_texts(tx, key, *span, limit=1)
         return said[0] if said else ""
 
-    def project(self, place: str | Path) -> str:
-        """The id of a project; `place` is a folder in it, or the id itself."""
-        from recollect.ingest.projects import resolve
-        from recollect.store import projects
-
-        if isinstance(place, str) and not place.startswith(("/", "~", ".")) and not Path(place).is_dir():
-            return place
-        folder = os.path.abspath(self.settings.expand(str(place)))  # noqa: PTH100 - as the agent recorded it
-        with self.database.read() as tx:
-            known = projects.load_all(tx, self.owner).get(folder)
-        return known.project_id if known else resolve(folder).project_id
-
     def show(self, name: str) -> Shown:
         """A memory, conversation, session, message or canonical file with its lineage. A memory counts as used."""
         shown = self._reader.show(name)
         if shown.type == "memory":
             self.cite([shown.id])
         return shown
+
+    def look(self, name: str) -> Shown:
+        """The same, and it counts as nothing."""
+        return self._reader.show(name)
 
     def open(self, session: str, kind: str | None = None) -> Opened:
         """A canonical file of a conversation: summary, transcript, manifest or compaction."""
@@ -517,12 +397,6 @@ class Memory:
     ) -> list[Day]:
         """What happened when, newest first. `project` None: in all of them; `until` is not included."""
         return self._reader.timeline(project=project, since=since, until=until, limit=limit, memory=memory)
-
-    @cached_property
-    def _reader(self) -> Reader:
-        from recollect.artifacts.reading import Reader
-
-        return Reader(self.database, self.settings.home, self.owner)
 
     def status(self) -> Overview:
         """What is there and what is going on."""

@@ -27,6 +27,7 @@ BYPASS_VARIABLE = "RECOLLECT_BYPASS"  # set in processes that recollect itself s
 DAMAGED_DATABASES = "recollect.db.damaged-*"  # what `doctor` set aside, under the home
 _PREFIX = "RECOLLECT_"
 _RESERVED = frozenset({HOME_VARIABLE, BYPASS_VARIABLE})
+_PLAIN = ("LONG_MEMORIES_LOG", "MEMORY_RECONCILE_ENABLED")  # known by these names elsewhere; ours come before them
 
 _YEAR = 365 * 86400.0
 _KINDS = f"^({'|'.join(MemoryKind)})$"
@@ -202,6 +203,37 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     memory_injection_ambient_sort: Annotated[
         str, Meta(pattern="^(recency|importance)$", description="Their order: `recency` or `importance`.")
     ] = "importance"
+    turn_model: Annotated[
+        str,
+        Meta(
+            pattern=r"^(|offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$",
+            description="What reconciles chat turns; empty: the same as `model`.",
+        ),
+    ] = ""
+    turn_window: Annotated[
+        int, Meta(ge=1, le=200, description="Turns of a chat, and their memories and reactions, that a view shows.")
+    ] = 12
+    turn_block_tokens: Annotated[int, Meta(ge=50, description="The most tokens of one block of a view.")] = 1_500
+    turn_ttl_days: Annotated[
+        int, Meta(ge=1, le=36500, description="How long turns are read again; their logs stay.")
+    ] = 365
+    assistant_signals_limit: Annotated[
+        int, Meta(ge=0, le=200, description="Assistant signals that the final answer's view shows.")
+    ] = 20
+    memory_reconcile_turns: Annotated[
+        int, Meta(ge=1, description="Turns of a chat after which they are taken into the user's buckets.")
+    ] = 5
+    memory_reconcile_enabled: Annotated[
+        bool,
+        Meta(description="Keeps buckets of what users said; `MEMORY_RECONCILE_ENABLED` in the environment, too."),
+    ] = True
+    long_memories_log: Annotated[
+        bool, Meta(description="Keeps no buckets, only the turns; `LONG_MEMORIES_LOG` in the environment, too.")
+    ] = False
+    mcp_http_port: Annotated[
+        int,
+        Meta(ge=0, le=65535, description="Port on loopback where the daemon serves MCP over HTTP; 0: it does not."),
+    ] = 0
     log_level: Annotated[
         str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
     ] = "warning"
@@ -261,13 +293,14 @@ def load(
     origins = dict.fromkeys(keys(), "default")
     for origin, layer in (
         ("config.toml", _from_file(home / "config.toml")),
+        ("plain", {name.lower(): environ[name] for name in _PLAIN if name in environ}),
         ("environment", _from_environment(environ)),
         ("flag", {key: value for key, value in (flags or {}).items() if value is not None}),
     ):
         for key, value in layer.items():
             _require_known(key, origin)
             values[key] = value
-            origins[key] = _PREFIX + key.upper() if origin == "environment" else origin
+            origins[key] = {"environment": _PREFIX + key.upper(), "plain": key.upper()}.get(origin, origin)
     return Settings(home=home, config=_convert(values, origins), origins=origins, environ=environ)
 
 
@@ -368,7 +401,7 @@ def _convert(values: dict[str, Any], origins: Mapping[str, str]) -> Config:
     converted = {}
     for key, value in values.items():
         try:  # text comes from the environment and may stand for a number or a switch
-            text = origins[key].startswith(_PREFIX)
+            text = origins[key].startswith((_PREFIX, *_PLAIN))
             converted[key] = msgspec.convert(value, hints[key], strict=not text)
         except msgspec.ValidationError as error:
             raise ConfigError(f"`{key}` from {origins[key]}: {error}") from error

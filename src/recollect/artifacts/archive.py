@@ -3,6 +3,7 @@
     tables/memory_jobs.jsonl …            operational rows, one JSON object per line
     memory/….md, memory/tombstones/….md   canonical files
     turns/<project>/<user>/<talk>.jsonl   turn logs
+    turns/<project>/<user>/buckets/<id>.json   what a user said over many turns
     recollect.json                        versions, whose memory it is, size and hash of every member
 
 Nothing but plain files under these names is read from an archive: everything else in it makes it a bad one. Members
@@ -35,7 +36,7 @@ LARGEST = 64 << 20  # bytes of a member, or of a line of rows: as much is in mem
 
 _TABLE = re.compile(r"tables/(\w{1,64})\.jsonl", re.ASCII)
 _PART = r"[a-z0-9][a-z0-9_-]{0,63}"
-_TURNS = re.compile(rf"turns/{_PART}/{_PART}/{_PART}\.jsonl", re.ASCII)
+_TURNS = re.compile(rf"turns/{_PART}/{_PART}/(?:{_PART}\.jsonl|buckets/b-[0-9a-f]{{12}}\.json)", re.ASCII)
 _BLOCK = 1 << 20
 _WINDOW = 1 << 27  # of the decompressor: what a stranger may make us set aside
 

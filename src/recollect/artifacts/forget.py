@@ -28,7 +28,7 @@ from recollect.extract.offline import summary as prose
 from recollect.extract.offline.statements import statements
 from recollect.extract.values import Extraction, Transcript, Written
 from recollect.ingest.erasure import COMPACTION, blanked
-from recollect.store import answers, erasing, files, injections, memories, stage1
+from recollect.store import answers, erasing, files, injections, memories, stage1, turns
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations as conversation_rows
 from recollect.store import tombstones as tombstone_rows
@@ -37,6 +37,7 @@ from recollect.store.erasing import Said
 from recollect.store.jobs import Jobs
 from recollect.store.tombstones import entry_hash, text_hash
 from recollect.text import COMMON, content_words, sentences
+from recollect.turns.erasing import erase_buckets, turns_of
 from recollect.turns.log import TurnLog
 from recollect.types import (
     Clock,
@@ -387,6 +388,7 @@ class Forget:
                 files.save(tx, owner, [replace(state, parser_state=blanked(state.parser_state, gone))])
         removed = erasing.delete_said(tx, owner, plan.said)
         removed += injections.delete(tx, owner, sorted({key.partition("@")[0] for key in plan.whole}))
+        removed += turns.erase(tx, owner, turns_of(plan.said))
         removed += erasing.delete_conversations(tx, owner, plan.whole)
         memories.replace_sessions(tx, owner, dict.fromkeys(plan.keys, ()))
         stage1.delete(tx, owner, plan.keys)
@@ -403,6 +405,7 @@ class Forget:
         gone = {each.uuid for each in plan.said if each.source == notes.SOURCE}
         for path in sorted({each.source_file for each in plan.said if each.source == notes.SOURCE}):
             self._log.erase(path, lambda uuids: bool(gone.intersection(uuids)))
+        erase_buckets(self._database, self._settings, self._owner, timestamp(self._clock()), plan.said)
         self._log.erase_reactions(ids)
 
     def _ids(self, plan: Plan, among: Set[str] = frozenset()) -> set[str]:

@@ -32,6 +32,7 @@ from recollect.extract.load import load
 from recollect.extract.notes import Notes, is_note
 from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
+from recollect.extract.turns import ChatItems, is_chat, without_others
 from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
@@ -176,6 +177,7 @@ class Extract:
         self._clock = clock
         self._strategy = strategy
         self._notes: Strategy = Notes()
+        self._chats = ChatItems(database, owner, strategy)
         self._workers = workers
         self._artifacts = artifacts
         self._stopping = stopping
@@ -217,8 +219,11 @@ class Extract:
             if not is_note(transcript) and _is_due(
                 self._known([group]).get(group[0].session_key), _watermark(transcript)
             ):
+                sent = self._chats.asks(transcript) if is_chat(transcript) else transcript
+                if not sent.messages:
+                    continue
                 number += 1
-                tokens += sum(estimate_tokens(message.text) for message in transcript.messages) + _PROMPT_TOKENS
+                tokens += sum(estimate_tokens(message.text) for message in sent.messages) + _PROMPT_TOKENS
         return Backlog(number, tokens, number * _ANSWER_TOKENS)
 
     def stored(self, session_key: str) -> Pending | None:
@@ -237,8 +242,10 @@ class Extract:
         return Pending(snapshot, strategy.id, found.answered_at, has_output)
 
     def _strategy_for(self, transcript: Transcript) -> Strategy:
-        """A note is what a person said, and nobody is asked about it."""
-        return self._notes if is_note(transcript) else self._strategy
+        """A note is what a person said, and nobody is asked about it; a chat's turns are known by fingerprints."""
+        if is_note(transcript):
+            return self._notes
+        return self._chats if is_chat(transcript) else self._strategy
 
     def _most(self, waiting: Sequence[object], limit: int | None, now: bool) -> int:
         if limit is not None:
@@ -474,6 +481,8 @@ class Extract:
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
             existing = [] if stored else self._existing(tx, answered.extraction.statements, scopes)
+            if existing and is_chat(answered.transcript):
+                existing = without_others(tx, self._owner, conversation, existing)
         if stored is None:
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at

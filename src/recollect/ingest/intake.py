@@ -95,6 +95,11 @@ class Intake:
         report.seconds = time.perf_counter() - started
         return report
 
+    def waiting(self) -> tuple[int, int]:
+        """Files in the agents' folders, and bytes of them, that `ingest` would read."""
+        changed, unread = self._changed(list(self._find(None, None, None, Report())), Report())
+        return len(changed), unread
+
     def read(self, found: Sequence[Found], source: str | None, *, reimport: bool, progress: Progress) -> Report:
         """A share of another process's files; forks whose parent is not stored yet are handed back."""
         report, gate = Report(), self._gate()
@@ -120,6 +125,17 @@ class Intake:
             notes = [each for each in conversation_rows.active(tx, self._owner, note.SOURCE) if _is_note(each)]
             idle += [each for each in notes if each.id not in known]
             decided = [(each, *self._outcome(tx, each)) for each in idle]
+        return self._decide(decided)
+
+    def end(self, source: str, session_id: str) -> int:
+        """The agent said that a session ended: nobody waits for silence. How many conversations that changed."""
+        with self._database.read() as tx:
+            found = conversation_rows.of_session_id(tx, self._owner, source, session_id)
+            active = [each for each in found if each.status is ConversationStatus.ACTIVE]
+            decided = [(each, *self._outcome(tx, each)) for each in active]
+        return self._decide(decided)
+
+    def _decide(self, decided: Sequence[tuple[Conversation, ConversationStatus, str]]) -> int:
         changed = 0
         for start in range(0, len(decided), 500):
             with self._database.write() as tx:
@@ -130,7 +146,7 @@ class Intake:
     def _outcome(self, tx: Transaction, conversation: Conversation) -> tuple[ConversationStatus, str]:
         """What a conversation becomes that fell silent, and why."""
         rules.check_transition(conversation.status, ConversationStatus.READY)
-        if conversation.entry_count < self._settings.config.min_conversation_messages and not _is_note(conversation):
+        if conversation.entry_count < self._settings.config.min_conversation_messages and not _is_ours(conversation):
             key = FileKey(self._owner, conversation.source, conversation.source_file)
             span = (conversation.session_id, conversation.first_message_at, conversation.last_message_at)
             if not rules.states_a_rule(entry_rows.user_texts(tx, key, *span)):
@@ -317,6 +333,11 @@ class Intake:
 
 def _is_note(conversation: Conversation) -> bool:
     return conversation.source == note.SOURCE and note.is_session(conversation.session_id)
+
+
+def _is_ours(conversation: Conversation) -> bool:
+    """Notes, and chats: what a turn says was weighed when it was said, however short the talk."""
+    return conversation.source == note.SOURCE
 
 
 def _head(path: Path) -> list[bytes]:

@@ -7,7 +7,7 @@ the next poll. Between changes nothing runs but one look per poll for conversati
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Event
 
@@ -22,53 +22,71 @@ from recollect.ingest.scan import SUFFIXES
 log = logging.getLogger(__name__)
 
 _COALESCE_MS = 300  # changes within this time are taken together
+_STEP_MS = 100  # between looks whether more changes came
 _LOOK_FOR_ROOTS = 10  # polls between looks for an agent's folder that did not exist before
 
 
 def watch(intake: Intake, stop: Event, poll_seconds: float, on_change: Callable[[Report], None]) -> None:
     """Until `stop` is set."""
-    while not stop.is_set():
-        roots = _existing(intake)
-        # The watcher stands before the scan: what is written in between is reported, not lost.
-        with RustNotify([str(root) for root in roots], False, False, 300, True, True) as watcher:
-            on_change(intake.ingest())
-            if roots:
-                _follow(intake, watcher, roots, stop, poll_seconds, on_change)
-            else:
-                stop.wait(poll_seconds)
+
+    def take(paths: list[Path]) -> list[Path]:
+        report = intake.take(paths)
+        on_change(report)
+        return [Path(found.path) for found in report.busy]
+
+    follow(
+        lambda: existing(intake),
+        stop,
+        poll_seconds,
+        begin=lambda: on_change(intake.ingest()),
+        take=take,
+        poll=intake.mark_ready,
+    )
 
 
-def _follow(
-    intake: Intake,
-    watcher: RustNotify,
-    roots: list[Path],
+def follow(
+    find_roots: Callable[[], list[Path]],
     stop: Event,
     poll_seconds: float,
-    on_change: Callable[[Report], None],
+    *,
+    begin: Callable[[], object],
+    take: Callable[[list[Path]], Iterable[Path]],
+    poll: Callable[[], object],
 ) -> None:
-    """Returns when it is time to begin anew: stopped, or another root appeared."""
-    waiting: set[Path] = set()
-    polls = 0
-    while polls < _LOOK_FOR_ROOTS or _existing(intake) == roots:
-        polls = polls % _LOOK_FOR_ROOTS
-        seen = watcher.watch(_COALESCE_MS, 100, int(poll_seconds * 1000), stop)
-        if seen in ("stop", "signal"):
-            return
-        if isinstance(seen, set):
-            waiting |= {file for kind, path in seen for file in _files(Change(kind), path)}
-        else:
-            polls += 1
-        try:
-            if waiting:
-                report = intake.take(sorted(waiting))
-                waiting = {Path(found.path) for found in report.busy}
-                on_change(report)
-            intake.mark_ready()
-        except StoreBusy as error:  # the next poll tries again
-            log.warning("%s", error)
+    """Until `stop` is set. `begin` looks at everything, at the start and when a root appeared; `take` is given files
+    that changed and returns those to try again; `poll` is called after changes and once in a while."""
+    while not stop.is_set():
+        roots = find_roots()
+        # The watcher stands before the scan: what is written in between is reported, not lost.
+        with RustNotify([str(root) for root in roots], False, False, 300, True, True) as watcher:
+            begin()
+            waiting: set[Path] = set()
+            polls = 0
+            while not stop.is_set() and (polls < (_LOOK_FOR_ROOTS if roots else 1) or find_roots() == roots):
+                polls = polls % _LOOK_FOR_ROOTS
+                seen = _changes(watcher, roots, stop, poll_seconds)
+                waiting |= seen
+                polls += not seen
+                try:
+                    if waiting and not stop.is_set():
+                        waiting = set(take(sorted(waiting)))
+                    poll()
+                except StoreBusy as error:  # the next poll tries again
+                    log.warning("%s", error)
 
 
-def _existing(intake: Intake) -> list[Path]:
+def _changes(watcher: RustNotify, roots: list[Path], stop: Event, seconds: float) -> set[Path]:
+    """Files that changed; none when nothing did in this time."""
+    if not roots:
+        stop.wait(seconds)
+        return set()
+    seen = watcher.watch(_COALESCE_MS, _STEP_MS, int(seconds * 1000), stop)
+    if not isinstance(seen, set):
+        return set()
+    return {file for kind, path in seen for file in _files(Change(kind), path)}
+
+
+def existing(intake: Intake) -> list[Path]:
     return [root for roots in intake.roots().values() for root in roots if root.is_dir()]
 
 

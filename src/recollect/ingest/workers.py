@@ -113,7 +113,7 @@ class Helper:
         self._output.close()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """On Linux at once, so that its leases are known to be dead; elsewhere at the next step it takes."""
     if sys.platform == "linux":
         import ctypes
@@ -132,7 +132,7 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     parent = os.getppid()
-    _die_with_parent()
+    die_with_parent()
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
 
     def say(step: Step) -> None:

@@ -15,9 +15,9 @@ from pathlib import PurePath
 from recollect.ingest.conversations import Plan, Span, append, group, rebuild
 from recollect.ingest.erasure import blanked, erased
 from recollect.ingest.fold import Batch
+from recollect.store import citations, files
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
-from recollect.store import files
 from recollect.store.database import Transaction
 from recollect.store.entries import EntryRow, FileKey, Mark
 from recollect.store.files import MALFORMED_KEPT, FileState, MalformedLine
@@ -100,6 +100,7 @@ class Writer:
         if chunk.rows:
             touched.entries = self._insert(tx, key, chunk, slow)
         self._revise(tx, key, chunk.batch, slow)
+        citations.note(tx, key, (*chunk.batch.entries.values(), *chunk.batch.amended.values()))
         if chunk.last and state.reimporting:
             slow.add(key.source_file, entry_rows.delete_older(tx, key, state.generation))
             touched.state = replace(state, reimporting=False)

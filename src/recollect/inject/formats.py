@@ -231,6 +231,8 @@ def _call(part: Any) -> str:
 
 
 def _get(value: Any, key: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(key)
     return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
 
 

@@ -23,6 +23,7 @@ _HALF = 90.0  # days after which a memory that nobody uses counts half
 _KINDS = {MemoryKind.CONSTRAINT: 1.0, MemoryKind.PREFERENCE: 0.9, MemoryKind.DECISION: 0.8, MemoryKind.LESSON: 0.7}
 _SEVERITIES = {Severity.MUST: 1.0, Severity.DO_NOT: 1.0, Severity.AVOID: 0.5, Severity.PREFER: 0.4}
 _CONSIDERED = 200  # of a kind, the newest
+_HITS = 30  # for a prompt
 
 
 class Contextually(Protocol):
@@ -80,7 +81,7 @@ class Selection:
             for each in self.current(stale).values()
         ]
         if prompt.strip():
-            limit = config.max_total + visible
+            limit = max(_HITS, config.max_total) + visible  # more than fit: a rule further down has its place, too
             hits = self._contextual.find(prompt, exchanges, self._reach, limit, now)
             held = self.current(each.id for each in hits)
             found += [

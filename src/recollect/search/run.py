@@ -100,7 +100,11 @@ class Search:
         with self._database.read() as tx:
             found = rows.entries(tx, reach, [each.key[1] for each in best if each.key[0]])
             found += rows.texts(tx, reach, [each.key[1] for each in best if not each.key[0]], sorted(wanted.kinds))
-        found = [each for each in found if wanted.allows(each.role or wanted.role, each.source, each.timestamp)]
+        found = [
+            each
+            for each in found
+            if wanted.allows(each.role or wanted.role, each.source, each.timestamp, each.source_file)
+        ]
         whys = {each.key: each.why() for each in best}
         scored = []
         for each, extra in zip(found, signals.boosts(query, found, now, self._weights), strict=True):
@@ -137,7 +141,9 @@ def _pool(tx: Transaction, reach: Reach, wanted: Wanted, size: int, ids: Ids, sc
     if wanted.narrow:
         best = best[:_NARROW_POOL]
         fit = {
-            mark.id for mark in rows.marks_of(tx, reach, best) if wanted.allows(mark.role, mark.source, mark.timestamp)
+            mark.id
+            for mark in rows.marks_of(tx, reach, best)
+            if wanted.allows(mark.role, mark.source, mark.timestamp, mark.source_file)
         }
         best = best[np.isin(best, list(fit))]
     around = np.arange(-ranking.WINDOW, ranking.WINDOW + 1)
@@ -164,11 +170,9 @@ def _entries(
     )
     total = judged.parts.total(by)
     return [
-        Candidate(
-            (True, mark.id), judged, place, total[place], total[place] + signals.in_time(query, mark.timestamp, by)
-        )
-        for place, mark in enumerate(pool)
-        if total[place] >= by.floor and wanted.allows(mark.role, mark.source, mark.timestamp)
+        Candidate((True, mark.id), judged, place, relevance, relevance + signals.in_time(query, mark.timestamp, by))
+        for place, (mark, relevance) in enumerate(zip(pool, total.tolist(), strict=True))
+        if relevance >= by.floor and wanted.allows(mark.role, mark.source, mark.timestamp, mark.source_file)
     ]
 
 

@@ -67,13 +67,14 @@ class Wanted:
     source: str = ""
     since: str = ""  # timestamps; inclusive
     until: str = ""  # exclusive
+    file: str = ""  # entries of files whose key begins so; nothing else then
 
     @property
     def narrow(self) -> bool:
-        return bool(self.role or self.source or self.since or self.until)
+        return bool(self.role or self.source or self.since or self.until or self.file)
 
-    def allows(self, role: str, source: str, timestamp: str) -> bool:
-        return (
+    def allows(self, role: str, source: str, timestamp: str, file: str) -> bool:
+        return file.startswith(self.file) and (
             (not self.role or role == self.role)
             and (not self.source or source == self.source)
             and (not self.since or timestamp >= self.since)

@@ -129,6 +129,15 @@ def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> 
     return [Summarised(*row) for row in tx.rows(sql, names)]
 
 
+def recent(tx: Transaction, owner: Owner, project_id: str, limit: int) -> list[Summarised]:
+    """The last conversations of a project, newest first."""
+    sql = (
+        f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND project_id = :project"
+        " ORDER BY captured_at DESC, source_path DESC LIMIT :limit"
+    )
+    return [Summarised(*row) for row in tx.rows(sql, {**asdict(owner), "project": project_id, "limit": limit})]
+
+
 def sessions(tx: Transaction, owner: Owner, first: str, last: str) -> list[str]:
     """Of all of those, the session."""
     sql = f"SELECT session_id {_SUMMARIES} AND captured_at >= :first AND {_AT} >= :first AND {_AT} <= :last"

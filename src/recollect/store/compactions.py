@@ -36,6 +36,17 @@ def unwritten(tx: Transaction, owner: Owner, limit: int) -> list[Compacted]:
     return [Compacted(*row) for row in rows]
 
 
+def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[Compacted]:
+    """Oldest first."""
+    rows = tx.rows(
+        "SELECT compaction_uuid, source, session_id, source_file, timestamp, summary FROM memory_compactions"
+        " WHERE tenant = :tenant AND agent_id = :agent_id AND source = :source AND session_id = :session_id"
+        " ORDER BY timestamp, compaction_uuid",
+        {**asdict(owner), "source": source, "session_id": session_id},
+    )
+    return [Compacted(*row) for row in rows]
+
+
 def save(tx: Transaction, owner: Owner, rows: Sequence[Compacted]) -> None:
     """Of files, or of an agent that told us itself: no line of a transcript stands behind them."""
     if rows:

@@ -93,7 +93,7 @@ def delete_unstated(tx: Transaction, owner: Owner) -> int:
             f" WHERE m.tenant = {table}.tenant AND m.agent_id = {table}.agent_id AND m.memory_id = {table}.memory_id)",
             asdict(owner),
         )
-        for table in ("memory_use", "memory_feedback", "memory_injected_lines")
+        for table in ("memory_use", "memory_feedback", "memory_injected_lines", "memory_citations")
     )
 
 

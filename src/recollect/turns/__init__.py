@@ -1,1 +1,2 @@
-"""Stage 7: chat turns. So far the log that they, notes and reactions are written to."""
+"""Stage 7: chat turns. `chat` is what agents are built on; the log that turns, notes and reactions are written to lies
+below it."""

@@ -14,14 +14,15 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
-from recollect.ingest.sources.base import Malformed, State
-from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn, fold
+from recollect.errors import ArtifactError
+from recollect.ingest.sources.base import UNDECODABLE, Malformed, State
+from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn, fold, reacted
 from recollect.redact import redact
 from recollect.types import Entry
 from recollect.workspace import make_private
@@ -37,6 +38,10 @@ _LONGEST = 48
 _NAMES = frozenset(("line", "id", "at", "answered_at", "project", "user", "conversation", "turn", "memory", "target"))
 
 
+class RevisionChanged(ArtifactError):
+    """Somebody else wrote the file in the meantime; read it and try again."""
+
+
 class TurnLog:
     """The logs below one root: `Settings.turns`."""
 
@@ -49,13 +54,49 @@ class TurnLog:
 
     def append(self, conversation: str, record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = None) -> Path:
         """Adds a line, durably; `more` are further keys of it, none of ours. Returns the file."""
-        told = {**(more or {}), **msgspec.to_builtins(record)}
-        clean = {key: value if key in _NAMES else _redacted(value) for key, value in told.items()}
-        line = msgspec.json.encode({"type": TYPE, "v": VERSION, **clean}) + b"\n"
         path = self.path(record.project, record.user, conversation)
-        with self._folder(path.parent.relative_to(self.root).parts) as folder:
-            _append(path.name, folder, line)
+        with self._folder(path.parent.relative_to(self.root).parts) as folder, _held(path.name, folder) as descriptor:
+            _append(folder, descriptor, rendered(record, more))
         return path
+
+    def append_once(self, turn: Turn, more: Mapping[str, Any]) -> tuple[bytes, bool]:
+        """Adds a turn's line, unless the conversation has one with its id: the line that stands, and whether it is
+        new."""
+        path = self.path(turn.project, turn.user, turn.conversation)
+        line = rendered(turn, more)
+        with self._folder(path.parent.relative_to(self.root).parts) as folder, _held(path.name, folder) as descriptor:
+            before = _line_of(descriptor, turn)
+            if before is None:
+                _append(folder, descriptor, line)
+            return before or line, before is None
+
+    def create(self, path: str, text: str) -> None:
+        """Writes a file (its path below the root) that is not there. RevisionChanged when it is."""
+        self.replace(path, text, 0)
+
+    def replace(self, path: str, text: str, revision: int) -> None:
+        """Writes a file if the one that is there has this revision; 0: if there is none."""
+        *parts, name = path.split("/")
+        with self._folder(tuple(parts)) as folder, _locked(folder):
+            if _revision(name, folder) != revision:
+                raise RevisionChanged(f"{path}: not at revision {revision} any more")
+            _replace(name, folder, text.encode())
+            os.fsync(folder)
+
+    def delete(self, path: str) -> None:
+        *parts, name = path.split("/")
+        with self._folder(tuple(parts)) as folder, _locked(folder), suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
+            os.fsync(folder)
+
+    def read(self, path: str) -> bytes | None:
+        """A file below the root; None when there is none. Links are not followed."""
+        *parts, name = path.split("/")
+        if not (self.root / path).is_file():  # and no folder is made for looking
+            return None
+        with self._folder(tuple(parts)) as folder, suppress(FileNotFoundError), _opened(name, folder) as file:
+            return file.read()
+        return None
 
     def erase(self, file: str, gone: Callable[[Sequence[str]], bool]) -> None:
         """Lines of a log (its path below the root) whose entries are gone; the file, if no line is left."""
@@ -81,13 +122,8 @@ class TurnLog:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Nobody else is inside: for whoever reads a revision and writes the next one."""
-        with self._folder(()) as folder:
-            lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                yield
-            finally:
-                os.close(lock)
+        with self._folder(()) as folder, _locked(folder):
+            yield
 
     @contextmanager
     def _folder(self, parts: tuple[str, ...]) -> Iterator[int]:
@@ -114,6 +150,34 @@ def safe_name(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[-_LONGEST:].strip("-")
     return f"{slug or 'none'}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+@contextmanager
+def _locked(folder: int) -> Iterator[None]:
+    lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _opened(name: str, folder: int) -> IO[bytes]:
+    return os.fdopen(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb")
+
+
+def _revision(name: str, folder: int) -> int:
+    try:
+        with _opened(name, folder) as file:
+            return msgspec.json.decode(file.read(), type=_Revised).revision
+    except FileNotFoundError:
+        return 0
+    except UNDECODABLE:
+        return -1  # changed by hand: nothing of ours replaces it
+
+
+class _Revised(msgspec.Struct):
+    revision: int
 
 
 def _make(name: str, folder: int) -> None:
@@ -158,29 +222,54 @@ def _replace(name: str, folder: int, data: bytes) -> None:
     os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
+def rendered(record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = None) -> bytes:
+    """A line as it is written: without secrets."""
+    told = {**(more or {}), **msgspec.to_builtins(record)}
+    clean = {key: value if key in _NAMES else _redacted(value) for key, value in told.items()}
+    return msgspec.json.encode({"type": TYPE, "v": VERSION, **clean}) + b"\n"
+
+
+def _line_of(descriptor: int, turn: Turn) -> bytes | None:
+    """The line of the turn, if there is one: lines that do not hold its id anywhere are not decoded."""
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        data = file.read()
+    needle = msgspec.json.encode(turn.id)
+    place = data.find(needle)
+    while place >= 0:
+        start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+        if end < 0:
+            return None  # torn by a crash: it tells nothing
+        line = data[start : end + 1]
+        with suppress(*UNDECODABLE):
+            if msgspec.json.decode(line, type=Turn).id == turn.id:
+                return line
+        place = data.find(needle, end)
+    return None
+
+
 def _ids(line: bytes) -> list[str]:
-    """Ids of the entries that a line tells."""
+    """Ids of the entries that a line tells, or that it tells something about."""
     try:
-        return [each.uuid for each in fold(State(), line, 0) if isinstance(each, Entry)]
+        return [each.uuid for each in fold(State(), line, 0) if isinstance(each, Entry)] or reacted(line)
     except Malformed:
         return []
 
 
-def _append(name: str, folder: int, line: bytes) -> None:
-    with _held(name, folder) as descriptor:
-        size = os.fstat(descriptor).st_size
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            line = b"\n" + line
-        try:
-            written = 0
-            while written < len(line):
-                written += os.write(descriptor, line[written:])
-            os.fsync(descriptor)
-        except OSError:
-            os.ftruncate(descriptor, size)  # a full disk leaves no half line
-            raise
-        if not size:
-            os.fsync(folder)
+def _append(folder: int, descriptor: int, line: bytes) -> None:
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        line = b"\n" + line
+    try:
+        written = 0
+        while written < len(line):
+            written += os.write(descriptor, line[written:])
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size)  # a full disk leaves no half line
+        raise
+    if not size:
+        os.fsync(folder)
 
 
 def _redacted(value: Any) -> Any:

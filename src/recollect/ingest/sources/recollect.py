@@ -92,6 +92,7 @@ class _Head(msgspec.Struct):
 _heads = msgspec.json.Decoder(_Head)
 _turns = msgspec.json.Decoder(Turn)
 _notes = msgspec.json.Decoder(Noted)
+_reactions = msgspec.json.Decoder(Reaction)
 
 
 def begin(key: PurePath) -> State:
@@ -115,6 +116,26 @@ def session(project: str, user: str, conversation: str) -> str:
     return f"{conversation[:100]}.{digest[:12]}".replace("\0", "")
 
 
+def entry_id(session_id: str, turn: str, role: Role) -> str:
+    return f"{session_id}:{turn}:{role}".replace("\0", "")
+
+
+def turn_of(uuid: str, session_id: str, role: str) -> str:
+    """The turn that an entry of the session belongs to; empty: none."""
+    inside = uuid.removeprefix(f"{session_id}:")
+    return inside.removesuffix(f":{role}") if inside != uuid and inside.endswith(f":{role}") else ""
+
+
+def reacted(line: bytes) -> list[str]:
+    """Ids of the entries that a reaction is about; nothing for another line."""
+    try:
+        told = _reactions.decode(line)
+    except UNDECODABLE:
+        return []
+    where = session(told.project, told.user, told.conversation)
+    return [entry_id(where, told.turn, role) for role in Role] if told.turn else []
+
+
 def _turn(state: State, turn: Turn, offset: int) -> Sequence[Change]:
     if not turn.id or not turn.conversation:
         raise Malformed("a turn without an id or a conversation")
@@ -124,9 +145,8 @@ def _turn(state: State, turn: Turn, offset: int) -> Sequence[Change]:
     state.session_id, state.last_timestamp = where, max(at, answered)
     place = {"cwd": turn.cwd.replace("\0", ""), "project": turn.project.replace("\0", "")}
     told = ((Role.USER, clean(turn.user_text), at), (Role.ASSISTANT, clean(turn.assistant_text), answered))
-    name = turn.id.replace("\0", "")
     return [
-        Entry(f"{where}:{name}:{role}", where, role, text, moment, offset, **place)
+        Entry(entry_id(where, turn.id, role), where, role, text, moment, offset, **place)
         for role, text, moment in told
         if text
     ]

@@ -130,9 +130,9 @@ class Index:
         ids, scores = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
         for block, rows in zip(self._blocks, places, strict=True):
             ids.append(block.ids[rows])
-            scores.append(codes.products(block.components[rows].astype(np.float32), query) * block.scales[rows])
+            scores.append(codes.products(block.components, rows, query) * block.scales[rows])
         every, similar = np.concatenate(ids), np.concatenate(scores)
-        order = np.argsort(-similar, kind="stable")
+        order = np.argsort(-similar)
         return every[order], similar[order]
 
     def similarities(self, query: Matrix, ids: NDArray[np.int64]) -> Matrix:
@@ -143,9 +143,7 @@ class Index:
             places = np.searchsorted(block.ids, ids[first:last])
             there = (block.ids[places] == ids[first:last]) & (block.kinds[places] != _GONE)
             rows = places[there]
-            found[first:last][there] = (
-                codes.products(block.components[rows].astype(np.float32), query) * block.scales[rows]
-            )
+            found[first:last][there] = codes.products(block.components, rows, query) * block.scales[rows]
         return found
 
     def sample(self, number: int) -> tuple[list[int], NDArray[np.uint64]]:

@@ -19,7 +19,7 @@ from recollect.errors import StoreError
 from recollect.models.embed.base import Embedder, Matrix
 from recollect.models.embed.catalog import wanted
 from recollect.models.embed.choose import by_id
-from recollect.search.vectors import cache, codes
+from recollect.search.vectors import cache
 from recollect.search.vectors.index import Index
 from recollect.store import pgvector
 from recollect.store import vectors as store
@@ -209,9 +209,9 @@ class Vectors:
         for page in cache.pages(self.database, self.owner, model, index.last):
             allowed = [scope.allows(ref.kind, project) for ref, project in zip(page.refs, page.projects, strict=True)]
             here = np.array(allowed, bool) & page.rows.any(axis=1)
-            parts.append((np.array(page.ids, np.int64)[here], codes.products(page.rows[here], query)))
+            parts.append((np.array(page.ids, np.int64)[here], np.vecdot(page.rows[here], query)))
         ids, scores = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(-scores, kind="stable")
+        order = np.argsort(-scores)
         return ids[order], scores[order]
 
     def _index(self, model: Model) -> Index:
@@ -226,5 +226,5 @@ class Vectors:
 def _take_best(best: dict[Ref, float], found: store.Vectors, query: Matrix) -> None:
     """Each document's best similarity; a row of zeros is near nothing."""
     present = np.flatnonzero(found.rows.any(axis=1))
-    for place, similarity in zip(present.tolist(), codes.products(found.rows[present], query).tolist(), strict=True):
+    for place, similarity in zip(present.tolist(), np.vecdot(found.rows[present], query).tolist(), strict=True):
         best[found.refs[place]] = max(similarity, best.get(found.refs[place], -1.0))

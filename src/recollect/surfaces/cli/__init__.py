@@ -17,8 +17,13 @@ import click
 from recollect.errors import RecollectError, UsageError
 
 _COMMANDS = {
+    "init": "Plug recollect into the agents on this machine.",
     "ingest": "Take in transcripts: a file, a folder, or every agent's on this machine.",
     "watch": "Take in what changes, until stopped.",
+    "serve": "Follow the agents and answer their hooks (the daemon).",
+    "hook": "Answer an agent's event; agents call it.",
+    "service": "Keep the daemon running by systemd.",
+    "pause": "Tell a session nothing from memory for a while.",
     "process": "Extract memories from conversations that are ready (phase 1).",
     "consolidate": "Bring the memory workspace up to date (phase 2).",
     "remember": "Remember something, in this project or everywhere.",
@@ -42,6 +47,7 @@ _COMMANDS = {
     "health": "Check everything and say what to do about what is wrong.",
     "config": "Show every setting and where its value came from.",
     "models": "List embedding models, or install one.",
+    "mcp": "Serve memory to an agent over MCP (agents start it).",
     "bench": "Measure this machine against a floor from the same run.",
 }
 

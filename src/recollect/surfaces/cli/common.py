@@ -123,7 +123,7 @@ def counting(verb: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
-class _OwnersFile(RotatingFileHandler):
+class OwnersFile(RotatingFileHandler):
     """Log files that nobody else may read."""
 
     def _open(self) -> TextIOWrapper:
@@ -135,7 +135,7 @@ def _log_to_file(settings: Settings) -> None:
     """Warnings go to logs/recollect.log; nothing is printed."""
     folder = settings.home / "logs"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = _OwnersFile(folder / "recollect.log", maxBytes=1_000_000, backupCount=3, delay=True)
+    handler = OwnersFile(folder / "recollect.log", maxBytes=1_000_000, backupCount=3, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("recollect")
     root.addHandler(handler)

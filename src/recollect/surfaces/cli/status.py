@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,8 +18,38 @@ def command(as_json: bool, agent_id: str | None) -> int:
     """Show what is in memory and what is going on."""
     with memory(agent_id) as opened:
         result = opened.status()
+    daemon = _daemon(opened.settings.home)
+    if as_json:
+        print_json({**asdict(result), "daemon": daemon})
+        return 0
     show(result, as_json)
+    if not daemon["running"]:
+        click.echo("daemon: not running (a hook, or `recollect serve --background`, starts it)")
+        return 0
+    told = ", ".join(
+        [*daemon.get("doing", ()), *(f"{n:,} {what} waiting" for what, n in daemon.get("waiting", {}).items())]
+    )
+    click.echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {told or 'idle'}")
     return 0
+
+
+def _daemon(home: Path) -> dict[str, Any]:
+    """Whether it runs, since when, and what it is at."""
+    import json
+    import time
+
+    from recollect.surfaces.daemon import place
+    from recollect.surfaces.hooks import client
+
+    there = place.running(home)
+    if there is None:
+        return {"running": False}
+    found = {"running": True, "pid": there.pid, "since": there.since}
+    try:
+        answer: dict[str, Any] = json.loads(client.ask(str(home), ["status"], b"", time.monotonic() + 2))
+        return found | answer
+    except (OSError, client.Refused, ValueError):
+        return found | {"answers": False}
 
 
 def show(result: Overview, as_json: bool) -> None:

@@ -1,0 +1,166 @@
+"""Phase 1 of chats: what fingerprints say becomes memories as it is, and is not looked for a second time.
+
+Fingerprints are read from the turn log that the conversation came from, else from the rows made of it. Turns without
+one go the usual way. What one user said never revises what another said: they may share a project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath
+
+import msgspec
+
+from recollect import note
+from recollect.extract.offline import summary
+from recollect.extract.values import Extraction, Strategy, Transcript
+from recollect.ingest.sources.recollect import Turn, session, turn_of
+from recollect.models.paid import Paid
+from recollect.store import conversations, files, memories
+from recollect.store import turns as rows
+from recollect.store.database import Database, Transaction
+from recollect.turns.rows import fingerprint_of
+from recollect.turns.values import FINGERPRINT, Fingerprint, Item, Kind, TurnMemory, settled
+from recollect.types import (
+    Conversation,
+    MemoryKind,
+    Message,
+    Owner,
+    Remembered,
+    Role,
+    Scope,
+    Severity,
+    Statement,
+    Timestamp,
+)
+
+_VERSION = "turns-v1"
+
+
+def is_chat(transcript: Transcript) -> bool:
+    talk = transcript.conversation
+    return talk.source == note.SOURCE and not note.is_session(talk.session_id)
+
+
+class ChatItems:
+    """`rest` takes the turns that have no fingerprint."""
+
+    def __init__(self, database: Database, owner: Owner, rest: Strategy) -> None:
+        self._database = database
+        self._owner = owner
+        self._rest = rest
+        self.id = f"{_VERSION}+{rest.id}"
+
+    def should_process(self, transcript: Transcript) -> bool:
+        return bool(transcript.messages)
+
+    def process(self, transcript: Transcript, paid: Paid) -> Extraction:
+        known = self._fingerprints(transcript.conversation)
+        bare = self._bare(transcript, known)
+        other = Extraction()
+        if self._rest.should_process(bare):
+            other = self._rest.process(bare, paid)
+        if len(bare.messages) == len(transcript.messages):
+            return other
+        found = [*self._statements(transcript, known), *other.statements]
+        if not found:
+            return other
+        told = summary.story(transcript.messages)
+        return Extraction(
+            raw_memory="\n\n".join(filter(None, (summary.raw_memory(told, found), other.raw_memory))),
+            rollout_summary=summary.rollout_summary(told, found),
+            rollout_slug=summary.slug(told, found),
+            memory_sentence=summary.memory_sentence(told, found, PurePath(transcript.conversation.project_id).name),
+            statements=tuple(found),
+            parts=other.parts,
+        )
+
+    def asks(self, transcript: Transcript) -> Transcript:
+        """What of it is not known by fingerprints."""
+        return self._bare(transcript, self._fingerprints(transcript.conversation))
+
+    def _bare(self, transcript: Transcript, known: Mapping[str, Fingerprint]) -> Transcript:
+        left = [each for each in transcript.messages if _turn(transcript.conversation, each) not in known]
+        return Transcript(transcript.conversation, left)
+
+    def _fingerprints(self, talk: Conversation) -> dict[str, Fingerprint]:
+        """Turn → fingerprint, as its first line has it."""
+        with self._database.read() as tx:
+            state = files.load(tx, self._owner, talk.source, talk.source_file)
+            stored = rows.of_session(tx, self._owner, talk.session_id, FINGERPRINT)
+        found = {each.turn_id: Fingerprint.of(msgspec.json.decode(each.text)) for each in stored}
+        path = Path(state.root) / state.file_path if state else None
+        logged: dict[str, Fingerprint] = {}
+        for line in path.read_bytes().splitlines() if path is not None and path.is_file() else ():
+            told = fingerprint_of(line)
+            if told is not None and told[1] is not None and _session(told[0]) == talk.session_id:
+                logged.setdefault(told[0].id, told[1])
+        return found | logged
+
+    def _statements(self, transcript: Transcript, known: Mapping[str, Fingerprint]) -> list[Statement]:
+        talk = transcript.conversation
+        said: dict[str, list[Message]] = {}
+        for message in transcript.messages:
+            said.setdefault(_turn(talk, message), []).append(message)
+        turns = [
+            TurnMemory(turn, Timestamp(messages[0].timestamp), known[turn])
+            for turn, messages in said.items()
+            if turn in known
+        ]
+        found = []
+        for memory in reversed(settled(turns)):  # in the order of the conversation
+            messages = sorted(said[memory.turn_id], key=lambda each: each.role is not Role.USER)
+            found += [statement(each, messages[0].uuid) for each in memory.fingerprint.items]
+        with self._database.read() as tx:
+            return [self._aimed(tx, talk, each) for each in found]
+
+    def _aimed(self, tx: Transaction, talk: Conversation, each: Statement) -> Statement:
+        """The same key with another value corrects what the user said about it in another conversation."""
+        key, sign, _ = each.text.partition(": ")
+        if not sign or each.scope is Scope.CONVERSATION:
+            return each
+        near = memories.in_scopes(tx, self._owner, [(each.scope, each.scope.id(talk.project_id, ""))])
+        mine = [one for one in memories.current(near) if one.text.startswith(f"{key}: ") and one.text != each.text]
+        for one in without_others(tx, self._owner, talk, mine):
+            if all(source != talk.session_id for source, _ in _sessions(one)):
+                newest = max(other.revision for other in near if other.id == one.id)
+                return replace(each, target=one.id, revision=newest + 1)
+        return each
+
+
+def statement(one: Item, entry: str) -> Statement:
+    """An item as a memory before it has an identity."""
+    severity = Severity.NONE if one.kind is Kind.FACT else Severity(one.severity)
+    kind = MemoryKind.CONSTRAINT if one.is_binding else MemoryKind.PREFERENCE
+    kind = MemoryKind.FACT if one.kind is Kind.FACT else kind
+    return Statement(kind, one.text, severity, one.scope, (entry,), exact=True)
+
+
+def without_others(tx: Transaction, owner: Owner, talk: Conversation, held: Sequence[Remembered]) -> list[Remembered]:
+    """Memories without those that only other users' chats state."""
+    mine = PurePath(talk.source_file).parent
+
+    def is_known(key: str, is_turn: bool) -> bool:
+        found = conversations.of_key(tx, owner, key) if is_turn else []
+        return not is_turn or any(PurePath(other.source_file).parent == mine for other in found)
+
+    return [
+        each
+        for each in held
+        if any(is_known(key, turn) for (key, _), (_, turn) in zip(each.sources, _sessions(each), strict=True))
+    ]
+
+
+def _sessions(each: Remembered) -> list[tuple[str, bool]]:
+    """The session of every source, and whether it is a turn of a chat."""
+    names = [(key.rpartition("@")[0], uuid) for key, uuid in each.sources]
+    return [(name, any(turn_of(uuid, name, role) for role in Role)) for name, uuid in names]
+
+
+def _turn(talk: Conversation, message: Message) -> str:
+    return turn_of(message.uuid, talk.session_id, message.role)
+
+
+def _session(turn: Turn) -> str:
+    return session(turn.project, turn.user, turn.conversation)

@@ -1,0 +1,143 @@
+"""The orientation of a session, live, and ready to send in context/<project>.md for when nobody is there to ask.
+
+index.json tells which folder is given which file: folders that agents worked in, and the repositories around them. A
+folder that is not named there is given nothing. Rows are read and files written under one lock, so that whoever writes
+last has read last: what was erased does not come back through a slower writer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import translate
+from pathlib import Path
+
+from recollect import note
+from recollect.artifacts.ledger import Row
+from recollect.config import Settings
+from recollect.consolidate import render
+from recollect.inject.orientation import SESSIONS, Known, orientation
+from recollect.models.base import ToolRefused
+from recollect.store import artifacts, memories, projects
+from recollect.store.database import Database, Transaction
+from recollect.types import Owner, Remembered, Scope, Timestamp
+from recollect.workspace import READ_LIMIT, Workspace, make_private
+
+INDEX = "index.json"
+
+
+class Context:
+    """`allows` tells whether a folder may be remembered at all: its project, or None."""
+
+    def __init__(
+        self, database: Database, settings: Settings, owner: Owner, allows: Callable[[str], str | None]
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._owner = owner
+        self._allows = allows
+        self._workspace = Workspace(settings.workspace)
+        self._folder = Workspace(settings.workspace.parent / "context", most=None)
+        patterns = [translate(pattern) for pattern in settings.config.test_sessions]
+        self._tests = re.compile("|".join(patterns)) if patterns else None
+
+    def orientation(self, project_id: str) -> str:
+        """What a session in this project is told now; empty: nothing."""
+        with self._database.read() as tx:
+            scopes = [(Scope.USER, "")] + ([(Scope.PROJECT, project_id)] if project_id else [])
+            held = memories.current(memories.in_scopes(tx, self._owner, scopes))
+            return self._told(tx, project_id, held, memories.uses(tx, self._owner))
+
+    def refresh(self) -> None:
+        """Brings every file up to date; those of projects that nothing is known of go."""
+        with self._alone():
+            with self._database.read() as tx:
+                known = projects.load_all(tx, self._owner)
+                held = memories.current(memories.all_of(tx, self._owner))
+                uses = memories.uses(tx, self._owner)
+                by_scope: dict[tuple[Scope, str], list[Remembered]] = {}
+                for each in held:
+                    by_scope.setdefault((each.scope, each.scope_id), []).append(each)
+                everywhere = by_scope.get((Scope.USER, ""), [])
+                texts = {
+                    project_id: self._told(
+                        tx, project_id, [*everywhere, *by_scope.get((Scope.PROJECT, project_id), ())], uses
+                    )
+                    for project_id in {each.project_id for each in known.values()} - {""}
+                }
+            self._publish({cwd: each.project_id for cwd, each in known.items()}, texts)
+
+    def _publish(self, folders: Mapping[str, str], texts: Mapping[str, str]) -> None:
+        allowed = {cwd: project for cwd, project in folders.items() if cwd and self._allows(cwd) == project}
+        names = {project: f"{render.project_folder(project)}.md" for project in set(allowed.values()) if texts[project]}
+        for project, name in names.items():
+            self._folder.write(name, texts[project])
+        index = {cwd: names[project] for cwd, project in sorted(allowed.items()) if project in names}
+        index = {_repository(cwd): name for cwd, name in index.items()} | index
+        text = json.dumps({"config": stamp(self._settings.home / "config.toml"), "folders": index}, indent=1)
+        self._folder.write(INDEX, text + "\n", limit=READ_LIMIT)
+        for path in self._folder.files():
+            if path.endswith(".md") and path not in names.values():
+                self._folder.delete(path)
+
+    def _told(
+        self, tx: Transaction, project_id: str, held: Sequence[Remembered], uses: Mapping[str, memories.Use]
+    ) -> str:
+        found = artifacts.recent(tx, self._owner, project_id, 4 * SESSIONS) if project_id else []
+        rows = [
+            Row(
+                Timestamp(row.ended_at or row.captured_at), row.session_id, row.project, row.memory_sentence, "", "", ""
+            )
+            for row in found
+            if not note.is_session(row.session_id) and (self._tests is None or not self._tests.match(row.session_id))
+        ]
+        return orientation(
+            Known(
+                project_id,
+                held,
+                uses,
+                self._summary(render.SUMMARY),
+                self._summary(render.project_path(project_id)) if project_id else "",
+                rows,
+            )
+        )
+
+    def _summary(self, path: str) -> str:
+        try:
+            return self._workspace.read(path)
+        except (OSError, ToolRefused):  # not consolidated yet
+            return ""
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        make_private(self._folder.root)
+        descriptor = os.open(self._folder.root / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def stamp(path: Path) -> str:
+    """Tells a file from what it was; as the hook's client does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return f"{found.st_size}:{found.st_mtime_ns}"
+
+
+def _repository(cwd: str) -> str:
+    """The folder at or above this one that holds a `.git`, else the folder itself."""
+    for folder in (Path(cwd), *Path(cwd).parents):
+        try:
+            if (folder / ".git").exists():
+                return str(folder)
+        except OSError:
+            break
+    return cwd

@@ -1,0 +1,230 @@
+"""What a memory is made of: every part is wired here, and made when it is first used.
+
+Reading commands do not pay for parsers, models or vectors: nothing of the path is imported before it is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.config import Settings
+from recollect.errors import Disabled, RecollectError
+from recollect.store.database import Database
+from recollect.store.open import open_database
+from recollect.types import Clock, Owner, utc_now
+
+if TYPE_CHECKING:
+    from recollect.artifacts.forget import Forget
+    from recollect.artifacts.projection import Projection
+    from recollect.artifacts.reading import Reader
+    from recollect.artifacts.upkeep import Upkeep
+    from recollect.consolidate.run import Report as Consolidated
+    from recollect.extract.run import Extract
+    from recollect.extract.values import Strategy
+    from recollect.ingest.intake import Intake
+    from recollect.inject.context import Context
+    from recollect.inject.run import Injection
+    from recollect.search.run import Search
+    from recollect.search.vectors.vectors import Vectors
+    from recollect.turns.notes import Notebook
+    from recollect.types import Remembered
+
+log = logging.getLogger(__name__)
+
+_NOTE = 4  # documents that are embedded at once with a note: memories come first
+
+
+class Parts:
+    """The parts of one memory, and how they tell each other what changed."""
+
+    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
+        self.settings = settings
+        self.owner = Owner(settings.config.tenant, settings.config.agent_id)
+        self.clock = clock
+        self.database: Database = open_database(settings, clock)
+
+    def close(self) -> None:
+        self.database.close()
+
+    @cached_property
+    def intake(self) -> Intake:
+        """Stage 1. Made on first use: reading commands do not pay for parsers."""
+        from recollect.ingest.intake import Intake
+
+        if not self.settings.config.enabled:
+            raise Disabled
+        return Intake(self.database, self.settings, self.owner, self.clock)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """What search by meaning goes by."""
+        from recollect.search.vectors.vectors import Vectors
+
+        return Vectors(self.database, self.settings, self.owner, self.clock)
+
+    @cached_property
+    def briefing(self) -> Context:
+        """What a new session is told."""
+        from recollect.inject.context import Context
+
+        return Context(self.database, self.settings, self.owner, self.intake.project_of)
+
+    @cached_property
+    def _injection(self) -> Injection:
+        from recollect.inject.run import Injection
+
+        return Injection(self.database, self.settings, self.owner, self.clock, self.project, lambda: self._search)
+
+    @cached_property
+    def _search(self) -> Search:
+        from recollect.search.meaning import ByVectors
+        from recollect.search.run import Search
+
+        return Search(self.database, ByVectors(self.vectors))
+
+    @cached_property
+    def _projection(self) -> Projection:
+        from recollect.artifacts.projection import Projection
+
+        return Projection(self.database, self.settings, self.owner, self.clock)
+
+    @cached_property
+    def _upkeep(self) -> Upkeep:
+        from recollect.artifacts.files import Files
+        from recollect.artifacts.upkeep import Upkeep
+
+        files = Files(self.settings.home)
+        return Upkeep(self.database, self.settings, self.owner, self.clock, files, self._projection)
+
+    @cached_property
+    def _notebook(self) -> Notebook:
+        from recollect.turns.notes import Notebook
+
+        extract = self._extract(offline=True)  # notes ask no model
+        return Notebook(
+            self.database, self.settings, self.owner, self.clock, self.intake, extract, changed=self._restate
+        )
+
+    @cached_property
+    def _reader(self) -> Reader:
+        from recollect.artifacts.reading import Reader
+
+        return Reader(self.database, self.settings.home, self.owner)
+
+    def _extract(self, stopping: Callable[[int], None] = lambda running: None, *, offline: bool = False) -> Extract:
+        from recollect.artifacts.files import Files
+        from recollect.artifacts.session_end import SessionEnd
+        from recollect.extract.run import Extract
+        from recollect.models.choose import language_model
+
+        if not self.settings.config.enabled:
+            raise Disabled
+        config = self.settings.config
+        model = None if offline else language_model(self.settings, config.model)
+        strategy: Strategy
+        if model is None:
+            from recollect.extract.offline.strategy import Offline
+
+            strategy = Offline()
+        else:
+            from recollect.extract.model import ByModel
+
+            strategy = ByModel(model, part_tokens=config.model_part_tokens, seconds=config.model_timeout_seconds)
+        gap = timedelta(minutes=config.conversation_gap_minutes)
+        return Extract(
+            self.database,
+            self.settings,
+            self.owner,
+            self.clock,
+            strategy,
+            SessionEnd(Files(self.settings.home), self.owner.agent_id, gap, self._projection),
+            workers=1 if model is None else config.extraction_concurrency,
+            stopping=stopping,
+        )
+
+    def _consolidated(self, now: bool) -> Consolidated:
+        """Phase 2, and what follows from it."""
+        from recollect.consolidate.run import Consolidation, Outcome
+        from recollect.models.choose import language_model
+
+        if not self.settings.config.enabled:
+            raise Disabled
+        config = self.settings.config
+        model = language_model(self.settings, config.consolidation_model or config.model)
+        done = Consolidation(self.database, self.settings, self.owner, self.clock, model).run(now=now)
+        if done.outcome is Outcome.SUCCEEDED:
+            self.briefing.refresh()
+        return done
+
+    def _eraser(self) -> Forget:
+        from recollect.artifacts.forget import Forget
+
+        return Forget(
+            self.database,
+            self.settings,
+            self.owner,
+            self.clock,
+            refresh=self._refresh,
+            scrub=lambda: self.vectors.erase(()),
+        )
+
+    def _refresh(self) -> Iterator[str]:
+        """MEMORY.md and the workspace without what is gone, and without a model; tells what could not be done."""
+        from recollect.consolidate.run import Consolidation, Outcome
+        from recollect.store import stage1
+
+        self._projection.update()
+        if self.settings.workspace.is_dir():
+            done = Consolidation(self.database, self.settings, self.owner, self.clock, None).run(now=True)
+            if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):
+                yield f"the workspace: {done.reason or done.outcome}"
+            if self.settings.config.model != "offline":  # the next run lets the model write it again
+                with self.database.write() as tx:
+                    stage1.mark_selected(tx, self.owner, [])
+        self._refresh_context()
+
+    def _refresh_context(self) -> None:
+        if self.settings.config.enabled:
+            self.briefing.refresh()
+
+    def _embedded(self, memory: Remembered) -> Remembered:
+        """Found by its meaning at once; where that cannot be, by its words until the next run."""
+        try:
+            self.vectors.update(_NOTE)
+        except RecollectError as error:
+            log.warning("%s has no vector yet: %s", memory.id, error)
+        return memory
+
+    def _restate(self, memory: Remembered) -> None:
+        """The workspace says it at once; where consolidating costs nothing, as a whole."""
+        from recollect.consolidate.restate import restate
+        from recollect.models.base import ToolRefused
+        from recollect.workspace import Workspace
+
+        config, folder = self.settings.config, self.settings.workspace
+        if folder.is_dir():
+            try:
+                restate(Workspace(folder), memory)
+            except (OSError, ToolRefused) as error:
+                log.warning("the workspace still says what %s was: %s", memory.id, error)
+            if (config.consolidation_model or config.model) == "offline":
+                self._consolidated(now=True)
+        self.briefing.refresh()
+
+    def project(self, place: str | Path) -> str:
+        """The id of a project; `place` is a folder in it, or the id itself."""
+        from recollect.ingest.projects import resolve
+        from recollect.store import projects
+
+        if isinstance(place, str) and not place.startswith(("/", "~", ".")) and not Path(place).is_dir():
+            return place
+        folder = os.path.abspath(self.settings.expand(str(place)))  # noqa: PTH100 - as the agent recorded it
+        with self.database.read() as tx:
+            known = projects.load_all(tx, self.owner).get(folder)
+        return known.project_id if known else resolve(folder).project_id

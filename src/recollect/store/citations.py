@@ -1,0 +1,56 @@
+"""memory_citations: which memories an assistant's message named, and whether that was counted as use.
+
+Noted in the transaction that stores the message, so that an answer counts once, however often its file is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+from recollect.store.database import Transaction
+from recollect.store.entries import FileKey
+from recollect.types import Entry, Owner, Role
+
+_ID = re.compile(r"(?<![0-9A-Za-z-])m-[a-z2-7]{16}(?![0-9A-Za-z-])")
+
+
+def note(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> int:
+    """What these entries of a file cite; how much of it is new."""
+    found = [
+        (key.owner.tenant, key.owner.agent_id, key.source, entry.uuid, memory_id)
+        for entry in entries
+        if entry.role is Role.ASSISTANT and "m-" in entry.content
+        for memory_id in dict.fromkeys(_ID.findall(entry.content))
+    ]
+    if not found:
+        return 0
+    return tx.run_many(
+        "INSERT INTO memory_citations (tenant, agent_id, source, entry_uuid, memory_id, counted)"
+        " VALUES (:tenant, :agent_id, :source, :uuid, :memory_id, 0) ON CONFLICT DO NOTHING",
+        found,
+    )
+
+
+def waiting(tx: Transaction, owner: Owner) -> list[tuple[str, str, str]]:
+    """(source, uuid of the entry, id of the memory) of those that are to be counted: the memory exists."""
+    return [
+        (row[0], row[1], row[2])
+        for row in tx.rows(
+            "SELECT source, entry_uuid, memory_id FROM memory_citations c WHERE tenant = :tenant"
+            " AND agent_id = :agent_id AND counted = 0 AND EXISTS (SELECT 1 FROM memory_memories m"
+            " WHERE m.tenant = c.tenant AND m.agent_id = c.agent_id AND m.memory_id = c.memory_id)"
+            " ORDER BY source, entry_uuid, memory_id",
+            asdict(owner),
+        )
+    ]
+
+
+def settle(tx: Transaction, owner: Owner, citations: Sequence[tuple[str, str, str]]) -> None:
+    """They are counted."""
+    tx.run_many(
+        "UPDATE memory_citations SET counted = 1 WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND source = :source AND entry_uuid = :uuid AND memory_id = :memory_id",
+        [{**asdict(owner), "source": source, "uuid": uuid, "memory_id": each} for source, uuid, each in citations],
+    )

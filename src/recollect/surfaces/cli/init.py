@@ -1,0 +1,222 @@
+"""`recollect init`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from recollect.config import DAMAGED_DATABASES, Settings
+from recollect.errors import RecollectError, UsageError
+from recollect.surfaces.cli.common import EMBED_SECONDS, count, memory, options, print_json, size
+from recollect.surfaces.cli.common import settings as load_settings
+from recollect.types import utc_now
+
+if TYPE_CHECKING:
+    from recollect.surfaces.installers.files import Change
+    from recollect.surfaces.installers.values import Agent
+
+_AGENTS = ("claude-code", "codex")
+_BYTES_PER_SECOND = 25e6  # of transcripts, on a small machine; `recollect bench ingest` measures this one
+OWN_NAMES = (
+    "config.toml",
+    "recollect.db*",
+    "daemon.*",
+    "mcp.token",
+    "MEMORY.md*",
+    "memory",
+    "workspace*",
+    "agents",
+    "context",
+    "turns",
+    "models",
+    "logs",
+    "index",
+    "agent-cli",
+    ".recollect*",
+    DAMAGED_DATABASES,
+)  # what lies in a RECOLLECT_HOME
+
+
+class StrangeHome(RecollectError):
+    """The folder does not look like one of recollect, so it is not erased."""
+
+
+@dataclass(slots=True)
+class Result:
+    """The JSON of `init`."""
+
+    agents: list[str] = field(default_factory=list)  # that were looked at
+    changed: list[str] = field(default_factory=list)  # files
+    backups: list[str] = field(default_factory=list)  # files
+    advice: list[str] = field(default_factory=list)  # what the user has to do now
+    diff: str = ""  # with --print
+    imported: dict[str, Any] | None = None  # the report of `ingest`
+    purged: str = ""  # the folder that was erased
+
+
+@click.command(
+    "init",
+    epilog="""\\b
+Examples:
+  recollect init                       asks about every agent found on this machine
+  recollect init --print               shows what would change, and changes nothing
+  recollect init --agent codex --yes   without a question
+  recollect init --uninstall           takes it out again; memory stays
+  recollect init --uninstall --purge   and erases all memory""",
+)
+@click.option(
+    "--agent", "names", type=click.Choice(_AGENTS), multiple=True, help="Only this agent. [default: all that are found]"
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--print", "only_print", is_flag=True, help="Show the changes as a diff; change nothing.")
+@click.option("--uninstall", is_flag=True, help="Take recollect out of the agents' settings.")
+@click.option("--purge", is_flag=True, help="With --uninstall: erase everything under RECOLLECT_HOME, too.")
+@click.option("--import/--no-import", "import_", default=True, help="Offer the history found on this machine.")
+@options
+def command(
+    names: tuple[str, ...],
+    yes: bool,
+    only_print: bool,
+    uninstall: bool,
+    purge: bool,
+    import_: bool,
+    as_json: bool,
+    agent_id: str | None,
+) -> int:
+    """Plug recollect into the agents on this machine: hooks and the MCP server.
+
+    Your own settings stay as they are: entries are added, files are backed up first, and a file that cannot be
+    understood is refused. Running it again changes nothing, or brings older entries up to date.
+    """
+    from recollect.surfaces.installers import agents
+    from recollect.surfaces.installers.files import diff, installing, uninstalling
+
+    if purge and not uninstall:
+        raise UsageError("--purge goes with --uninstall")
+    if not (yes or only_print) and (as_json or not sys.stdin.isatty()):
+        raise UsageError("there is nobody to ask", hint="Add --yes, or --print to see what would change.")
+    settings, say = load_settings(agent_id), _Speaker(as_json)
+    if purge and not only_print:
+        _require_own_home(settings)
+    known = agents(settings)
+    chosen = [each for each in known if each.name in names] if names else _found(known, everything=uninstall)
+    result = Result(agents=[each.name for each in chosen])
+    changes = uninstalling(chosen) if uninstall else installing(chosen)
+    if only_print:
+        result.changed = [str(each.file) for each in changes]
+        result.diff = "".join(diff(each) for each in changes)
+        click.echo(result.diff if not as_json else "", nl=False)
+    else:
+        _act(changes, result, say, yes=yes, uninstall=uninstall)
+        if purge:
+            _purge(settings, result, say, yes=yes)
+        elif import_ and not uninstall:
+            _offer_history(agent_id, result, say, yes=yes)
+    if not chosen:
+        say("No agent was found. Looked for " + ", ".join(str(sign) for each in known for sign in each.signs) + ".")
+        say("`recollect init --agent claude-code` sets one up all the same.")
+    if as_json:
+        print_json({name: getattr(result, name) for name in Result.__slots__})
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Speaker:
+    """Speaks to people; silent where a program listens."""
+
+    quiet: bool
+
+    def __call__(self, text: str) -> None:
+        if not self.quiet:
+            click.echo(text)
+
+
+def _found(known: Sequence[Agent], *, everything: bool) -> list[Agent]:
+    return [each for each in known if everything or any(sign.exists() for sign in each.signs)]
+
+
+def _act(changes: Sequence[Change], result: Result, say: _Speaker, *, yes: bool, uninstall: bool) -> None:
+    """Asks per agent, writes, and tells what is to be done now."""
+    from recollect.surfaces.installers.files import apply
+
+    agreed: list[Change] = []
+    for agent in dict.fromkeys(each.agent.name for each in changes):
+        own = [each for each in changes if each.agent.name == agent]
+        verb = "Take recollect out of" if uninstall else "Plug recollect into"
+        files = ", ".join(str(each.file) for each in own)
+        if yes or click.confirm(f"{verb} {own[0].agent.title}? It changes {files}", default=True):
+            agreed += own
+    result.backups = [str(each) for each in apply(agreed, utc_now())]
+    result.changed = [str(each.file) for each in agreed]
+    for each in agreed:
+        say(f"{'Removed' if each.after is None else 'Changed'} {each.file}")
+    for backup in result.backups:
+        say(f"  before: {backup}")
+    if not changes and result.agents:
+        say("Nothing of recollect is in the settings." if uninstall else "Everything is set up already.")
+    if not uninstall:
+        titles = {each.agent.title: each.agent.advice for each in agreed if each.agent.advice}
+        result.advice = [f"{title}: {advice}" for title, advice in titles.items()]
+        for advice in result.advice:
+            say(advice)
+
+
+def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: bool) -> None:
+    """On the first run: what agents wrote on this machine so far."""
+    from recollect.surfaces.cli.ingest import as_dict, describe, progress
+
+    with memory(agent_id) as opened:
+        if not opened.settings.config.enabled or opened.conversations(limit=1):
+            return
+        files, length = opened.intake.waiting()
+        if not files:
+            return
+        seconds = length / _BYTES_PER_SECOND
+        about = f"about {max(seconds / 60, 1):.0f} min" if seconds > 50 else "less than a minute"
+        say(f"Found {count(files, 'transcript')} of agents on this machine, {size(length)}.")
+        if not yes and not click.confirm(f"Take them in now? It takes {about}", default=True):
+            say("`recollect ingest` does it later.")
+            return
+        with progress(say.quiet) as report_to:
+            report = opened.ingest(**report_to)
+        opened.embed(seconds=EMBED_SECONDS)
+        result.imported = as_dict(report)
+        if not say.quiet:
+            describe(opened, report, everything=True)
+            say("Memories are made of them in the background; `recollect process` does it now.")
+
+
+def _require_own_home(settings: Settings) -> None:
+    """A folder that holds anything else, or a person's own, is never erased."""
+    home, person = settings.home.resolve(), Path(settings.user_home).resolve()
+    if home == person or home in person.parents:
+        raise StrangeHome(f"{settings.home} is not erased: it holds your own files")
+    strange = [each.name for each in home.glob("*") if not any(each.match(name) for name in OWN_NAMES)]
+    if strange:
+        raise StrangeHome(
+            f"{settings.home} does not look like a folder of recollect: {', '.join(sorted(strange)[:5])}",
+            hint="Nothing was changed. Move what is yours out of it, or leave --purge away.",
+        )
+
+
+def _purge(settings: Settings, result: Result, say: _Speaker, *, yes: bool) -> None:
+    if not settings.home.exists():
+        say(f"There is no {settings.home}.")
+        return
+    if not yes and not click.confirm(f"Erase {settings.home} and all memory in it, for good?", default=False):
+        return
+    shutil.rmtree(settings.home.resolve())
+    if settings.home.is_symlink():
+        settings.home.unlink()
+    result.purged = str(settings.home)
+    say(f"Erased {settings.home}")
+    if settings.config.database:
+        said = "The PostgreSQL database that config.toml named still holds what was in it; drop it where it runs."
+        result.advice.append(said)
+        say(said)

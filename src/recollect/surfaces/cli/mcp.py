@@ -1,0 +1,37 @@
+"""`recollect mcp`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from recollect.surfaces.cli.common import memory
+
+
+@click.command(
+    "mcp",
+    epilog="""\b
+Examples:
+  recollect mcp                          as `recollect init` puts it into an agent's settings
+  recollect mcp --project ~/code/api     always about this project""",
+)
+@click.option(
+    "--project", metavar="P", default="", help="Always this project: a path or an id. [default: the client's]"
+)
+@click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")
+def command(project: str, agent_id: str | None) -> int:
+    """Serve memory to an agent over MCP (agents start it).
+
+    It speaks the protocol on standard input and output, until its input ends. The project is the one that a call
+    names, else --project, else the client's first root, else the folder it was started in.
+    """
+    from recollect.surfaces.mcp.calls import Calls
+    from recollect.surfaces.mcp.scope import Launch
+    from recollect.surfaces.mcp.server import build
+
+    with memory(agent_id) as opened:
+        folder = os.getcwd()  # noqa: PTH109 - as the agent recorded it
+        named = os.path.abspath(opened.settings.expand(project)) if project.startswith(("~", ".")) else project  # noqa: PTH100
+        build(Calls(opened), Launch(named, folder, opened.settings.user_home)).run("stdio")
+    return 0

@@ -1,0 +1,68 @@
+"""`recollect pause`."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from recollect.errors import UsageError
+from recollect.surfaces.cli.common import options, print_json, settings
+
+_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID")
+
+
+@click.command(
+    "pause",
+    epilog="""\b
+Examples:
+  recollect pause                     the session that this is called from, or the last one in this folder
+  recollect pause --session 1f0c…     that session
+  recollect pause --resume            go on""",
+)
+@click.option("--session", metavar="ID", help="Another session than this one.")
+@click.option("--resume", is_flag=True, help="Go on.")
+@options
+def command(session: str | None, resume: bool, as_json: bool, agent_id: str | None) -> int:
+    """Tell one session nothing from memory until it is resumed.
+
+    Its transcript is still taken in. To keep a session out of memory: `recollect forget --session ID`.
+    """
+    from recollect.surfaces.hooks import client
+
+    home = settings(agent_id).home
+    chosen = session or _this_session(home)
+    if not client.is_name(chosen):
+        raise UsageError(f"{chosen!r} is no session's id")
+    mark = home / client.PAUSED / chosen
+    if resume:
+        with suppress(FileNotFoundError):
+            mark.unlink()
+    else:
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch(mode=0o600)
+    if as_json:
+        print_json({"id": chosen, "paused": not resume})
+    else:
+        click.echo(f"session {chosen}: " + ("goes on" if resume else "paused; `recollect pause --resume` goes on"))
+    return 0
+
+
+def _this_session(home: Path) -> str:
+    """As the agent that we run in tells it, else the last one that the daemon saw in this folder."""
+    from recollect.surfaces.hooks import client
+
+    for name in _VARIABLES:
+        if os.environ.get(name):
+            return os.environ[name]
+    with suppress(OSError, client.Refused, ValueError):
+        answer = client.ask(str(home), ["session"], os.fsencode(Path.cwd()), time.monotonic() + 1)
+        if found := json.loads(answer):
+            return str(found)
+    raise UsageError(
+        "which session?", hint="Name it: `recollect pause --session ID`. `recollect conversations` lists them."
+    )

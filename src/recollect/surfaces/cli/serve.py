@@ -1,0 +1,120 @@
+"""`recollect serve`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from recollect.errors import RecollectError
+from recollect.surfaces.cli.common import print_json, settings
+
+if TYPE_CHECKING:
+    from recollect.config import Settings
+    from recollect.surfaces.daemon.place import Lock, Running
+
+_PATIENCE = 15.0  # seconds that a daemon gets to come up, or to stop
+
+
+@click.command(
+    "serve",
+    epilog="""\b
+Examples:
+  recollect serve                until Ctrl-C, or `recollect serve --stop` elsewhere
+  recollect serve --background   return when it answers (hooks start it by themselves, too)
+  recollect serve --stop         stop it, and wait until it has
+  recollect status               tells whether it runs, and what it is at""",
+)
+@click.option("--stop", is_flag=True, help="Stop the daemon of this home.")
+@click.option("--foreground/--background", default=True, help="Stay here, or return when it answers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")
+def command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -> int:
+    """Follow the agents and answer their hooks: one daemon per home."""
+    from recollect.surfaces.daemon import place
+
+    chosen = settings(agent_id)
+    if stop:
+        was = _stopped(chosen.home)
+        _say(as_json, "stopped" if was else "not running", was)
+        return 0
+    lock = place.acquire(chosen.home)
+    if lock is None:
+        _say(as_json, "running already", place.running(chosen.home))
+        return 0
+    if foreground:
+        return _serve(chosen, lock)
+    lock.release()
+    _say(as_json, "running", _started(chosen, agent_id))
+    return 0
+
+
+def _serve(chosen: Settings, lock: Lock) -> int:
+    from recollect.surfaces.daemon.daemon import Daemon
+    from recollect.surfaces.daemon.logs import log_to
+
+    log_to(chosen, "daemon.log")
+    os.chdir(chosen.home)  # no folder of the user's is kept busy
+    daemon = Daemon(chosen, lock)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: daemon.stop())
+    daemon.run()
+    return 0
+
+
+def _started(chosen: Settings, agent_id: str | None) -> Running:
+    from recollect.surfaces.daemon import place
+    from recollect.surfaces.hooks import client
+
+    told = chosen.home / "logs" / "daemon.err"
+    told.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    command = [sys.executable, "-P", "-m", "recollect", "serve", *(["--agent-id", agent_id] if agent_id else [])]
+    nothing = subprocess.DEVNULL
+    with told.open("wb") as errors:
+        process = subprocess.Popen(
+            command, cwd=chosen.home, stdin=nothing, stdout=nothing, stderr=errors, start_new_session=True
+        )
+    deadline = time.monotonic() + _PATIENCE
+    while process.poll() is None and time.monotonic() < deadline:
+        there = place.running(chosen.home)
+        try:
+            client.ask(str(chosen.home), ["status"], b"", time.monotonic() + 1)
+        except (OSError, client.Refused):
+            time.sleep(0.02)
+            continue
+        if there is not None:
+            return there
+    said = told.read_text(errors="replace").strip().splitlines()
+    raise RecollectError(f"the daemon did not come up: {said[0] if said else 'no answer'}", hint=f"See {told}.")
+
+
+def _stopped(home: Path) -> Running | None:
+    """The daemon that there was."""
+    from recollect.surfaces.daemon import place
+
+    was = place.running(home)
+    if was is None or not was.pid:
+        return None
+    os.kill(was.pid, signal.SIGTERM)
+    deadline = time.monotonic() + _PATIENCE
+    while (there := place.running(home)) is not None and there.pid == was.pid:
+        if time.monotonic() > deadline:
+            raise RecollectError(
+                f"the daemon, process {was.pid}, does not stop", hint="It may be killed: nothing is lost."
+            )
+        time.sleep(0.02)
+    return was
+
+
+def _say(as_json: bool, state: str, daemon: Running | None) -> None:
+    pid, since = (daemon.pid, daemon.since) if daemon else (None, None)
+    if as_json:
+        print_json({"state": state, "pid": pid, "since": since})
+    else:
+        click.echo(f"daemon: {state}" + (f", process {pid} since {since}" if daemon else ""))

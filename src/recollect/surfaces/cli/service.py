@@ -1,0 +1,100 @@
+"""`recollect service`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from recollect.config import Settings
+from recollect.surfaces.cli.common import print_json, settings
+
+_UNIT = """\
+[Unit]
+Description=recollect: long-term memory for AI agents
+
+[Service]
+ExecStart={command} -P -m recollect serve --foreground
+Environment="RECOLLECT_HOME={home}"
+Restart=on-failure
+RestartSec=5
+Nice=5
+
+[Install]
+WantedBy=default.target
+"""
+_WHAT = {
+    "install": (["daemon-reload"], ["enable", "--now"]),
+    "remove": (["disable", "--now"], ["daemon-reload"]),
+}
+
+
+@click.command(
+    "service",
+    epilog="""\b
+Examples:
+  recollect service install           start with your login (systemd)
+  recollect service install --print   show the file, write nothing
+  recollect service remove""",
+)
+@click.argument("action", type=click.Choice(["install", "status", "remove"]))
+@click.option("--print", "only_print", is_flag=True, help="Show the unit file; write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(action: str, only_print: bool, as_json: bool) -> int:
+    """Keep the daemon running by systemd, as a unit of the user. Without it hooks start the daemon."""
+    chosen = settings(None)
+    file = _file(chosen)
+    if only_print:
+        click.echo(_text(chosen), nl=False)
+        return 0
+    if action == "install":
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(_text(chosen))
+    ran = _systemctl(action, file.name) if action != "status" else []
+    if action == "remove":
+        file.unlink(missing_ok=True)
+    installed = file.is_file()
+    active = installed and _is_active(file.name)
+    if as_json:
+        print_json({"unit": str(file), "installed": installed, "active": active, "to_run": ran})
+        return 0
+    click.echo(f"{file}: " + ("installed" if installed else "not installed") + (", active" if active else ""))
+    if ran:
+        click.echo("systemd does not answer here. Run this where it does:\n" + "\n".join(f"  {each}" for each in ran))
+    return 0
+
+
+def _file(chosen: Settings) -> Path:
+    base = chosen.environ.get("XDG_CONFIG_HOME") or str(Path(chosen.user_home) / ".config")
+    return Path(base) / "systemd" / "user" / "recollect.service"
+
+
+def _text(chosen: Settings) -> str:
+    return _UNIT.format(command=_escaped(sys.executable), home=_escaped(str(chosen.home)))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _systemctl(action: str, unit: str) -> list[str]:
+    """What is left for the person to run."""
+    calls = [["systemctl", "--user", *each, *([unit] if "daemon-reload" not in each else [])] for each in _WHAT[action]]
+    if shutil.which("systemctl") is None or not os.environ.get("XDG_RUNTIME_DIR"):
+        return [" ".join(call) for call in calls]
+    return [
+        " ".join(call)
+        for call in calls
+        if subprocess.run(call, capture_output=True, timeout=30, check=False).returncode != 0
+    ]
+
+
+def _is_active(unit: str) -> bool:
+    if shutil.which("systemctl") is None:
+        return False
+    asked = subprocess.run(["systemctl", "--user", "is-active", unit], capture_output=True, timeout=30, check=False)
+    return asked.returncode == 0

@@ -1,0 +1,1 @@
+"""One process per home that follows the agents and answers their hooks."""

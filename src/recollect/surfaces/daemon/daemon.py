@@ -1,0 +1,147 @@
+"""The daemon: one per home. It follows the agents' folders, keeps two lanes at work and answers hooks.
+
+This process only watches and answers; everything long is done by the lanes' processes, so that an answer waits for
+nobody. Idle, it waits: for the system to report a change, for a connection, and once per poll interval for
+conversations that fell silent. It may end at any moment: what it queued is found again by the scan at its next start.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from recollect.app import Memory
+from recollect.config import Settings
+from recollect.errors import Disabled, RecollectError, StoreBusy
+from recollect.ingest.watch import existing, follow
+from recollect.surfaces.daemon import place
+from recollect.surfaces.daemon.lanes import Lane
+from recollect.surfaces.daemon.server import Server
+from recollect.surfaces.daemon.work import LANES, Backlog, Result, Task, Work
+from recollect.surfaces.hooks import client
+from recollect.surfaces.hooks.answer import Hooks
+from recollect.types import timestamp
+
+log = logging.getLogger(__name__)
+
+
+class Daemon:
+    """Made by the holder of the lock. `stop` ends it from any thread, or from a signal's handler."""
+
+    def __init__(self, settings: Settings, lock: place.Lock, *, unix: bool = True) -> None:
+        if not settings.config.enabled:
+            raise Disabled
+        self._memory = Memory(settings)
+        self._settings = settings
+        self._lock = lock
+        self._backlog = Backlog()
+        self._stopping = threading.Event()
+        self._since = timestamp(self._memory.clock())
+        self._config = client.stamp(str(settings.home / "config.toml"))
+        self._hooks = Hooks(self._memory, self._backlog.add)
+        listener, address, token = place.listen(settings.home, unix=unix)
+        self._server = Server(listener, token, self._answer)
+        self._lanes = [Lane(name, self._backlog, settings, self._finished) for name in LANES]
+        self._watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
+        lock.tell(self._since, address)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Until it is stopped."""
+        log.info("serving %s", self._settings.home)
+        self._server.start()
+        self._forget_start()
+        for thread in (*self._lanes, self._watcher):
+            thread.start()
+        self._hooks.warm()
+        self._stopping.wait()
+        self._close()
+
+    def _close(self) -> None:
+        log.info("stopping")
+        self._backlog.close()
+        for lane in self._lanes:
+            lane.stop()
+        self._server.stop()
+        for thread in (*self._lanes, self._watcher):
+            thread.join(10.0)
+        if self._lock.is_valid():
+            with suppress(OSError):
+                (self._settings.home / client.SOCKET).unlink()
+        self._memory.close()
+        self._lock.release()
+
+    def _forget_start(self) -> None:
+        """Whoever started us may start the next one at once."""
+        with suppress(OSError):
+            (self._settings.home / client.STARTING).open("r+b").truncate(0)
+
+    # What it is asked
+
+    def _answer(self, fields: Sequence[str], payload: bytes) -> bytes:
+        kind, *rest = fields
+        if kind == "hook":
+            return self._hooks.answer(rest, payload)
+        if kind == "status":
+            return json.dumps(self.shown()).encode()
+        if kind == "session":
+            return json.dumps(self._hooks.last_session(payload.decode("utf-8", "replace"))).encode()
+        return b""
+
+    def shown(self) -> dict[str, Any]:
+        """For `status`."""
+        return {
+            "since": self._since,
+            **self._backlog.shown(),
+            "turned_away": self._server.turned_away,
+        }
+
+    # What it does by itself
+
+    def _watch(self) -> None:
+        for work in self._hooks.spooled():
+            self._backlog.add(work)
+        follow(
+            lambda: existing(self._memory.intake),
+            self._stopping,
+            self._settings.config.poll_interval_seconds,
+            begin=lambda: self._backlog.add(Work(task=Task.SCAN)),
+            take=self._changed,
+            poll=self._poll,
+        )
+
+    def _changed(self, paths: Sequence[Path]) -> tuple[()]:
+        for path in paths:
+            self._backlog.add(Work(task=Task.TAKE, path=str(path)))
+        return ()
+
+    def _poll(self) -> None:
+        if not self._lock.is_valid():
+            log.warning("the home was moved or removed")
+            self.stop()
+        elif self._config != client.stamp(str(self._settings.home / "config.toml")):
+            log.info("config.toml changed; the next hook starts a daemon that has read it")
+            self.stop()
+        else:
+            try:
+                if self._memory.intake.mark_ready():
+                    self._backlog.add(Work(task=Task.RUN))
+            except StoreBusy:
+                raise
+            except RecollectError as error:  # the next poll may find it mended
+                log.warning("%s", error)
+
+    def _finished(self, work: Work, result: Result) -> None:
+        if result.error:
+            log.warning("%s: %s", work.task, result.error)
+        if result.ready:
+            self._backlog.add(Work(task=Task.RUN))
+        if (result.entries or result.made or result.changed) and self._settings.config.embedder != "none":
+            self._backlog.add(Work(task=Task.EMBED))

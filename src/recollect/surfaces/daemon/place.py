@@ -1,0 +1,123 @@
+"""Where the daemon of a home is found: a lock that dies with it, and a socket that only its owner may use.
+
+The lock file tells three lines: process id, start time, address. Whoever holds the lock is the daemon; what a dead one
+left in the file, or its socket, means nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.surfaces.hooks import client
+from recollect.types import Timestamp
+
+_PATIENCE = 0.5  # seconds: somebody who only looks holds the lock for a moment
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A daemon that is alive."""
+
+    pid: int
+    since: Timestamp
+
+
+class Lock:
+    """Held until `release`, or the end of the process."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self._path = path
+
+    def tell(self, since: Timestamp, address: str) -> None:
+        text = f"{os.getpid()}\n{since}\n{address}\n".encode()
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text, 0)
+
+    def is_valid(self) -> bool:
+        """Is it still the file of this home? Not when somebody removed it, or the home."""
+        try:
+            there, mine = self._path.stat(), os.fstat(self._descriptor)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino)
+
+    def release(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def acquire(home: Path) -> Lock | None:
+    """None: there is a daemon already."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = home / client.LOCK
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.02)
+            continue
+        lock = Lock(descriptor, path)
+        if lock.is_valid():
+            return lock
+        os.close(descriptor)  # removed between the two
+
+
+def running(home: Path) -> Running | None:
+    """The daemon of this home, if one lives."""
+    try:
+        descriptor = os.open(home / client.LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        pid, since, *_ = [*os.pread(descriptor, 4096, 0).decode("utf-8", "replace").splitlines(), "", ""]
+        return Running(int(pid) if pid.isdigit() else 0, Timestamp(since))
+    finally:
+        os.close(descriptor)
+
+
+def listen(home: Path, *, unix: bool = hasattr(socket, "AF_UNIX")) -> tuple[socket.socket, str, str]:
+    """(socket, address, token). Only by the holder of the lock: a socket that lies there is a dead one's."""
+    if not unix:
+        listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        token = secrets.token_hex(16)
+        return listener, f"tcp:{listener.getsockname()[1]}:{token}", token
+    path = home / client.SOCKET
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with suppress(FileNotFoundError):
+        path.unlink()
+    before = os.umask(0o177)
+    try:
+        with _inside(home):  # so that a long path is no obstacle
+            listener.bind(client.SOCKET)
+    finally:
+        os.umask(before)
+    listener.listen(128)
+    return listener, f"unix:{client.SOCKET}", ""
+
+
+@contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    before = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(folder)
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)

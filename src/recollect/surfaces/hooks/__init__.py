@@ -1,0 +1,1 @@
+"""What agents call at their events: a thin client, and what the daemon answers it."""

@@ -1,0 +1,199 @@
+"""What each event of an agent gets, inside the daemon.
+
+An event is somebody else's text: it is checked here, once, and what is not as it must be gets nothing and leaves
+nothing. A transcript is only ever read from where agents keep theirs. Sub-agents and paused sessions get nothing.
+
+- SessionStart: the orientation of the session's project; after `clear` and `compact` what was injected counts as gone.
+  A session that keeps a transcript also asks for one run of the pipeline.
+- UserPromptSubmit: what is relevant to the prompt, usually nothing.
+- Stop, PreCompact, PostCompact, SessionEnd: the transcript is queued; nothing is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recollect.app import Memory
+from recollect.ingest.scan import SUFFIXES
+from recollect.ingest.sources import all_sources
+from recollect.surfaces.daemon.work import Task, Work
+from recollect.surfaces.hooks import client
+
+log = logging.getLogger(__name__)
+
+CLAUDE, CODEX = client.AGENTS
+_FRESH = ("clear", "compact")  # sources of a SessionStart that leave nothing of the history
+_LONGEST_PATH = 4096
+_REMEMBERED = 256  # folders whose last session is known
+
+
+class Event(msgspec.Struct):
+    """The fields that are used; others may be there. Anything of another type makes the event invalid."""
+
+    session_id: str
+    cwd: str = ""
+    transcript_path: str | None = None
+    agent_id: str | None = None  # of a sub-agent
+    source: str = ""  # of a SessionStart
+    prompt: str = ""
+    compact_summary: str | None = None
+    turn_id: str | None = None  # Codex
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An event that was checked."""
+
+    name: str
+    agent: str  # the source of its transcripts
+    event: Event
+    folders: Mapping[str, str]  # variables of the agent's environment that tell where it keeps transcripts
+
+
+class Hooks:
+    """`queue` takes work without waiting."""
+
+    def __init__(self, memory: Memory, queue: Callable[[Work], None]) -> None:
+        self._memory = memory
+        self._queue = queue
+        self._sessions: dict[str, str] = {}  # folder → the session that was seen there last
+
+    def answer(self, fields: Sequence[str], payload: bytes) -> bytes:
+        """What the agent is to read, as one line of JSON; empty: nothing."""
+        call = checked(fields, payload)
+        if call is None or call.event.agent_id:
+            return b""
+        event = call.event
+        if event.cwd:
+            self._sessions.pop(event.cwd, None)
+            self._sessions[event.cwd] = event.session_id
+            if len(self._sessions) > _REMEMBERED:
+                del self._sessions[next(iter(self._sessions))]
+        if call.name == "SessionStart":
+            return printed(call.name, self._start(call))
+        if call.name == "UserPromptSubmit":
+            return printed(call.name, self._prompt(call))
+        self._enqueue(call)
+        return b""
+
+    def last_session(self, cwd: str) -> str:
+        """Empty: none was seen there."""
+        return self._sessions.get(cwd, "")
+
+    def warm(self) -> None:
+        """So that the first prompt does not wait for what is loaded once."""
+
+    def spooled(self) -> Iterator[Work]:
+        """Ends of sessions that nobody was there to take."""
+        folder = self._memory.settings.home / client.SPOOL
+        for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+            with suppress(OSError, ValueError, TypeError, AttributeError):
+                told = json.loads(path.read_bytes()[:20_000]) if path.suffix == ".json" else {}
+                fields = ["SessionEnd", str(told.get("agent", ""))]
+                call = checked(fields, json.dumps(told.get("input")).encode())
+                work = self._work(call) if call else None
+                if work is not None:
+                    yield work
+            with suppress(OSError):
+                path.unlink()
+
+    # What an agent is told
+
+    def _start(self, call: Call) -> str:
+        event = call.event
+        if event.source in _FRESH:
+            getattr(self._memory, "compacted", str)(event.session_id)
+        if event.transcript_path and event.source != "compact":  # no transcript: an ephemeral session
+            self._queue(Work(task=Task.RUN))
+        project = self._project(event)
+        return "" if project is None else self._memory.briefing.orientation(project)
+
+    def _prompt(self, call: Call) -> str:
+        project = self._project(call.event)
+        if not project or not call.event.prompt.strip():
+            return ""
+        give = getattr(self._memory, "give", None)
+        return str(give(project, call.event.prompt, call.event.session_id).text) if give else ""
+
+    def _project(self, event: Event) -> str | None:
+        """None: nothing may be said there."""
+        if not event.cwd or client.is_paused(str(self._memory.settings.home), event.session_id):
+            return None
+        return self._memory.intake.project_of(event.cwd)
+
+    # What is taken from it
+
+    def _enqueue(self, call: Call) -> None:
+        work = self._work(call)
+        if work is not None:
+            self._queue(work)
+
+    def _work(self, call: Call) -> Work | None:
+        event = call.event
+        path = self._transcript(call)
+        if event.transcript_path and not path:
+            log.warning("%s: a transcript outside of the agents' folders is not read", call.name)
+            return None
+        ended = call.name == "SessionEnd"
+        compaction = event.compact_summary or "" if call.name == "PostCompact" else ""
+        if not path and not ended:
+            return None
+        return Work(
+            task=Task.TAKE,
+            path=path,
+            source=call.agent,
+            session=event.session_id,
+            ended=ended,
+            compaction=compaction,
+        )
+
+    def _transcript(self, call: Call) -> str:
+        """The path, if it lies where an agent keeps its transcripts; links are followed first."""
+        path = call.event.transcript_path or ""
+        if not path.startswith("/") or len(path) > _LONGEST_PATH or not path.endswith(SUFFIXES) or "\0" in path:
+            return ""
+        roots = [root for roots in self._memory.intake.roots().values() for root in roots]
+        if call.folders.get("HOME"):
+            roots += all_sources()[call.agent].default_roots(call.folders)
+        real = os.path.realpath(path)
+        inside = any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots)
+        return path if inside else ""
+
+
+def checked(fields: Sequence[str], payload: bytes) -> Call | None:
+    """None: not an event that we know."""
+    name, agent, *folders = [*fields, "", ""]
+    try:
+        event = msgspec.json.decode(payload, type=Event)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        log.info("%s: not understood: %s", name, type(error).__name__)
+        return None
+    if name not in client.EVENTS or not client.is_name(event.session_id):
+        return None
+    if event.cwd and (not event.cwd.startswith("/") or len(event.cwd) > _LONGEST_PATH or not event.cwd.isprintable()):
+        return None
+    known = {key: value for key, value in zip(client.FOLDERS, folders, strict=False) if value.startswith("/")}
+    return Call(name, agent if agent in client.AGENTS else guessed(event), event, known)
+
+
+def guessed(event: Event) -> str:
+    """Whose event it is, where the command line does not say."""
+    file = Path(event.transcript_path or "").name
+    return CODEX if event.turn_id or file.startswith("rollout-") else CLAUDE
+
+
+def printed(name: str, text: str) -> bytes:
+    """As both agents read it."""
+    if not text:
+        return b""
+    output: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
+    return json.dumps(output).encode()

@@ -1,0 +1,367 @@
+"""The hook: what an agent starts at each of its events. It never breaks the agent.
+
+Whatever happens it ends with status 0; what went wrong is a line in logs/hooks.log, and nothing is printed. It imports
+a few modules of the standard library, and those that cost time (`json`) only where no daemon answers: the daemon reads
+the event, decides and says what to print, byte for byte. Where none answers, one is started in the background, a new
+session is given the file in context/ that was made ready for its folder, and the end of a session is left in spool/.
+
+A request is a line of fields between tabs and then the event as it came; an answer is `ok` or `busy`, a line break,
+and what to print. Both are bounded, and so is the time.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+TYPE_CHECKING = False  # `typing` would cost more than all the rest
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact", "SessionEnd")
+AGENTS = ("claude-code", "codex")
+BYPASS = "RECOLLECT_BYPASS"
+FOLDERS = ("HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME")  # where agents keep their transcripts
+LONGEST = 1_000_000  # bytes of an event; a longer one is not taken
+ANSWER = 100_000
+SOCKET, LOCK, STARTING, CONTEXT, SPOOL, PAUSED = (
+    "daemon.sock",
+    "daemon.lock",
+    "daemon.starting",
+    "context",
+    "spool",
+    "paused",
+)
+INDEX = "index.json"  # in context/: which folder is given which file
+SPOOLED = 64  # ends of sessions that wait for a daemon
+
+_PATIENCE = {"SessionStart": 1.5, "UserPromptSubmit": 1.5}  # seconds from the start; the others:
+_SOON = 0.8
+_LOG = 200_000  # bytes, of two log files each
+_AGAIN = 60.0  # seconds after which a daemon that did not come up is started again
+_SOCKET_PATH = 100  # bytes; the system's limit is 104 to 108
+
+
+class Refused(Exception):
+    """Not answered; the argument says why."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Ends the process: an interpreter that tidies up first costs as much as the request."""
+    try:
+        printed = run(sys.argv[1:] if arguments is None else arguments, os.environ)
+        while printed:
+            printed = printed[os.write(1, printed) :]
+    except BaseException:  # reason: whatever it is, the agent goes on
+        pass
+    os._exit(0)
+
+
+def run(arguments: Sequence[str], environ: Mapping[str, str]) -> bytes:
+    """What to print."""
+    if environ.get(BYPASS, "0") not in ("", "0"):
+        return b""
+    started = time.monotonic()
+    home, event = "", ""
+    try:
+        event, agent, home = parse(arguments, environ)
+        payload = read(0, started + _SOON)
+        event = event or named(payload)
+        if event not in EVENTS:
+            raise Refused("an event that is not known")
+        until = started + _PATIENCE.get(event, _SOON)
+        fields = ["hook", event, agent, *(environ.get(name, "") for name in FOLDERS)]
+        try:
+            return ask(home, fields, payload, until)
+        except Refused as error:
+            log(home, event, error)
+        except OSError as error:
+            log(home, event, f"no daemon: {error.strerror}")
+            start(home, environ)
+        return unanswered(home, event, agent, payload, environ)
+    except BaseException as error:  # reason: a hook that fails must look like one that has nothing to say
+        if home:
+            log(home, event, error)
+        return b""
+
+
+def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str, str]:
+    """(event, agent, home); the first two may be empty."""
+    event, agent, home = "", "", environ.get("RECOLLECT_HOME") or "~/.recollect"
+    left = list(arguments)
+    while left:
+        word = left.pop(0)
+        if word == "--agent" and left:
+            agent = left.pop(0)
+        elif word == "--home" and left:
+            home = left.pop(0)
+        elif not event:
+            event = word
+    return event, agent if agent in AGENTS else "", os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111
+
+
+def read(descriptor: int, until: float) -> bytes:
+    """All there is, or what came in time."""
+    import select
+
+    data = bytearray()
+    while select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
+        part = os.read(descriptor, 65536)
+        if not part:
+            break
+        data += part
+        if len(data) > LONGEST:
+            raise Refused("an event that is too long")
+    return bytes(data)
+
+
+def named(payload: bytes) -> str:
+    import json
+
+    return str(json.loads(payload)["hook_event_name"])
+
+
+# The daemon
+
+
+def ask(home: str, fields: Sequence[str], payload: bytes, until: float) -> bytes:
+    """What the daemon answers. OSError: there is none. Refused: it is busy, or did not answer in time."""
+    connection = connect(home, until)
+    try:
+        token = _token(home) if connection.family != _unix() else ""
+        head = "\t".join("" if _is_split(field) else field for field in (*fields[:1], token, *fields[1:]))
+        try:
+            connection.sendall(head.encode("utf-8", "surrogateescape") + b"\n" + payload)
+            connection.shutdown(1)  # SHUT_WR: that was all
+        except TimeoutError:
+            raise
+        except OSError:
+            pass  # it does not listen to the end, and may have said why
+        answer = _received(connection, until)
+    except TimeoutError:
+        raise Refused("the daemon did not answer in time") from None
+    finally:
+        connection.close()
+    status, _, printed = answer.partition(b"\n")
+    if status != b"ok" or (printed and not printed.endswith(b"\n")):
+        raise Refused("the daemon is busy" if status == b"busy" else "the daemon broke off")
+    return printed
+
+
+def _received(connection: Any, until: float) -> bytes:
+    answer = bytearray()
+    while len(answer) <= ANSWER:
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        try:
+            part = connection.recv(65536)
+        except ConnectionResetError:
+            break
+        if not part:
+            break
+        answer += part
+    return bytes(answer)
+
+
+def connect(home: str, until: float) -> Any:
+    import _socket  # `socket` adds comfort, and ten milliseconds
+
+    family = _unix()
+    connection = _socket.socket(_socket.AF_INET if family is None else family, _socket.SOCK_STREAM)
+    connection.settimeout(max(0.001, until - time.monotonic()))
+    path = home + "/" + SOCKET
+    try:
+        if family is None:
+            connection.connect(("127.0.0.1", int(_address(home)[1])))
+        elif len(os.fsencode(path)) <= _SOCKET_PATH:
+            connection.connect(path)
+        else:  # too long for the system: from inside the folder it is short
+            before = os.open(".", os.O_RDONLY)
+            try:
+                os.chdir(home)
+                connection.connect(SOCKET)
+            finally:
+                os.fchdir(before)
+                os.close(before)
+    except BlockingIOError:  # its list of those who wait is full
+        connection.close()
+        raise Refused("the daemon is busy") from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _unix() -> Any:
+    """The family of Unix sockets; None where there are none, or where the daemon found none."""
+    import _socket
+
+    return getattr(_socket, "AF_UNIX", None)
+
+
+def _address(home: str) -> list[str]:
+    """As the lock file tells it: kind, port, token."""
+    with open(home + "/" + LOCK, "rb") as file:  # noqa: PTH123 - pathlib costs more than the request
+        lines = file.read(4096).decode().splitlines()
+    return lines[2].split(":") if len(lines) > 2 else []
+
+
+def _token(home: str) -> str:
+    return _address(home)[2]
+
+
+def _is_split(field: str) -> bool:
+    return "\t" in field or "\n" in field
+
+
+def start(home: str, environ: Mapping[str, str]) -> None:
+    """A daemon in the background, with nothing of ours but a lock: while it lives, nobody starts another one."""
+    import fcntl
+
+    os.makedirs(home + "/logs", 0o700, exist_ok=True)  # noqa: PTH103
+    lock = os.open(home + "/" + STARTING, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return  # it is starting, or it lives and does not answer
+    known = os.fstat(lock)
+    if known.st_size and time.time() - known.st_mtime < _AGAIN:
+        return  # it did not come up: what is wrong stands in its log
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, b"starting", 0)  # a daemon that serves empties it
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        told = os.open(home + "/logs/daemon.err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        for descriptor, instead in ((0, nothing), (1, nothing), (2, told)):
+            os.dup2(instead, descriptor)
+        for descriptor in range(3, 64):  # an agent waits until every copy of its pipe is closed
+            if descriptor != lock:
+                _close(descriptor)
+        os.set_inheritable(lock, True)
+        os.chdir(home)
+        program = sys.executable or "python3"
+        os.execve(program, [program, "-P", "-m", "recollect", "serve"], {**environ, "RECOLLECT_HOME": home})
+    finally:
+        os._exit(1)
+
+
+def _close(descriptor: int) -> None:
+    try:  # noqa: SIM105 - contextlib costs more than the request
+        os.close(descriptor)
+    except OSError:
+        pass
+
+
+# Without it
+
+
+def unanswered(home: str, event: str, agent: str, payload: bytes, environ: Mapping[str, str]) -> bytes:
+    if event not in ("SessionStart", "SessionEnd"):
+        return b""
+    import json
+
+    told = json.loads(payload)
+    if not isinstance(told, dict) or told.get("agent_id"):
+        return b""
+    if event == "SessionEnd":
+        spool(home, agent, told)
+        return b""
+    text = ready(home, told, environ)
+    if not text:
+        return b""
+    output = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    return json.dumps(output).encode() + b"\n"
+
+
+def ready(home: str, told: dict[str, Any], environ: Mapping[str, str]) -> str:
+    """What was made ready for a folder; nothing for one that is not known, and nothing that may be out of date."""
+    import json
+
+    cwd, session = told.get("cwd"), told.get("session_id")
+    if not isinstance(cwd, str) or not isinstance(session, str) or is_paused(home, session):
+        return ""
+    if environ.get("RECOLLECT_ENABLED", "true").lower() in ("false", "0"):
+        return ""
+    index = json.loads(_file(home + "/" + CONTEXT + "/" + INDEX, 10_000_000) or "{}")
+    folders = index.get("folders", {})
+    name = folders.get(cwd) or folders.get(repository(cwd))
+    if not name or "/" in name or index.get("config") != stamp(home + "/config.toml"):
+        return ""
+    return _file(home + "/" + CONTEXT + "/" + name, ANSWER)
+
+
+def repository(cwd: str) -> str:
+    """The folder at or above this one that holds a `.git`; empty: none."""
+    while cwd.startswith("/") and cwd != "/":
+        if os.path.exists(cwd + "/.git"):  # noqa: PTH110
+            return cwd
+        cwd = os.path.dirname(cwd)  # noqa: PTH120
+    return ""
+
+
+def is_paused(home: str, session: str) -> bool:
+    return is_name(session) and os.path.exists(home + "/" + PAUSED + "/" + session)  # noqa: PTH110
+
+
+def is_name(session: str) -> bool:
+    """May it be the name of a file?"""
+    plain = session.replace("-", "").replace("_", "").replace(".", "")
+    return 0 < len(session) <= 128 and plain.isascii() and plain.isalnum() and session[0] != "."
+
+
+def stamp(path: str) -> str:
+    """Tells a file from what it was."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return ""
+    return f"{found.st_size}:{found.st_mtime_ns}"
+
+
+def spool(home: str, agent: str, told: dict[str, Any]) -> None:
+    """The end of a session waits for a daemon: who and where, and nothing that was said."""
+    import json
+
+    folder = home + "/" + SPOOL
+    os.makedirs(folder, 0o700, exist_ok=True)  # noqa: PTH103
+    if len(os.listdir(folder)) >= SPOOLED:  # noqa: PTH208
+        raise Refused("too many sessions' ends wait already")
+    kept = {key: told[key] for key in ("session_id", "transcript_path", "cwd") if isinstance(told.get(key), str)}
+    text = json.dumps({"agent": agent, "input": kept})
+    if len(text) > 10_000:
+        raise Refused("an event that is too long")
+    name = f"{folder}/{time.time_ns()}-{os.getpid()}"
+    descriptor = os.open(name + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.write(descriptor, text.encode())
+    os.close(descriptor)
+    os.rename(name + ".tmp", name + ".json")  # noqa: PTH104
+
+
+def log(home: str, event: str, reason: object) -> None:
+    """A line; nothing of what came in."""
+    try:
+        path = home + "/logs/hooks.log"
+        os.makedirs(home + "/logs", 0o700, exist_ok=True)  # noqa: PTH103
+        if os.path.exists(path) and os.path.getsize(path) > _LOG:  # noqa: PTH110, PTH202
+            os.replace(path, path + ".1")  # noqa: PTH105
+        what = str(reason) if isinstance(reason, (str, Refused)) else type(reason).__name__
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.write(descriptor, f"{at} {event if event in EVENTS else '?'} {what}\n".encode())
+        os.close(descriptor)
+    except OSError:
+        pass
+
+
+def _file(path: str, most: int) -> str:
+    """Empty when it is not there, or is too long to be ours."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            data = file.read(most + 1)
+    except OSError:
+        return ""
+    return "" if len(data) > most else data.decode("utf-8", "replace")

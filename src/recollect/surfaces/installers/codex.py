@@ -1,0 +1,176 @@
+"""Codex's settings: the MCP server in config.toml, hooks in hooks.json or, where the user keeps theirs, in config.toml.
+
+Pure: texts → texts. The top level of hooks.json may hold `description` and `hooks` and nothing else. Codex runs a hook
+only after its user trusted it; it keeps that in config.toml under `hooks.state`, by file, event and position, with a
+hash of the definition. So a hook of ours that goes takes its trust with it, and hooks that move up keep theirs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from recollect.surfaces.installers.entries import NAME, Hook, Server, Wanted, Whose, is_own_server, whose
+from recollect.surfaces.installers.hooks_json import Place, handlers, handlers_of, with_hooks, without_hooks
+from recollect.surfaces.installers.json_text import EMPTY, value_of
+from recollect.surfaces.installers.toml_text import appended, parse, plain, without
+from recollect.surfaces.installers.values import Agent, Commands, Texts, reading
+
+AGENT = "codex"
+_TIMEOUTS = {  # seconds; the last one is the most that Codex allows
+    "SessionStart": 10,
+    "UserPromptSubmit": 5,
+    "Stop": 10,
+    "PreCompact": 10,
+    "PostCompact": 10,
+    "SessionEnd": 3,
+}
+ADVICE = (
+    "Codex runs a hook only after you trusted it: start `codex`, type /hooks, look at the entries of recollect and"
+    " trust them. Until then Codex skips them without a word. It asks again when an upgrade changes them."
+)
+
+
+def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Agent:
+    chosen = environ.get("CODEX_HOME")
+    folder = Path(chosen) if chosen else user_home / ".codex"
+    config, hooks = folder / "config.toml", folder / "hooks.json"
+
+    def merged(texts: Texts, wanted: Wanted) -> dict[Path, str]:
+        with reading(config):
+            told = with_server(texts[config] or "", wanted.server)
+            in_toml = bool(_events(told)) and not _has_hooks(texts[hooks])
+            if in_toml:
+                return {config: with_toml_hooks(told, wanted.hooks)}
+        with reading(hooks):
+            return {config: told, hooks: with_hooks(_or_empty(texts[hooks]), wanted.hooks)}
+
+    def stripped(texts: Texts) -> dict[Path, str]:
+        with reading(hooks):
+            ours = [each[:3] for each in handlers(_or_empty(texts[hooks]))]
+            bare = without_hooks(_or_empty(texts[hooks]))
+        with reading(config):
+            text = without_trust(texts[config] or "", hooks, ours)
+            text = without_trust(text, config, [each[:3] for each in handlers_of({"hooks": _events(text)})])
+            return {config: without_server(without_toml_hooks(text)), hooks: bare}
+
+    calls = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
+    wanted = Wanted(calls, commands.server)
+    return Agent(AGENT, "Codex", (config, hooks), (folder,), wanted, merged, stripped, advice=ADVICE)
+
+
+def with_server(text: str, server: Server) -> str:
+    """`[mcp_servers.recollect]` is there. One that is ours says what it should, and keeps what else it says."""
+    servers = plain(text).get("mcp_servers", {})
+    there = servers.get(NAME) if isinstance(servers, dict) else ...
+    entry: dict[str, Any] = {"command": server.command, "args": list(server.args)}
+    if server.env:
+        entry["env"] = dict(server.env)
+    if there is None:
+        return appended(text, ("mcp_servers", NAME), entry)
+    if not isinstance(there, dict) or not is_own_server(there.get("command"), there.get("args")):
+        raise ValueError(f"`mcp_servers.{NAME}` is a server of somebody else")
+    wanted = {**there, **entry, "env": {**there.get("env", {}), **server.env}}
+    changed = [name for name, value in wanted.items() if value != there.get(name, {})]
+    if not changed:
+        return text
+    document = parse(text)
+    for name in changed:
+        document["mcp_servers"][NAME][name] = wanted[name]
+    return tomlkit.dumps(document)
+
+
+def without_server(text: str) -> str:
+    servers = plain(text).get("mcp_servers", {})
+    there = servers.get(NAME) if isinstance(servers, dict) else None
+    if not isinstance(there, dict) or not is_own_server(there.get("command"), there.get("args")):
+        return text
+    return without(text, ("mcp_servers", NAME))
+
+
+def with_toml_hooks(text: str, wanted: Sequence[Hook]) -> str:
+    """As `with_hooks`, for those who keep their hooks in config.toml."""
+    events = {hook.event for hook in wanted}
+    text = _cut(text, [each for each in _ours(text) if each[0] not in events])
+    for hook in wanted:
+        own = [each for each in _ours(text) if each[0] == hook.event]
+        said = {"command": hook.command, "timeout": hook.timeout}
+        if own:
+            text = _cut(text, own[1:])
+            _, group, handler = own[0]
+            document = parse(text)
+            there = document["hooks"][hook.event][group]["hooks"][handler]
+            if any(there.get(name) != value for name, value in said.items()):
+                there.update(said)
+                text = tomlkit.dumps(document)
+        elif not any(whose(each.get("command")) is Whose.MENTIONS for each in _said(text, hook.event)):
+            text = appended(text, ("hooks", hook.event), [{"hooks": [{"type": "command", **said}]}])
+    return text
+
+
+def without_toml_hooks(text: str) -> str:
+    return _cut(text, _ours(text))
+
+
+def without_trust(text: str, file: Path, ours: Sequence[Place]) -> str:
+    """Without the trust in hooks of ours that go; the trust in others goes up with them."""
+    state = plain(text).get("hooks", {}).get("state", {}) if ours else {}
+    known = {f"{path}:{_snake(event)}:": event for path in (file, file.resolve()) for event, _, _ in ours}
+    moved: list[tuple[int, str, str]] = []
+    for key in state if isinstance(state, dict) else ():
+        found = re.fullmatch(r"(.*:)(\d+):(\d+)", key, re.DOTALL)
+        if found and (event := known.get(found[1])):
+            group, handler = int(found[2]), int(found[3])
+            if (event, group, handler) in ours:
+                text = without(text, ("hooks", "state", key))
+            elif above := sum(1 for name, each, _ in ours if name == event and each < group):
+                moved.append((group, key, f"{found[1]}{group - above}:{handler}"))
+    if not moved:
+        return text
+    document: Any = parse(text)
+    for _, old, new in sorted(moved):
+        document["hooks"]["state"][new] = document["hooks"]["state"].pop(old)
+    return tomlkit.dumps(document)
+
+
+def _or_empty(text: str | None) -> str:
+    return EMPTY if text is None or not text.strip() else text
+
+
+def _has_hooks(text: str | None) -> bool:
+    return bool(text and text.strip() and value_of(text).get("hooks"))
+
+
+def _snake(event: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+
+
+def _events(text: str) -> dict[str, Any]:
+    """`hooks` of config.toml without what Codex itself keeps there."""
+    hooks = plain(text).get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise ValueError("`hooks` is no table")
+    return {event: groups for event, groups in hooks.items() if event != "state"}
+
+
+def _ours(text: str) -> list[Place]:
+    return [each[:3] for each in handlers_of({"hooks": _events(text)})]
+
+
+def _said(text: str, event: str) -> list[dict[str, Any]]:
+    return [handler for group in _events(text).get(event, []) for handler in group.get("hooks", [])]
+
+
+def _cut(text: str, places: Sequence[Place]) -> str:
+    """Without these handlers, nor the groups and events that this leaves empty."""
+    for event, group, handler in reversed(places):
+        groups = _events(text)[event]
+        path: tuple[str | int, ...] = ("hooks", event, group, "hooks", handler)
+        if len(groups[group]["hooks"]) == 1:
+            path = ("hooks", event) if len(groups) == 1 else ("hooks", event, group)
+        text = without(text, path)
+    return text

@@ -1,0 +1,50 @@
+"""What an agent is to the installer: which files it has, and two pure functions from their texts to their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.errors import RecollectError
+from recollect.surfaces.installers.entries import Server, Wanted
+
+Texts = Mapping[Path, str | None]  # file → what it says; None: there is none
+
+
+class Refused(RecollectError):
+    """A settings file cannot be understood, so it is left as it is."""
+
+    hint = "Nothing was changed. Mend the file and run it again, or name the other agent with --agent."
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """How agents call this installation of recollect."""
+
+    hook: Callable[[str, str], str]  # event, agent → a line for a shell
+    server: Server
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent that recollect plugs into."""
+
+    name: str  # as in --agent
+    title: str  # as people call it
+    files: tuple[Path, ...]  # its settings, whether they exist or not
+    signs: tuple[Path, ...]  # where one of them is, the agent is in use on this machine
+    wanted: Wanted  # what its settings should hold of ours
+    merged: Callable[[Texts, Wanted], dict[Path, str]]  # settings with it; files that need no change may be left out
+    stripped: Callable[[Texts], dict[Path, str]]  # settings without anything of ours
+    advice: str = ""  # what its user has to do after the hooks changed
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Names the file in whatever its parser says."""
+    try:
+        yield
+    except ValueError as error:
+        raise Refused(f"{file} cannot be understood: {error}") from error

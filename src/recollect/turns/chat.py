@@ -1,0 +1,393 @@
+"""A chat's turns: five calls around every answer. `preload`, `view`, `reconcile`, `update_fingerprint`, `persist`.
+
+A `Turns` is bound to a tenant, project, user and conversation; nothing else is ever read or written through it. A turn
+is persisted once: a line in the turn log, synced, then the rows that follow from that line. A crash in between loses
+nothing and doubles nothing: the same call again, an ingest or a re-index finds the line and makes the rows. The
+database is read once per turn; the core is synchronous, and every call may come from any thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from recollect.config import Settings
+from recollect.errors import NotFound, RecollectError, UsageError
+from recollect.ingest.sources.recollect import Reaction, session, turn_of
+from recollect.ingest.sources.recollect import Turn as Line
+from recollect.models.choose import language_model
+from recollect.models.paid import Paid
+from recollect.note import SOURCE
+from recollect.redact import redact
+from recollect.search.values import Wanted
+from recollect.store import turns as rows
+from recollect.store.database import Database, Transaction
+from recollect.store.search import Reach
+from recollect.store.turns import Artifact, Person
+from recollect.store.vectors import Kind as IndexKind
+from recollect.store.words import index_entries
+from recollect.turns import present, prompts
+from recollect.turns.buckets import Bucket, BucketFiles, Changes, parsed
+from recollect.turns.log import TurnLog, rendered
+from recollect.turns.reconcile import Ask
+from recollect.turns.rows import artifacts, expiry, hosted_uri, keep_for
+from recollect.turns.turn import ChatTurn, TurnState
+from recollect.turns.values import (
+    BINDING_TAG,
+    BUCKET,
+    FINGERPRINT,
+    REACTION,
+    SIGNAL_TAG,
+    TURN_LOG,
+    ActiveSet,
+    Feedback,
+    Fingerprint,
+    Opinion,
+    Origin,
+    PriorTurn,
+    SaidSignal,
+    TurnMemory,
+    TurnScope,
+    key_tag,
+    require_name,
+)
+from recollect.types import Clock, Owner, Scope, Timestamp, moment, timestamp
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from recollect.ingest.intake import Intake
+    from recollect.models.base import LanguageModel
+    from recollect.search.run import Search
+    from recollect.search.vectors.vectors import Vectors
+
+_MOST_DELTA = 50  # turn memories since the last reconcile that are shown at the most
+_STANDING = 20  # turns of other conversations that hold what binds
+_RECALLED = 24  # messages that search may find
+_EMBEDDED = 16  # documents that a turn makes vectors of: somebody waits
+_KEYS = 30  # of what was recalled, that are looked up once more
+_PURGED = 20  # expired rows that a turn removes
+_RECONCILED = 1_000  # turns that one reconcile takes into buckets
+_TITLE = 80
+
+
+log = logging.getLogger(__name__)
+
+
+class TurnConflict(UsageError):
+    """A turn of that id is persisted already, with other words."""
+
+    hint = "Give every turn an id of its own; the same turn may be persisted again as it was."
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What turns stand on; made by the application."""
+
+    database: Database
+    settings: Settings
+    owner: Owner
+    clock: Clock
+    intake: Intake
+    search: Callable[[], Search]
+    vectors: Callable[[], Vectors]
+    forget: Callable[..., object]  # session, reason
+
+
+class Turns:
+    """One conversation of one user."""
+
+    def __init__(self, ground: Ground, scope: TurnScope) -> None:
+        if scope.tenant not in (None, ground.owner.tenant):
+            raise UsageError(f"this memory is not of tenant `{scope.tenant}`", hint="Open one with its tenant.")
+        if ground.intake.project_of("", scope.project) != scope.project:
+            raise UsageError(f"nothing of {scope.project} may be stored", hint="It is switched off by configuration.")
+        self.scope = scope
+        self.session_id = session(scope.project, scope.user, scope.conversation)
+        self._ground = ground
+        self._person = Person(ground.owner, scope.project, scope.user)
+        self._log = TurnLog(ground.settings.turns)
+
+    def turn(self, turn_id: str, user_text: str = "") -> ChatTurn:
+        """A turn, for a `with` statement: persisted when it is left without an exception, and only then."""
+        return ChatTurn(self, turn_id, user_text)
+
+    def react(
+        self, turn_id: str, reaction: str, text: str = "", *, confidence: float = 1.0, origin: str = Origin.USER
+    ) -> Feedback:
+        """What somebody thought of a turn. The user's newest reaction replaces the one before; a machine's is one
+        more, and below a confidence of 0.7 nothing at all."""
+        require_name("turn", turn_id)
+        try:
+            told = Feedback(turn_id, Opinion(reaction), text, confidence, Origin(origin), self.now)
+        except ValueError as error:
+            raise UsageError(str(error), hint="ok, not_ok or neutral; of user or machine.") from None
+        with self._ground.database.read() as tx:
+            known = rows.find(tx, self._person, self.scope.conversation, TURN_LOG, [turn_id], self.now)
+        if not known:
+            raise NotFound(f"no turn `{turn_id}` in this conversation")
+        if not told.counts:
+            return told
+        scope = self.scope
+        record = Reaction(
+            at=told.at,
+            project=scope.project,
+            user=scope.user,
+            turn=turn_id,
+            conversation=scope.conversation,
+            reaction=told.reaction,
+            text=text,
+            confidence=confidence,
+            origin=told.origin,
+        )
+        path = self._log.append(scope.conversation, record)
+        made = artifacts(rendered(record), self._hosted(path), keep_for(self._ground.settings))
+        with self._ground.database.write() as tx:
+            rows.save(tx, self._ground.owner, made, replacing=True)
+        return told
+
+    def title(self) -> str:
+        """The conversation's title: as it was chosen, else as it began; empty before the first turn."""
+        with self._ground.database.read() as tx:
+            chosen = _active_set(tx, self, lock=False).conversation_title
+            begun = None if chosen else rows.first(tx, self._person, self.scope.conversation, TURN_LOG, self.now)
+            named = begun and rows.first(tx, self._person, self.scope.conversation, FINGERPRINT, self.now)
+        if chosen or begun is None:
+            return chosen
+        told = Fingerprint.of(msgspec.json.decode(named.text)).conversation_title if named else ""
+        return present.inert(told or msgspec.json.decode(begun.text)["user"], _TITLE)
+
+    def artifacts(self, kind: str, limit: int = 50) -> list[Artifact]:
+        """Stored artifacts of the conversation, newest first, with their tags; buckets are the user's."""
+        where = "" if kind == BUCKET else self.scope.conversation
+        with self._ground.database.read() as tx:
+            found = rows.newest(tx, self._person, where, kind, self.now, limit)
+            tags = rows.tags(tx, self._person, where, kind)
+        return [each._replace(tags=tags.get((each.turn_id, each.ref), ())) for each in found]
+
+    def payload(self, turn_id: str) -> dict[str, Any] | None:
+        """A turn as its log has it, with the feedback that came later; None when there is none."""
+        path = self._log.path(*self._place).relative_to(self._log.root).as_posix()
+        found: dict[str, Any] | None = None
+        said: list[dict[str, Any]] = []
+        for line in (self._log.read(path) or b"").splitlines():
+            try:
+                record = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                continue
+            if record.get("line") == "turn" and record.get("id") == turn_id and found is None:
+                found = record
+            elif record.get("line") == "reaction" and record.get("turn") == turn_id:
+                said.append({name: record[name] for name in ("at", "reaction", "text", "confidence", "origin")})
+        if found is not None and isinstance(found.get("turn_log"), dict):
+            log = found["turn_log"]
+            log["feedbacks"] = [*log.get("feedbacks", ()), *said]
+            log["entries"] = [*log.get("entries", ()), *({"area": "feedback", **each} for each in said)]
+        return found
+
+    def recall(self, text: str, limit: int = _RECALLED) -> list[TurnMemory]:
+        """Old turn memories of this user in this project by their meaning, best first; of other conversations only
+        what holds beyond them."""
+        folder = self._log.path(*self._place).parent
+        self._ground.intake.take(sorted(folder.glob("*.jsonl")))
+        mine = folder.relative_to(self._log.root).as_posix() + "/"
+        reach = Reach(self._ground.owner, (self.scope.project,))
+        wanted = Wanted(kinds=frozenset({IndexKind.ENTRY}), source=SOURCE, file=mine)
+        index_entries(self._ground.database)
+        self._embed()
+        hits = self._ground.search().run(text, reach, wanted, limit, self._ground.clock())
+        pairs = dict.fromkeys((hit.session_id, turn_of(hit.entry_uuid, hit.session_id, hit.role)) for hit in hits)
+        with self._ground.database.read() as tx:
+            found = rows.said_in(tx, self._person, [each for each in pairs if each[1]], FINGERPRINT, self.now)
+            recalled = {(each.conversation, each.turn_id): self.memory(each) for each in found}
+            about = dict.fromkeys(key_tag(one) for each in recalled.values() for one in each.fingerprint.items)
+            for tag in list(about)[:_KEYS]:  # what was said about it last, in whatever words
+                for each in rows.tagged(tx, self._person, tag, self.now, 1):
+                    recalled.setdefault((each.conversation, each.turn_id), self.memory(each))
+        return [each for each in recalled.values() if each.fingerprint.items]
+
+    def buckets(self) -> list[Bucket]:
+        """The user's buckets as their files have them."""
+        return BucketFiles(self._log, self.scope.project, self.scope.user).all()
+
+    def disable_bucket(self, bucket_id: str) -> None:
+        """It is not picked any more; nothing is deleted."""
+        made = BucketFiles(self._log, self.scope.project, self.scope.user).disable(bucket_id, self.now)
+        if made is None:
+            raise NotFound(f"no bucket `{bucket_id}`")
+        with self._ground.database.write() as tx:
+            self._save_buckets(tx, [made])
+
+    def reconcile_buckets(self) -> Changes:
+        """Takes turns that are in no bucket yet into the user's buckets. Nothing when they are switched off."""
+        if not self.has_buckets:
+            return Changes()
+        now = self.now
+        with self._ground.database.read() as tx:
+            last = _active_set(tx, self, lock=False).last_reconciled_ts
+            new = rows.newest(tx, self._person, self.scope.conversation, FINGERPRINT, now, _RECONCILED, since=last)
+        said = [replace(self.memory(each), conversation=each.conversation) for each in new]
+        stale = timestamp(moment(now) - keep_for(self._ground.settings))
+        files = BucketFiles(self._log, self.scope.project, self.scope.user)
+        changed, changes = files.reconcile(said, now, stale)
+        with self._ground.database.write() as tx:
+            self._save_buckets(tx, changed.values())
+            before = _active_set(tx, self, lock=True)
+            done = replace(before, last_reconciled_ts=max((each.at for each in new), default=last))
+            _save_active_set(tx, self, replace(done, since_last_reconcile=0))
+        return changes
+
+    def forget(self, reason: str) -> object:
+        """Erases the conversation for good, everywhere."""
+        return self._ground.forget(session=self.session_id, reason=reason)
+
+    def _embed(self) -> None:
+        """The newest turns are found by their meaning; where that cannot be, by their words."""
+        try:
+            self._ground.vectors().update(_EMBEDDED)
+        except RecollectError as error:
+            log.warning("the newest turns have no vectors yet: %s", error)
+
+    # For its turns
+
+    @property
+    def now(self) -> Timestamp:
+        return timestamp(self._ground.clock())
+
+    @property
+    def has_buckets(self) -> bool:
+        config = self._ground.settings.config
+        return config.memory_reconcile_enabled and not config.long_memories_log
+
+    @property
+    def _place(self) -> tuple[str, str, str]:
+        return self.scope.project, self.scope.user, self.scope.conversation
+
+    def _hosted(self, path: Path) -> str:
+        return hosted_uri(self._ground.settings, path.relative_to(self._log.root).as_posix())
+
+    def memory(self, row: Artifact) -> TurnMemory:
+        """Of another conversation only what holds beyond it."""
+        told = Fingerprint.of(msgspec.json.decode(row.text))
+        if row.conversation == self.scope.conversation:
+            return TurnMemory(row.turn_id, Timestamp(row.at), told)
+        lasting = told.with_items(lambda each: each.scope is not Scope.CONVERSATION)
+        return TurnMemory(row.turn_id, Timestamp(row.at), lasting, row.conversation)
+
+    def load(self) -> TurnState:
+        """One look at the database."""
+        config, now, where = self._ground.settings.config, self.now, self.scope.conversation
+        most = config.turn_window
+        with self._ground.database.read() as tx:
+            chosen = _active_set(tx, self, lock=False)
+            window = min(max(most, chosen.since_last_reconcile), max(most, _MOST_DELTA))
+            told = rows.newest(tx, self._person, where, FINGERPRINT, now, window)
+            seen = {each.turn_id for each in told}
+            again = [each for each in chosen.selected_local_memories_turn_ids if each not in seen]
+            told += rows.find(tx, self._person, where, FINGERPRINT, again, now)
+            standing = rows.tagged(tx, self._person, BINDING_TAG, now, _STANDING)
+            prior = rows.newest(tx, self._person, where, TURN_LOG, now, most)
+            said = rows.newest(tx, self._person, where, REACTION, now, most)
+            promoted = rows.tagged(tx, self._person, SIGNAL_TAG, now, config.assistant_signals_limit)
+            held = rows.newest(tx, self._person, "", BUCKET, now, 200) if self.has_buckets else []
+        memories = {each.ref: each for each in map(self.memory, told)}
+        for each in map(self.memory, standing):
+            lasting = each.fingerprint.with_items(lambda one: one.is_binding)
+            memories.setdefault(each.ref, replace(each, fingerprint=lasting))
+        promoted_signals = [
+            SaidSignal(one, each.turn_id, each.conversation, Timestamp(each.at))
+            for each in promoted
+            for one in Fingerprint.of(msgspec.json.decode(each.text)).assistant_signals
+        ]
+        return TurnState(
+            prior=tuple(_prior(each) for each in prior),
+            memories=tuple(sorted(memories.values(), key=lambda each: (each.at, each.turn_id), reverse=True)),
+            feedback=tuple(Feedback.parse(each.text, each.conversation) for each in said),
+            signals=tuple(promoted_signals[: config.assistant_signals_limit]),
+            buckets=tuple(made for each in held if (made := parsed(each.text)) is not None),
+            active_set=chosen,
+        )
+
+    def asks(self, name: str, schema: type[BaseModel]) -> Ask:
+        """Asks the configured model with one of our prompts."""
+        ground, config, model = self._ground, self._ground.settings.config, self.model
+        assert model is not None
+        paid = Paid(ground.database, ground.owner, ground.clock, "turns", self.session_id, config.max_tokens_per_day)
+
+        def ask(content: str) -> Mapping[str, Any]:
+            paid.check_cap()
+            given = model.answer(prompts.load(name), redact(content), schema, seconds=config.model_timeout_seconds)
+            paid.charge(model.name, given.usage)
+            return given.value.model_dump()
+
+        return ask
+
+    @cached_property
+    def model(self) -> LanguageModel | None:
+        config = self._ground.settings.config
+        return language_model(self._ground.settings, config.turn_model or config.model)
+
+    @property
+    def block_tokens(self) -> int:
+        return self._ground.settings.config.turn_block_tokens
+
+    @property
+    def reconciles_after(self) -> int:
+        return self._ground.settings.config.memory_reconcile_turns
+
+    def write(self, line: Line, more: Mapping[str, Any], chosen: Callable[[ActiveSet], ActiveSet]) -> None:
+        """The line, then what follows from it."""
+        latest = Timestamp(line.at)
+        with self._ground.database.read() as tx:
+            last = rows.newest(tx, self._person, self.scope.conversation, TURN_LOG, self.now, 1)
+        if last and last[0].at >= latest and last[0].turn_id != line.id:  # turns of one moment stay in order
+            after = timestamp(moment(Timestamp(last[0].at)) + timedelta(milliseconds=1))
+            line = msgspec.structs.replace(line, at=after, answered_at=max(after, line.answered_at))
+        standing, is_new = self._log.append_once(line, more)
+        if not is_new and _said(standing) != _said(rendered(line, more)):
+            raise TurnConflict(f"turn `{line.id}` is persisted already, with other words")
+        made = artifacts(standing, self._hosted(self._log.path(*self._place)), keep_for(self._ground.settings))
+        self._reached()
+        with self._ground.database.write() as tx:
+            if rows.save(tx, self._ground.owner, made):
+                _save_active_set(tx, self, chosen(_active_set(tx, self, lock=True)))
+            rows.purge(tx, self._ground.owner, self.now, _PURGED)
+
+    def _reached(self) -> None:
+        """Between the line and its rows; a test crashes here."""
+
+    def _save_buckets(self, tx: Transaction, changed: Iterable[Bucket]) -> None:
+        keep = keep_for(self._ground.settings)
+        made = [
+            each.artifact(hosted_uri(self._ground.settings, each.path), expiry(Timestamp(each.updated_at), keep))
+            for each in changed
+        ]
+        rows.save(tx, self._ground.owner, made, replacing=True)
+
+
+def _active_set(tx: Transaction, turns: Turns, *, lock: bool) -> ActiveSet:
+    text = rows.load_active_set(tx, turns._person, turns.scope.conversation, turns.now, lock=lock)
+    return ActiveSet.parse(text) if text else ActiveSet()
+
+
+def _save_active_set(tx: Transaction, turns: Turns, chosen: ActiveSet) -> None:
+    now = turns.now
+    end = timestamp(moment(now) + keep_for(turns._ground.settings))
+    rows.save_active_set(tx, turns._person, turns.scope.conversation, turns.session_id, chosen.serialized(), now, end)
+
+
+def _prior(row: Artifact) -> PriorTurn:
+    told = msgspec.json.decode(row.text)
+    return PriorTurn(row.turn_id, Timestamp(row.at), told["user"], told["assistant"])
+
+
+def _said(line: bytes) -> tuple[str, str]:
+    told = msgspec.json.decode(line, type=Line)
+    return told.user_text, told.assistant_text

@@ -1,0 +1,44 @@
+"""What erasing takes out of turn memory beside the log's lines: rows of the turns, and their evidence in buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePath
+
+from recollect import note
+from recollect.config import Settings
+from recollect.ingest.sources.recollect import turn_of
+from recollect.store import turns as rows
+from recollect.store.database import Database
+from recollect.store.erasing import Said
+from recollect.store.turns import Person
+from recollect.turns import buckets
+from recollect.turns.log import TurnLog
+from recollect.turns.rows import expiry, hosted_uri, keep_for
+from recollect.turns.values import BUCKET
+from recollect.types import Owner, Timestamp
+
+
+def turns_of(said: Iterable[Said]) -> set[tuple[str, str]]:
+    """(session, turn) of the entries that are turns of a chat."""
+    found = ((each.session_id, turn_of(each.uuid, each.session_id, each.role)) for each in said if _is_ours(each))
+    return {each for each in found if each[1]}
+
+
+def erase_buckets(database: Database, settings: Settings, owner: Owner, now: Timestamp, said: Iterable[Said]) -> None:
+    """Evidence of these turns leaves the buckets of their users: files, then rows."""
+    told = [each for each in said if _is_ours(each)]
+    gone = turns_of(told)
+    log = TurnLog(settings.turns)
+    for folder in sorted({PurePath(each.source_file).parent.as_posix() for each in told}):
+        for before, after in buckets.erase(log, folder, gone, now):
+            person = Person(owner, before.project, before.user)
+            with database.write() as tx:
+                rows.delete_bucket(tx, person, before.id, BUCKET)
+                if after is not None:
+                    end = expiry(Timestamp(after.updated_at), keep_for(settings))
+                    rows.save(tx, owner, [after.artifact(hosted_uri(settings, after.path), end)])
+
+
+def _is_ours(each: Said) -> bool:
+    return each.source == note.SOURCE

@@ -1,0 +1,327 @@
+"""Turn memory as the blocks that agents read. Pure: the same values give the same bytes, relative ages only on request.
+
+Whatever people or models wrote stands on one line behind a mark of ours, without control characters: it can neither
+begin a block nor end one. What does not fit a budget is left out from the oldest on, what binds comes last to go, and
+a line says that something is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from recollect.blocks import strip_blocks
+from recollect.text import estimate_tokens, plain
+from recollect.turns.values import (
+    Feedback,
+    Fingerprint,
+    Item,
+    Opinion,
+    Origin,
+    PriorTurn,
+    SaidSignal,
+    TurnMemory,
+    settled,
+    shown,
+    signal,
+)
+from recollect.types import Timestamp, moment
+
+NEWEST_FIRST = "newest->oldest"
+NOTHING = "(none)"
+_LONGEST = 320  # characters of one text in a line
+_TABLE = ("| turn_id | when | objective | items | feedback |", "| --- | --- | --- | --- | --- |")
+_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\ufeff]")
+
+
+class ViewRole(StrEnum):
+    """Who reads a view."""
+
+    GATE = "gate"
+    RECONCILER = "reconciler"
+    DOWNSTREAM = "downstream"
+    FINAL = "final"  # the final answer generator: alone in seeing assistant signals
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    heading: str
+    lines: tuple[str, ...]
+    left_out: int = 0  # turns, reactions or signals that did not fit
+
+    @property
+    def text(self) -> str:
+        return "\n".join((self.heading, *(self.lines or (NOTHING,))))
+
+    @property
+    def tokens(self) -> int:
+        return estimate_tokens(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one agent is given."""
+
+    role: ViewRole
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(block.text for block in self.blocks)
+
+    @property
+    def tokens(self) -> int:
+        return estimate_tokens(self.text)
+
+
+def inert(text: str, longest: int = _LONGEST) -> str:
+    """One line of plain text, whatever it was."""
+    flat = " ".join(_BIDI.sub("", plain(strip_blocks(text))).split())
+    return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
+
+
+def heading(name: str, *labels: str) -> str:
+    told = "; ".join(label for label in labels if label)
+    return f"[{name} — CHRONOLOGICAL ({told})]" if told else f"[{name} — CHRONOLOGICAL]"
+
+
+def _scope(label: str) -> str:
+    return f"scope={label}" if label else ""
+
+
+def when(at: Timestamp, now: datetime | None) -> str:
+    if now is None or not at:
+        return f"{at[:10]} {at[11:16]}" if at else "?"
+    minutes = max(int((now - moment(at)).total_seconds() // 60), 0)
+    for unit, size in (("d", 1440), ("h", 60)):
+        if minutes >= size:
+            return f"{minutes // size}{unit} ago"
+    return f"{minutes}m ago"
+
+
+def _is_oldest_first(order_label: str) -> bool:
+    return order_label.strip().lower().startswith("oldest")
+
+
+# The three blocks of memory
+
+
+def format_turn_memories_block(
+    turn_memories: Sequence[TurnMemory | Mapping[str, Any]],
+    *,
+    order_label: str = NEWEST_FIRST,
+    scope_label: str = "conversation",
+    now: datetime | None = None,
+    budget: int | None = None,
+) -> str:
+    """What the user asserted. Contradictions are resolved: the newest stands and says what it replaced.
+
+    Takes turn memories or their JSON (`turn_id`, `at` or `made_at`, and the fingerprint's keys). With `now`, ages.
+    """
+    given = [each if isinstance(each, TurnMemory) else _memory(each) for each in turn_memories]
+    return memories_block(given, order_label=order_label, scope_label=scope_label, now=now, budget=budget).text
+
+
+def memories_block(
+    memories: Sequence[TurnMemory],
+    *,
+    order_label: str = NEWEST_FIRST,
+    scope_label: str = "conversation",
+    now: datetime | None = None,
+    budget: int | None = None,
+) -> Block:
+    ordered = [each for each in settled(memories) if each.fingerprint.items]
+    head = heading("TURN MEMORIES", order_label, _scope(scope_label))
+    groups = [(_memory_lines(each, now), _memory_lines(each, now, binding=True)) for each in ordered]
+    return _fitted(head, groups, order_label, budget, "turns")
+
+
+def _memory(told: Mapping[str, Any]) -> TurnMemory:
+    at = str(told.get("at") or told.get("made_at") or "")
+    inside = told.get("fingerprint")
+    made = Fingerprint.of(inside if isinstance(inside, Mapping) else told)
+    return TurnMemory(str(told.get("turn_id") or told.get("turn") or "?"), Timestamp(at), made)
+
+
+def _memory_lines(memory: TurnMemory, now: datetime | None, *, binding: bool = False) -> list[str]:
+    items = [each for each in memory.fingerprint.items if each.is_binding or not binding]
+    if binding and not items:
+        return []
+    told = memory.fingerprint
+    topics = f" · topics: {inert(', '.join(told.topics), 120)}" if told.topics and not binding else ""
+    aim = f" · objective: {inert(told.objective)}" if told.objective and not binding else ""
+    lines = [f"- {inert(memory.ref, 120)} · {when(memory.at, now)}{aim}{topics}"]
+    return lines + [f"  - {_item(each)}{_note(memory, each)}" for each in items]
+
+
+def _item(each: Item) -> str:
+    places = f"; applies_to={inert(', '.join(each.applies_to), 120)}" if each.applies_to else ""
+    said = f"{inert(each.key, 80)}: {inert(shown(each.value))}"
+    return f"{each.kind} · {each.severity} · {said} (scope={each.scope}{places})"
+
+
+def _note(memory: TurnMemory, each: Item) -> str:
+    note = memory.replaced.get(each.text, "")
+    return f" [newest; {inert(note, 200)}]" if note else ""
+
+
+def format_feedback_block(
+    feedback: Sequence[Feedback | Mapping[str, Any]],
+    *,
+    order_label: str = NEWEST_FIRST,
+    scope_label: str = "conversation",
+    now: datetime | None = None,
+    budget: int | None = None,
+) -> str:
+    """What the user thought of earlier answers, and what machines are sure enough of."""
+    given = [each if isinstance(each, Feedback) else _feedback(each) for each in feedback]
+    return feedback_block(given, order_label=order_label, scope_label=scope_label, now=now, budget=budget).text
+
+
+def feedback_block(
+    feedback: Sequence[Feedback],
+    *,
+    order_label: str = NEWEST_FIRST,
+    scope_label: str = "conversation",
+    now: datetime | None = None,
+    budget: int | None = None,
+) -> Block:
+    counted = sorted((each for each in feedback if each.counts), key=lambda each: (each.at, each.turn_id), reverse=True)
+    head = heading("USER FEEDBACK", order_label, _scope(scope_label))
+    groups: list[tuple[list[str], list[str]]] = []
+    for each in counted:
+        said = f": {inert(each.text)}" if each.text.strip() else ""
+        sure = f" (confidence {each.confidence:.2f})" if each.origin is Origin.MACHINE else ""
+        lines = [f"- {inert(each.turn_id, 120)} · {when(each.at, now)} · {each.origin} · {each.reaction}{sure}{said}"]
+        groups.append((lines, []))
+    return _fitted(head, groups, order_label, budget, "reactions")
+
+
+def _feedback(told: Mapping[str, Any]) -> Feedback:
+    return Feedback(
+        turn_id=str(told.get("turn_id", "?")),
+        reaction=Opinion(told.get("reaction", "neutral")),
+        text=str(told.get("text", "")),
+        confidence=float(told.get("confidence", 1.0)),
+        origin=Origin(told.get("origin", "user")),
+        at=Timestamp(str(told.get("at") or told.get("ts") or "")),
+    )
+
+
+def format_assistant_signals_block(
+    signals: Sequence[SaidSignal | Mapping[str, Any]],
+    *,
+    order_label: str = NEWEST_FIRST,
+    scope_label: str = "user_cross_conversation",
+    now: datetime | None = None,
+    budget: int | None = None,
+) -> str:
+    """What the assistant already promoted or claimed to this user, so that it does not do so again."""
+    given = [each if isinstance(each, SaidSignal) else _signal(each) for each in signals]
+    return signals_block(given, order_label=order_label, scope_label=scope_label, now=now, budget=budget).text
+
+
+def signals_block(
+    signals: Sequence[SaidSignal],
+    *,
+    order_label: str = NEWEST_FIRST,
+    scope_label: str = "user_cross_conversation",
+    now: datetime | None = None,
+    budget: int | None = None,
+) -> Block:
+    ordered = sorted(signals, key=lambda each: (each.at, each.conversation, each.turn_id), reverse=True)
+    head = heading("ASSISTANT SIGNALS", order_label, _scope(scope_label))
+    groups: list[tuple[list[str], list[str]]] = []
+    for each in ordered:
+        where = inert(f"{each.conversation}/{each.turn_id}" if each.conversation else each.turn_id, 120)
+        said = f"{inert(each.signal.key, 80)}: {inert(shown(each.signal.value))}"
+        groups.append(([f"- {where} · {when(each.at, now)} · {each.signal.severity} · {said}"], []))
+    return _fitted(head, groups, order_label, budget, "signals")
+
+
+def _signal(told: Mapping[str, Any]) -> SaidSignal:
+    inside = {name: told[name] for name in ("key", "value", "severity", "scope", "applies_to") if name in told}
+    at = Timestamp(str(told.get("at") or told.get("ts") or ""))
+    return SaidSignal(signal(**inside), str(told.get("turn_id", "?")), str(told.get("conversation", "")), at)
+
+
+# The blocks around them
+
+
+def current_block(turn_id: str, user_text: str) -> Block:
+    said = inert(user_text, 4_000)
+    return Block("[CURRENT TURN]", (f"- {inert(turn_id, 120)} · user: {said or NOTHING}",))
+
+
+def prior_block(prior: Sequence[PriorTurn], *, now: datetime | None = None, budget: int | None = None) -> Block:
+    head = "[PRIOR TURNS (newest->oldest) - COMPRESSED VIEWS]"
+    groups: Groups = [
+        (
+            [
+                f"- {inert(each.turn_id, 120)} · {when(each.at, now)}",
+                f"  - user: {inert(each.user) or NOTHING}",
+                f"  - assistant: {inert(each.assistant) or NOTHING}",
+            ],
+            [],
+        )
+        for each in prior
+    ]
+    return _fitted(head, groups, NEWEST_FIRST, budget, "turns")
+
+
+def candidates_block(
+    memories: Sequence[TurnMemory],
+    feedback: Sequence[Feedback],
+    *,
+    now: datetime | None = None,
+    budget: int | None = None,
+) -> Block:
+    """The turns whose memories may be chosen: their ids are the only ones that count."""
+    thought = {each.turn_id: each.reaction for each in reversed(feedback) if each.counts}
+    groups: list[tuple[list[str], list[str]]] = []
+    for each in memories:
+        told = each.fingerprint
+        keys = ", ".join(dict.fromkeys(one.key for one in told.items))
+        liked = "" if each.conversation else str(thought.get(each.turn_id, ""))
+        cells = (each.ref, when(each.at, now), told.objective, keys, liked)
+        row = " | ".join(inert(cell, 160).replace("|", "¦") for cell in cells)
+        groups.append(([f"| {row} |"], []))
+    block = _fitted("[TURNS CANDIDATES TABLE]", groups, NEWEST_FIRST, budget, "turns")
+    return Block(block.heading, (*_TABLE, *block.lines), block.left_out) if block.lines else block
+
+
+Groups = Sequence[tuple[list[str], list[str]]]  # lines of one turn, newest first; those that bind
+
+
+def _fitted(head: str, groups: Groups, order_label: str, budget: int | None, what: str) -> Block:
+    """What binds first, then the newest; in the order asked for."""
+    if budget is None or estimate_tokens("\n".join((head, *(line for full, _ in groups for line in full)))) <= budget:
+        chosen = [full for full, _ in groups]
+        lines = [line for each in (reversed(chosen) if _is_oldest_first(order_label) else chosen) for line in each]
+        return Block(head, tuple(lines))
+    notice = f"(… {what} left out: the budget is {budget} tokens, and they are the oldest)"
+    left = budget - estimate_tokens(f"{head}\n{notice}\n0000")
+    kept: list[list[str]] = [[] for _ in groups]
+    for place, (_, binding) in enumerate(groups):  # newest first
+        cost = _cost(binding)
+        if binding and cost <= left:
+            kept[place], left = binding, left - cost
+    missing = 0
+    full_up = False
+    for place, (full, _) in enumerate(groups):
+        cost = _cost(full) - _cost(kept[place])
+        if not full_up and cost <= left:
+            kept[place], left = full, left - cost
+        else:
+            full_up, missing = True, missing + 1
+    ordered = reversed(kept) if _is_oldest_first(order_label) else kept
+    lines = [line for each in ordered for line in each]
+    return Block(head, (*lines, notice.replace("…", str(missing), 1)), missing)
+
+
+def _cost(lines: Sequence[str]) -> int:
+    return sum(estimate_tokens(line + "\n") for line in lines)

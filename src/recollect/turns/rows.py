@@ -1,0 +1,208 @@
+"""Rows of turn memory, made from the lines of turn logs and from bucket files. Persisting a turn and rebuilding from
+files use the same step: whatever crashed in between, the rows come out equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recollect import note
+from recollect.config import Settings
+from recollect.ingest.erasure import erased
+from recollect.ingest.sources.base import UNDECODABLE, State
+from recollect.ingest.sources.recollect import Reaction, Turn, fold, reacted, session
+from recollect.store import turns as rows
+from recollect.store.database import Database
+from recollect.store.turns import Artifact
+from recollect.text import plain
+from recollect.turns import buckets
+from recollect.turns.log import TurnLog
+from recollect.turns.values import FINGERPRINT, REACTION, TURN_LOG, Feedback, Fingerprint, Opinion, Origin, encode
+from recollect.types import Clock, Entry, Owner, Role, Timestamp, moment, parse_timestamp, timestamp
+
+_EXCERPT = 400  # characters of what was said, in a compressed view
+_BATCH = 500  # rows in a commit
+
+
+class _Log(msgspec.Struct):
+    state: dict[str, Any] = {}
+    entries: list[dict[str, Any]] = []
+
+
+class _Line(msgspec.Struct):
+    turn_log: _Log | None = None
+
+
+_turns = msgspec.json.Decoder(Turn)
+_reactions = msgspec.json.Decoder(Reaction)
+_logs = msgspec.json.Decoder(_Line)
+
+
+def fingerprint_of(line: bytes) -> tuple[Turn, Fingerprint | None] | None:
+    """The turn that a line tells, and its fingerprint; None for another line."""
+    try:
+        turn = _turns.decode(line)
+        log = _logs.decode(line).turn_log
+    except UNDECODABLE:
+        return None
+    told = log.state.get("fingerprint") if log else None
+    return turn, Fingerprint.of(told) if isinstance(told, dict) else None
+
+
+def artifacts(line: bytes, hosted_uri: str, keep: timedelta) -> list[Artifact]:
+    """The rows of one line; none for a note, a reaction to a memory, or what cannot be read."""
+    try:
+        found = fingerprint_of(line)
+        if found is None:
+            return _reaction(_reactions.decode(line), hosted_uri, keep)
+        turn, told = found
+        at = parse_timestamp(turn.at)
+    except (*UNDECODABLE, ValueError, KeyError):
+        return []
+    place = (turn.project, turn.user, turn.conversation)
+    end = (at, expiry(at, keep))
+    compact = {"user": excerpt(turn.user_text), "assistant": excerpt(turn.assistant_text)}
+    made = [_artifact(place, TURN_LOG, turn.id, "", encode(compact), f"{hosted_uri}#{turn.id}", *end)]
+    if told is not None:
+        text = encode(told.json() | {"turn_id": turn.id})
+        made.append(_artifact(place, FINGERPRINT, turn.id, "", text, "", *end, told.tags))
+    log = _logs.decode(line).turn_log
+    for each in log.entries if log else ():
+        if each.get("area") == "feedback" and each.get("turn_id"):
+            said = Feedback(
+                each["turn_id"],
+                Opinion(each["reaction"]),
+                each.get("text", ""),
+                each["confidence"],
+                Origin.MACHINE,
+                at,
+            )
+            made.append(_reaction_row(place, said, f"turn:{turn.id}", keep))
+    return made
+
+
+def excerpt(text: str) -> str:
+    flat = " ".join(plain(text).split())
+    return flat if len(flat) <= _EXCERPT else flat[:_EXCERPT].rsplit(" ", 1)[0] + "…"
+
+
+def _reaction(told: Reaction, hosted_uri: str, keep: timedelta) -> list[Artifact]:
+    if not told.turn or not told.conversation:
+        return []
+    said = Feedback(
+        told.turn,
+        Opinion(told.reaction),
+        told.text,
+        told.confidence,
+        Origin(told.origin),
+        parse_timestamp(told.at),
+    )
+    if not said.counts:
+        return []
+    ref = "user"
+    if said.origin is Origin.MACHINE:
+        told_once = "\x1f".join((said.reaction, said.text, str(said.confidence)))  # the same again is one reaction
+        ref = "machine:" + hashlib.sha256(told_once.encode("utf-8", "replace")).hexdigest()[:16]
+    return [_reaction_row((told.project, told.user, told.conversation), said, ref, keep)]
+
+
+def _reaction_row(place: tuple[str, str, str], said: Feedback, ref: str, keep: timedelta) -> Artifact:
+    tags = (REACTION, f"origin:{said.origin}")
+    end = (said.at, expiry(said.at, keep))
+    return _artifact(place, REACTION, said.turn_id, ref, said.serialized(), "", *end, tags)
+
+
+def _artifact(
+    place: tuple[str, str, str],
+    kind: str,
+    turn: str,
+    ref: str,
+    text: str,
+    hosted: str,
+    at: str,
+    expires: str,
+    tags: tuple[str, ...] = (),
+) -> Artifact:
+    return Artifact(*place, kind, turn, ref, session(*place), at, text, hosted, expires, tags)
+
+
+def expiry(at: Timestamp, keep: timedelta) -> Timestamp:
+    try:
+        return timestamp(moment(at) + keep)
+    except OverflowError:
+        return Timestamp("9999-12-31T23:59:59.999Z")
+
+
+def keep_for(settings: Settings) -> timedelta:
+    return timedelta(days=settings.config.turn_ttl_days)
+
+
+def rebuild(database: Database, settings: Settings, owner: Owner, clock: Clock, *, full: bool = False) -> int:
+    """Rows of every log and bucket file that changed since its rows were made; how many are new or other than they
+    were. What was erased, or is past its time, does not come back."""
+    log = TurnLog(settings.turns)
+    now, keep = timestamp(clock()), keep_for(settings)
+    with database.read() as tx:
+        known = {} if full else rows.signatures(tx, owner)
+    made = 0
+    for path, signature in _files(settings.turns):
+        if known.get(path) == signature:
+            continue
+        hosted = hosted_uri(settings, path)
+        data = log.read(path) or b""
+        lines = list(_kept(database, owner, data)) if path.endswith(".jsonl") else []
+        found = [each for line in lines for each in artifacts(line, hosted, keep) if each.expires_at > now]
+        if not path.endswith(".jsonl") and (bucket := buckets.parsed(data)):
+            found = [bucket.artifact(hosted, expiry(Timestamp(bucket.updated_at), keep))]
+        for start in range(0, max(len(found), 1), _BATCH):
+            batch = found[start : start + _BATCH]
+            with database.write() as tx:
+                made += rows.save(tx, owner, [each for each in batch if each.kind != REACTION and not _is_bucket(each)])
+                newer = [each for each in batch if each.kind == REACTION or _is_bucket(each)]
+                made += rows.save(tx, owner, newer, replacing=True)
+                if start + _BATCH >= len(found):
+                    rows.save_signatures(tx, owner, {path: signature})
+    return made
+
+
+def _is_bucket(each: Artifact) -> bool:
+    return not each.conversation
+
+
+def hosted_uri(settings: Settings, path: str) -> str:
+    return (settings.turns / path).relative_to(settings.home).as_posix()
+
+
+def _kept(database: Database, owner: Owner, data: bytes) -> Iterator[bytes]:
+    """Complete lines that nobody erased."""
+    whole = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+    told = [(line, _entries(line)) for line in whole]
+    with database.read() as tx:
+        gone = erased(tx, owner, note.SOURCE, [entry for _, said in told for entry in said])
+    yield from (line for line, said in told if not any(entry.uuid in gone for entry in said))
+
+
+def _entries(line: bytes) -> list[Entry]:
+    """What a line tells, or tells something about."""
+    try:
+        said = [each for each in fold(State(), line, 0) if isinstance(each, Entry)]
+    except ValueError:
+        return []
+    return said or [Entry(uuid, "", Role.USER, "", Timestamp(""), 0) for uuid in reacted(line)]
+
+
+def _files(root: Path) -> Iterator[tuple[str, str]]:
+    """Logs and buckets below the root, with the signature of each; links are somebody else's."""
+    found = [*root.glob("*/*/*.jsonl"), *root.glob(f"*/*/{buckets.FOLDER}/*.json")]
+    for path in sorted(found):
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode):
+            key = path.relative_to(root).as_posix()
+            yield key, f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"

@@ -1,0 +1,438 @@
+"""The daemon as a person and their agents meet it: real processes, a real socket, signals at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recollect.app import open_memory
+from recollect.surfaces.daemon import place
+from recollect.surfaces.daemon.server import THREADS, WAITING, Server
+from recollect.surfaces.daemon.work import MOST, Backlog, Task, Work, joined
+from recollect.surfaces.hooks import client
+from tests.daemons import RECOLLECT, Home, home, wait
+from tests.transcripts import append, claude, entries, talk, texts, write
+
+SESSION = "aaaaaaaa-2222-4333-8444-555555555555"
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[Home]:
+    with home(tmp_path) as made:
+        yield made
+
+
+def ask(there: Home, *fields: str, payload: bytes = b"", seconds: float = 5.0) -> bytes:
+    return client.ask(str(there.path), fields, payload, time.monotonic() + seconds)
+
+
+# One per home
+
+
+def test_there_is_one_daemon_per_home_and_it_says_so(there: Home) -> None:
+    pid = there.start()
+    again = there.json("serve", "--background")
+    assert (again["state"], again["pid"]) == ("running already", pid)
+    status = there.json("status")["daemon"]
+    assert status["running"] and status["pid"] == pid and status["since"] and "waiting" in status
+    assert f"process {pid}" in there.run("status").stdout
+    lines = (there.path / client.LOCK).read_text().splitlines()
+    assert lines[0] == str(pid) and lines[1] == status["since"]
+    assert there.json("serve", "--stop")["pid"] == pid
+    assert there.json("status")["daemon"] == {"running": False}
+    assert there.json("serve", "--stop")["state"] == "not running"
+
+
+def test_the_socket_is_its_owners_alone_and_goes_with_the_daemon(there: Home) -> None:
+    there.start()
+    path = there.path / client.SOCKET
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(there.path.stat().st_mode) == 0o700
+    there.stop()
+    assert not path.exists()
+
+
+def test_what_a_killed_daemon_left_is_no_obstacle(there: Home) -> None:
+    pid = there.start()
+    os.kill(pid, signal.SIGKILL)
+    wait(lambda: there.pid() == 0)
+    assert (there.path / client.SOCKET).exists() and (there.path / client.LOCK).read_text().startswith(str(pid))
+    assert there.json("status")["daemon"] == {"running": False}
+    assert there.start() != pid
+
+
+def test_many_starts_at_once_make_one_daemon(there: Home) -> None:
+    started = [subprocess.Popen([*RECOLLECT, "serve"], env=there.environ, stdout=subprocess.DEVNULL) for _ in range(4)]
+    wait(lambda: sum(each.poll() is None for each in started) == 1)
+    wait(there.pid)
+    assert [each.pid for each in started if each.poll() is None] == [there.pid()]
+    assert {each.returncode for each in started} == {0, None}
+    there.stop()
+    wait(lambda: all(each.poll() == 0 for each in started))
+
+
+def test_a_home_with_a_long_path_has_a_daemon_too(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 60) / ("e" * 60)
+    deep.mkdir(parents=True)
+    with home(deep) as there:
+        pid = there.start()
+        assert json.loads(ask(there, "status"))["waiting"] is not None
+        assert there.hook("Stop", {"session_id": "s"}) == "" and there.pid() == pid
+
+
+def test_a_home_that_is_removed_ends_its_daemon(tmp_path: Path) -> None:
+    with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there:
+        pid = there.start()
+        there.settle()
+        there.path.rename(tmp_path / "elsewhere")
+        wait(lambda: not _is_alive(pid))
+
+
+def test_a_changed_configuration_is_read_by_the_next_daemon(tmp_path: Path) -> None:
+    with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there:
+        pid = there.start()
+        (there.path / "config.toml").write_text("enabled = false\n")
+        wait(lambda: there.pid() != pid)
+        done = there.run("serve", "--background")
+        assert done.returncode == 1 and "switched off" in done.stderr
+
+
+# It follows and works
+
+
+def test_it_takes_in_what_was_there_and_what_is_written(there: Home) -> None:
+    file = write(there.projects / "-code-tides" / f"{SESSION}.jsonl", talk(1, 4, SESSION))
+    there.start()
+    with open_memory(there.path, environ=there.environ) as memory:
+        wait(lambda: len(entries(memory)) == 4)
+        append(file, talk(5, 6, SESSION))
+        wait(lambda: len(entries(memory)) == 6)
+
+
+def test_the_end_of_a_session_makes_memories_of_it(there: Home) -> None:
+    """The transcript lags behind the hook; and a session that ended is not silent yet."""
+    now = time.time() - stamp_seconds()
+    rule = "Always run make lint before you commit, the pipeline rejects everything else."
+    lines = claude(1, rule, session=SESSION, at=now) + claude(
+        2, "Understood.", role="assistant", session=SESSION, at=now + 1
+    )
+    file = write(there.projects / "-code-tides" / f"{SESSION}.jsonl", lines)
+    there.start()
+    there.settle()
+    told = {"session_id": SESSION, "transcript_path": str(file), "cwd": "/code/tides"}
+    started = time.monotonic()
+    assert there.hook("Stop", told) == ""
+    with open_memory(there.path, environ=there.environ) as memory:
+        wait(lambda: len(entries(memory)) == 2)
+        there.settle()
+        assert [str(each.status) for each in memory.conversations()] == ["active"]  # Stop is not the end
+        started = time.monotonic()
+        assert there.hook("SessionEnd", told) == ""
+        assert time.monotonic() - started < 1.5
+        append(file, claude(3, "Bye.", session=SESSION, at=now + 2))
+        wait(lambda: "archived" in {str(each.status) for each in memory.conversations()})
+        there.settle()
+        assert rule in "\n".join(memory.newest(9))
+    assert rule in there.said("SessionStart", {"session_id": "next", "cwd": "/code/tides"})
+    assert there.said("SessionStart", {"session_id": "next", "cwd": "/code/other"}) == ""
+    ready = (there.path / "context" / client.INDEX).read_text()
+    assert "/code/tides" in ready and rule in "".join(p.read_text() for p in (there.path / "context").glob("*.md"))
+
+
+def stamp_seconds() -> float:
+    from tests.transcripts import START
+
+    return START.timestamp()
+
+
+def test_a_compaction_that_a_hook_tells_becomes_its_artifact_once(there: Home) -> None:
+    file = write(there.projects / "-code-tides" / f"{SESSION}.jsonl", talk(1, 6, SESSION))
+    there.start()
+    there.settle()
+    told = {"session_id": SESSION, "transcript_path": str(file), "cwd": "/code/tides", "trigger": "auto"}
+    assert there.hook("PreCompact", told) == ""
+    assert there.hook("PostCompact", {**told, "compact_summary": "They agreed on tide tables of 1999."}) == ""
+    folder = there.path / "memory"
+    wait(lambda: [p for p in folder.glob("*compaction*") if "tide tables of 1999" in p.read_text()])
+    in_file = claude(7, "They sail at noon.", session=SESSION, isCompactSummary=True)
+    append(file, in_file)
+    assert there.hook("PostCompact", {**told, "compact_summary": "They sail at noon."}) == ""
+    there.settle()
+    there.run("process")
+    assert len([p for p in folder.glob("*compaction*") if "sail at noon" in p.read_text()]) == 1
+
+
+def test_an_answer_that_cites_a_memory_counts_once_as_use(there: Home) -> None:
+    memory_id = there.json("remember", "Deploy on Tuesdays only.", "--project", str(there.user))["id"]
+    said = f"As you prefer ({memory_id}), I wait for Tuesday; m-aaaaaaaaaaaaaaaa is nobody's."
+    lines = claude(1, "deploy?", session=SESSION) + claude(2, said, role="assistant", session=SESSION)
+    file = write(there.projects / "-code-tides" / f"{SESSION}.jsonl", lines)
+    there.start()
+    there.settle()
+    uses(there, {memory_id: 1})
+    for _ in range(2):
+        there.hook("Stop", {"session_id": SESSION, "transcript_path": str(file), "cwd": "/code/tides"})
+    there.run("ingest", "--dir", str(there.projects), "--reimport")
+    append(file, claude(3, f"{memory_id} {memory_id}", role="user", session=SESSION))
+    there.settle()
+    uses(there, {memory_id: 1})
+    append(file, claude(4, f"again {memory_id}", role="assistant", session=SESSION))
+    wait(lambda: uses(there) == {memory_id: 2})
+
+
+def uses(there: Home, expected: dict[str, int] | None = None) -> dict[str, int]:
+    from recollect.store import memories
+
+    with open_memory(there.path, environ=there.environ) as memory, memory.database.read() as tx:
+        found = {key: use.count for key, use in memories.uses(tx, memory.owner).items()}
+    assert expected is None or found == expected
+    return found
+
+
+# It ends
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.2, 0.4, 0.8])
+def test_sigterm_ends_it_cleanly_at_any_moment(there: Home, delay: float) -> None:
+    for number in range(40):
+        write(there.projects / "-p" / f"{number:08d}{SESSION[8:]}.jsonl", talk(1, 40, f"{number:08d}{SESSION[8:]}"))
+    process = subprocess.Popen([*RECOLLECT, "serve"], env=there.environ, stderr=subprocess.PIPE)
+    time.sleep(delay)
+    process.terminate()
+    said = process.communicate(timeout=20)[1]
+    assert process.returncode in (0, -signal.SIGTERM) and b"Traceback" not in said
+    assert place.running(there.path) is None
+    with open_memory(there.path, environ=there.environ) as memory:
+        memory.ingest()
+        assert len(entries(memory)) == 40 * 40 and "running" not in memory.status().jobs
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_its_workers_end_with_it_however_it_ends(there: Home) -> None:
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        write(there.projects / "-p" / f"{SESSION}.jsonl", talk(1, 4, SESSION))
+        pid = there.start()
+        wait(lambda pid=pid: _children(pid))
+        children = _children(pid)
+        os.kill(pid, how)
+        wait(lambda children=children: not any(_is_alive(each) for each in children))
+        wait(lambda: there.pid() == 0)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [
+            int(each)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for each in (task / "children").read_text().split()
+        ]
+    except OSError:
+        return []
+
+
+def kills(there: Home, number: int, seed: int) -> int:
+    """Kills the daemon at random while sessions write and hooks are called; how many were hit."""
+    chance, written, hit = random.Random(seed), 0, 0
+    stop = threading.Event()
+    slow: list[float] = []
+
+    def call() -> None:
+        while not stop.is_set():
+            told = {"session_id": f"{SESSION[:-1]}{chance.randrange(4)}", "cwd": "/code/tides", "prompt": "tides"}
+            file = there.projects / "-p" / f"{told['session_id']}.jsonl"
+            event = chance.choice(client.EVENTS)
+            started = time.monotonic()
+            there.hook(event, {**told, "transcript_path": str(file)})
+            slow.append(time.monotonic() - started)
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    try:
+        for _ in range(number):
+            for _ in range(chance.randrange(1, 30)):
+                written += 1
+                session = f"{SESSION[:-1]}{chance.randrange(4)}"
+                file = there.projects / "-p" / f"{session}.jsonl"
+                file.parent.mkdir(exist_ok=True)
+                append(file, claude(written, f"message {written}", session=session))
+            wait(there.pid)  # the next hook brings it back
+            time.sleep(chance.random() * 0.8)
+            pid = there.pid()
+            if pid:
+                os.kill(pid, signal.SIGKILL)
+                hit += 1
+                wait(lambda pid=pid: there.pid() != pid)
+    finally:
+        stop.set()
+        caller.join()
+    assert max(slow) < 5.0  # no client hung
+    there.hook("SessionStart", {"session_id": "last", "cwd": "/code/tides"})
+    wait(there.pid)
+    with open_memory(there.path, environ=there.environ) as memory:
+        wait(lambda: len(entries(memory)) == written)
+        there.settle()
+        assert sorted(texts(memory)) == sorted(f"message {n}" for n in range(1, written + 1))
+    return hit
+
+
+def test_five_kills_under_load_lose_nothing_and_hang_nobody(there: Home) -> None:
+    assert kills(there, 5, seed=3) >= 4
+
+
+@pytest.mark.soak
+def test_fifty_kills_under_load_lose_nothing_and_hang_nobody(there: Home) -> None:
+    assert kills(there, 50, seed=5) >= 45
+
+
+# The server by itself
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, threading.Event, list[bytes]]]:
+    """A server whose answers wait until they are let go."""
+    go, seen = threading.Event(), []
+
+    def answer(fields: object, payload: bytes) -> bytes:
+        seen.append(payload)
+        go.wait(10)
+        return b"answered"
+
+    listener, _, token = place.listen(tmp_path)
+    server = Server(listener, token, answer)
+    server.start()
+    yield tmp_path, go, seen
+    go.set()
+    server.stop()
+
+
+def test_beyond_its_bounds_it_says_busy_at_once(served: tuple[Path, threading.Event, list[bytes]]) -> None:
+    folder, go, seen = served
+    outcomes: list[object] = []
+
+    def call() -> None:
+        try:
+            outcomes.append(client.ask(str(folder), ["hook"], b"x", time.monotonic() + 8))
+        except (OSError, client.Refused) as error:
+            outcomes.append(str(error))
+
+    callers = [threading.Thread(target=call) for _ in range(THREADS + WAITING + 20)]
+    for each in callers:
+        each.start()
+    wait(lambda: len(outcomes) == 20)
+    assert set(outcomes) == {"the daemon is busy"} and len(seen) == THREADS
+    go.set()
+    for each in callers:
+        each.join()
+    assert outcomes.count(b"answered\n") == THREADS + WAITING
+
+
+def test_a_client_that_stalls_holds_nobody_up(served: tuple[Path, threading.Event, list[bytes]]) -> None:
+    folder, go, _ = served
+    go.set()
+    stalled = []
+    for _ in range(THREADS):
+        each = socket.socket(socket.AF_UNIX)
+        each.connect(str(folder / client.SOCKET))
+        each.send(b"hook\t")
+        stalled.append(each)
+    assert client.ask(str(folder), ["hook"], b"x", time.monotonic() + 5) == b"answered\n"
+    for each in stalled:
+        each.close()
+
+
+def test_a_request_that_is_too_long_is_not_taken(served: tuple[Path, threading.Event, list[bytes]]) -> None:
+    folder, go, seen = served
+    go.set()
+    with pytest.raises((OSError, client.Refused)):
+        client.ask(str(folder), ["hook"], b"x" * 2_000_000, time.monotonic() + 5)
+    assert seen == []
+    assert client.ask(str(folder), ["hook"], b"x", time.monotonic() + 5) == b"answered\n"
+
+
+def test_without_unix_sockets_a_token_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = place.acquire(tmp_path)
+    assert lock is not None
+    listener, address, token = place.listen(tmp_path, unix=False)
+    lock.tell("2026-03-02T09:00:00.000Z", address)
+    server = Server(listener, token, lambda fields, payload: "/".join(fields).encode() + payload)
+    server.start()
+    monkeypatch.setattr(client, "_unix", lambda: None)
+    assert client.ask(str(tmp_path), ["hook", "Stop"], b"!", time.monotonic() + 5) == b"hook/Stop!\n"
+    assert stat.S_IMODE((tmp_path / client.LOCK).stat().st_mode) == 0o600
+    lock.tell("2026-03-02T09:00:00.000Z", address.replace(token, "0" * len(token)))
+    with pytest.raises(client.Refused):
+        client.ask(str(tmp_path), ["hook", "Stop"], b"!", time.monotonic() + 5)
+    server.stop()
+    lock.release()
+
+
+# What waits
+
+
+def test_the_backlog_holds_each_thing_once_and_never_too_many() -> None:
+    backlog = Backlog()
+    for _ in range(3):
+        backlog.add(Work(task=Task.RUN))
+        backlog.add(Work(task=Task.TAKE, path="/a", session="s"))
+    backlog.add(Work(task=Task.TAKE, path="/a", session="s", ended=True))
+    assert backlog.shown() == {"doing": [], "waiting": {"take": 1, "run": 1}}
+    for number in range(2 * MOST):
+        backlog.add(Work(task=Task.TAKE, path=f"/{number}"))
+    assert backlog.shown()["waiting"] == {"take": MOST, "run": 1, "scan": 1}
+    first = backlog.next("live", 0)
+    assert first is not None and (first.path, first.ended) == ("/a", True)
+    assert backlog.next("bulk", 0) == Work(task=Task.SCAN)
+    assert backlog.shown()["doing"] == ["take", "scan"] and backlog.next("bulk", 0.01) is None
+    backlog.close()
+    assert backlog.next("live", None) is None
+
+
+def test_what_is_told_last_decides_whether_a_session_ended() -> None:
+    end, stop = Work(task=Task.TAKE, path="/a", ended=True), Work(task=Task.TAKE, path="/a", compaction="so far")
+    assert joined(stop, end) == Work(task=Task.TAKE, path="/a", ended=True, compaction="so far")
+    assert joined(end, stop).ended is False  # resumed
+
+
+def test_a_worker_that_dies_is_replaced_and_its_work_done(there: Home) -> None:
+    there.start()
+    there.settle()
+    write(there.projects / "-p" / f"{SESSION}.jsonl", talk(1, 4, SESSION))
+    killed = 0
+    with open_memory(there.path, environ=there.environ) as memory:
+        deadline = time.monotonic() + 30
+        while len(entries(memory)) < 4:
+            assert time.monotonic() < deadline
+            if killed == 0:
+                for child in _children(there.pid()):
+                    os.kill(child, signal.SIGKILL)
+                    killed += 1
+            time.sleep(0.01)
+    assert killed
+
+
+def test_the_service_unit_is_written_shown_and_removed(there: Home) -> None:
+    shown = there.run("service", "install", "--print", XDG_RUNTIME_DIR="").stdout
+    unit = there.user / ".config" / "systemd" / "user" / "recollect.service"
+    assert sys.executable in shown and "serve --foreground" in shown and not unit.exists()
+    done = there.json("service", "install")
+    assert unit.read_text() == shown and done["installed"]
+    assert done["to_run"] == [] or done["to_run"][0].startswith("systemctl --user")
+    assert there.json("service", "status")["installed"]
+    assert not there.json("service", "remove")["installed"] and not unit.exists()

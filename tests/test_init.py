@@ -1,0 +1,580 @@
+"""The installer: what it adds, what it leaves alone, and that it can be taken out again."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shlex
+import stat
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.surfaces.installers import agents
+from recollect.surfaces.installers import json_text as edit
+from recollect.surfaces.installers.entries import Whose, whose
+from tests.command import Done, run
+
+EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact", "SessionEnd"}
+NOTIFY = {"hooks": [{"type": "command", "command": "notify-send done", "timeout": 3}]}
+
+SETTINGS = """\
+{
+    "$schema": "settings.json",
+    "unknown": {"keep": [1, 2,   3]},
+    "hooks": {
+        "Stop": [
+            {"hooks": [{"type": "command", "command": "notify-send done"}]}
+        ],
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [{"type": "command", "command": "check \\"$1\\"", "timeout": 5}]
+            }
+        ]
+    },
+    "model": "opus"
+}"""
+
+CONFIG = """\
+# My own settings.
+model = "gpt-5"   # the good one
+
+[mcp_servers.files]
+command = "files"  # keep
+
+[tui]
+theme = "dark"
+"""
+
+
+class Machine:
+    """A home of a person, with nothing of recollect in it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.settings = home / ".claude" / "settings.json"
+        self.servers = home / ".claude.json"
+        self.config = home / ".codex" / "config.toml"
+        self.hooks = home / ".codex" / "hooks.json"
+
+    def has(self, file: Path, text: str) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+
+    def init(self, *arguments: str) -> Done:
+        return run(self.home / ".recollect", "init", *arguments, "--json")
+
+    def install(self, *arguments: str) -> dict[str, Any]:
+        done = self.init("--yes", *arguments)
+        assert done.status == 0, done.stdout
+        found: dict[str, Any] = done.json
+        return found
+
+    def uninstall(self) -> dict[str, Any]:
+        return self.install("--uninstall")
+
+    def files(self) -> dict[str, bytes]:
+        """All but recollect's own."""
+        inside = (each for each in self.home.rglob("*") if each.is_file())
+        names = ((str(each.relative_to(self.home)), each) for each in inside)
+        return {name: each.read_bytes() for name, each in names if not name.startswith(".recollect")}
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".codex").mkdir()
+    yield Machine(tmp_path)
+
+
+def own_commands(hooks: dict[str, Any]) -> dict[str, list[str]]:
+    """event → commands of ours."""
+    found: dict[str, list[str]] = {}
+    for event, groups in hooks.items():
+        for group in groups if event != "state" else []:
+            for handler in group["hooks"]:
+                if whose(handler["command"]) is Whose.OURS:
+                    found.setdefault(event, []).append(handler["command"])
+    return found
+
+
+# ---- What is added, and what stays -----------------------------------------------------------------------------------
+
+
+def test_a_machine_without_settings_gets_hooks_and_the_server_for_both_agents(machine: Machine) -> None:
+    told = machine.install()
+    assert told["agents"] == ["claude-code", "codex"]
+    assert set(told["changed"]) == {
+        str(each) for each in (machine.settings, machine.servers, machine.config, machine.hooks)
+    }
+    assert told["backups"] == []
+    for file in (machine.settings, machine.hooks):
+        document = json.loads(file.read_text())
+        own = own_commands(document["hooks"])
+        assert set(document) == {"hooks"} and set(own) == EVENTS and all(len(each) == 1 for each in own.values())
+    server = json.loads(machine.servers.read_text())["mcpServers"]["recollect"]
+    assert server["args"][-1] == "mcp" and Path(server["command"]).is_absolute()
+    assert tomllib.loads(machine.config.read_text())["mcp_servers"]["recollect"]["args"][-1] == "mcp"
+
+
+def test_timeouts_are_seconds_and_within_what_the_agents_allow(machine: Machine) -> None:
+    machine.install()
+    for file in (machine.settings, machine.hooks):
+        hooks = json.loads(file.read_text())["hooks"]
+        given = {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()}
+        assert all(1 <= seconds <= 10 for seconds in given.values())
+        assert given["UserPromptSubmit"] <= 30 and (file != machine.hooks or given["SessionEnd"] <= 3)
+
+
+def test_hooks_call_this_installation_with_event_and_agent(machine: Machine) -> None:
+    machine.install()
+    for file, agent in ((machine.settings, "claude-code"), (machine.hooks, "codex")):
+        for event, (command,) in own_commands(json.loads(file.read_text())["hooks"]).items():
+            words = shlex.split(command)
+            assert words[0] == sys.executable and event in words and agent in words
+
+
+def test_the_users_own_hooks_order_keys_and_layout_stay(machine: Machine) -> None:
+    machine.has(machine.settings, SETTINGS)
+    machine.install("--agent", "claude-code")
+    text = machine.settings.read_text()
+    document = json.loads(text)
+    assert list(document) == ["$schema", "unknown", "hooks", "model"]
+    assert list(document["hooks"])[:2] == ["Stop", "PreToolUse"]
+    assert document["hooks"]["Stop"][0] == json.loads(SETTINGS)["hooks"]["Stop"][0], "ours comes behind it"
+    kept = [line for line in SETTINGS.split("\n") if line.strip() not in ("]", "}", "],", "},")]
+    changed = [line for line in kept if line not in text.split("\n") and line + "," not in text.split("\n")]
+    assert changed == []
+    assert not text.endswith("\n"), "as it was"
+    assert not machine.config.exists()
+
+
+def test_comments_and_tables_of_config_toml_stay(machine: Machine) -> None:
+    machine.has(machine.config, CONFIG)
+    machine.install("--agent", "codex")
+    assert machine.config.read_text().startswith(CONFIG)
+    assert set(tomllib.loads(machine.config.read_text())["mcp_servers"]) == {"files", "recollect"}
+
+
+@pytest.mark.parametrize(
+    "text", ["mcp_servers = { files = { command = 'x' } }\n", "[mcp_servers]\nfiles = {command = 'x'}\n"]
+)
+def test_servers_in_an_inline_table_are_added_to(machine: Machine, text: str) -> None:
+    machine.has(machine.config, text)
+    machine.install("--agent", "codex")
+    assert set(tomllib.loads(machine.config.read_text())["mcp_servers"]) == {"files", "recollect"}
+    machine.uninstall()
+    assert machine.config.read_text() == text
+
+
+def test_hooks_go_where_codex_users_keep_theirs(machine: Machine) -> None:
+    text = CONFIG + '\n[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\ncommand = "notify"\n'
+    machine.has(machine.config, text)
+    machine.install("--agent", "codex")
+    assert not machine.hooks.exists()
+    hooks = tomllib.loads(machine.config.read_text())["hooks"]
+    assert set(own_commands(hooks)) == EVENTS
+    assert hooks["Stop"][0]["hooks"][0]["command"] == "notify"
+    assert machine.install("--agent", "codex")["changed"] == []
+    machine.uninstall()
+    assert machine.config.read_text() == text
+
+
+def test_hooks_stay_in_hooks_json_although_codex_keeps_its_trust_in_config_toml(machine: Machine) -> None:
+    machine.install("--agent", "codex")
+    trusted = f'\n[hooks.state]\n\n[hooks.state."{machine.hooks}:stop:0:0"]\ntrusted_hash = "sha256:00"\n'
+    with machine.config.open("a") as config:
+        config.write(trusted)
+    assert machine.install("--agent", "codex")["changed"] == []
+
+
+def test_another_place_for_settings_is_found(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    claude, codex = machine.home / "c1", machine.home / "c2"
+    claude.mkdir(), codex.mkdir()
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude))
+    monkeypatch.setenv("CODEX_HOME", str(codex))
+    machine.install()
+    assert {each.name for each in claude.iterdir()} == {"settings.json", ".claude.json"}
+    assert {each.name for each in codex.iterdir()} == {"config.toml", "hooks.json"}
+    assert not machine.servers.exists() and not machine.settings.exists()
+
+
+def test_another_home_of_recollect_is_told_to_hooks_and_servers(machine: Machine) -> None:
+    other = machine.home / "elsewhere"
+    assert run(other, "init", "--yes", "--json").status == 0
+    for file in (machine.settings, machine.hooks):
+        for (command,) in own_commands(json.loads(file.read_text())["hooks"]).values():
+            assert str(other) in shlex.split(command)
+    assert json.loads(machine.servers.read_text())["mcpServers"]["recollect"]["env"] == {"RECOLLECT_HOME": str(other)}
+    assert tomllib.loads(machine.config.read_text())["mcp_servers"]["recollect"]["env"] == {
+        "RECOLLECT_HOME": str(other)
+    }
+
+
+def test_an_agent_that_is_not_there_is_left_alone_unless_it_is_named(machine: Machine) -> None:
+    (machine.home / ".codex").rmdir()
+    assert machine.install()["agents"] == ["claude-code"]
+    assert not (machine.home / ".codex").exists()
+    assert machine.install("--agent", "codex")["agents"] == ["codex"]
+    assert machine.hooks.exists()
+
+
+# ---- Again, and older entries ----------------------------------------------------------------------------------------
+
+
+def test_the_second_time_changes_nothing(machine: Machine) -> None:
+    machine.has(machine.settings, SETTINGS)
+    machine.has(machine.config, CONFIG)
+    machine.install()
+    before = machine.files()
+    told = machine.install()
+    assert told["changed"] == [] and told["backups"] == [] and machine.files() == before
+
+
+OLDER = (
+    "recollect hook {event}",
+    "/opt/old/bin/recollect hook {event} --agent claude-code",
+    "/usr/bin/python3 -m recollect hook {event}",
+    "/opt/old/bin/python3.11 -I -S /opt/old/lib/recollect/surfaces/hooks/hook.py {event}",
+)
+
+
+@pytest.mark.parametrize("older", OLDER)
+def test_older_entries_are_brought_up_to_date_where_they_stand(machine: Machine, older: str) -> None:
+    groups: dict[str, Any] = {
+        event: [{"hooks": [{"type": "command", "command": older.format(event=event), "timeout": 60_000}]}, NOTIFY]
+        for event in sorted(EVENTS)
+    }
+    groups["SubagentStop"] = [NOTIFY, {"hooks": [{"type": "command", "command": older.format(event="SubagentStop")}]}]
+    machine.has(machine.settings, json.dumps({"hooks": groups}, indent=2))
+    machine.install("--agent", "claude-code")
+    hooks = json.loads(machine.settings.read_text())["hooks"]
+    assert hooks.pop("SubagentStop") == [NOTIFY], "what is no longer wanted goes"
+    for event in EVENTS:
+        assert len(hooks[event]) == 2 and hooks[event][1] == NOTIFY
+        (handler,) = hooks[event][0]["hooks"]
+        assert sys.executable in handler["command"] and handler["timeout"] <= 10
+
+
+def test_a_hook_that_stands_there_twice_fires_once(machine: Machine) -> None:
+    group = {"hooks": [{"type": "command", "command": "recollect hook Stop"}, NOTIFY["hooks"][0]]}
+    machine.has(machine.settings, json.dumps({"hooks": {"Stop": [group, group]}}))
+    machine.install("--agent", "claude-code")
+    hooks = json.loads(machine.settings.read_text())["hooks"]
+    assert len(own_commands(hooks)["Stop"]) == 1
+    assert [NOTIFY["hooks"][0] in each["hooks"] for each in hooks["Stop"]] == [True, True]
+
+
+def test_what_somebody_built_on_a_hook_stays_and_gets_no_second_one(machine: Machine) -> None:
+    built = "recollect hook Stop && notify-send done"
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": built}]}]}})
+    machine.has(machine.settings, text)
+    machine.install("--agent", "claude-code")
+    (group,) = json.loads(machine.settings.read_text())["hooks"]["Stop"]
+    assert [each["command"] for each in group["hooks"]] == [built]
+    machine.uninstall()
+    assert machine.settings.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("command", "owner"),
+    [
+        *((each.format(event="Stop"), Whose.OURS) for each in OLDER),
+        ("'/home/a b/bin/recollect' hook Stop", Whose.OURS),
+        ("RECOLLECT_HOME=/x recollect hook Stop", Whose.MENTIONS),
+        ("recollect hook Stop | tee log", Whose.MENTIONS),
+        ("sh -c 'recollect hook Stop'", Whose.THEIRS),
+        ("recollect search hook", Whose.THEIRS),
+        ("my-recollect hook Stop", Whose.THEIRS),
+        ("python3 ~/hooks/recollect.py Stop", Whose.THEIRS),
+        ("echo 'open quote", Whose.THEIRS),
+        ("", Whose.THEIRS),
+        (None, Whose.THEIRS),
+    ],
+)
+def test_own_commands_are_known_again(command: object, owner: Whose) -> None:
+    assert whose(command) is owner
+
+
+def test_another_server_of_that_name_is_not_taken_over(machine: Machine) -> None:
+    text = '{"mcpServers": {"recollect": {"command": "npx", "args": ["recollect-notes"]}}}'
+    machine.has(machine.servers, text)
+    done = machine.init("--yes")
+    assert done.status == 1 and "somebody else" in done.json["error"]["message"]
+    assert machine.servers.read_text() == text and not machine.settings.exists()
+
+
+# ---- Files that are not what they should be --------------------------------------------------------------------------
+
+BROKEN = [
+    '{"hooks": {',
+    "{} trailing",
+    '{"a": 1, // comment\n"b": 2}',
+    "[]",
+    '"text"',
+    '{"hooks": []}',
+    '{"hooks": {"Stop": {}}}',
+]
+
+
+@pytest.mark.parametrize("text", [*BROKEN, "\udcff", "[" * 100_000])
+def test_a_settings_file_that_cannot_be_understood_is_refused_untouched(machine: Machine, text: str) -> None:
+    machine.settings.write_bytes(text.encode(errors="surrogateescape"))
+    before = machine.files()
+    done = machine.init("--yes")
+    assert done.status == 1 and str(machine.settings) in done.json["error"]["message"] and done.json["error"]["hint"]
+    assert machine.files() == before, "the other agent's neither"
+
+
+@pytest.mark.parametrize("text", ["model = ", "[a\n", "hooks = 1\n", "mcp_servers = 3\n", "a = 1\na = 2\n"])
+def test_a_config_toml_that_cannot_be_understood_is_refused_untouched(machine: Machine, text: str) -> None:
+    machine.has(machine.config, text)
+    before = machine.files()
+    done = machine.init("--yes")
+    assert done.status == 1 and str(machine.config) in done.json["error"]["message"]
+    assert machine.files() == before
+
+
+def test_links_stay_links(machine: Machine) -> None:
+    real = machine.home / "dotfiles" / "claude.json"
+    machine.has(real, SETTINGS)
+    machine.settings.symlink_to(real)
+    machine.install("--agent", "claude-code")
+    assert machine.settings.is_symlink() and set(own_commands(json.loads(real.read_text())["hooks"])) == EVENTS
+    machine.uninstall()
+    assert machine.settings.is_symlink() and real.read_text() == SETTINGS
+
+
+def test_backups_are_the_owners_alone_and_files_keep_their_mode(machine: Machine) -> None:
+    machine.has(machine.settings, SETTINGS)
+    machine.settings.chmod(0o640)
+    told = machine.install("--agent", "claude-code")
+    (backup,) = map(Path, told["backups"])
+    assert backup.parent == machine.settings.parent and backup.read_text() == SETTINGS
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    assert stat.S_IMODE(machine.settings.stat().st_mode) == 0o640
+    assert stat.S_IMODE(machine.servers.stat().st_mode) == 0o600, "a new file"
+
+
+# ---- Taking it out ---------------------------------------------------------------------------------------------------
+
+ODD = [
+    SETTINGS,
+    SETTINGS + "\n",
+    SETTINGS.replace("    ", "\t"),
+    SETTINGS.replace("\n", "\r\n"),
+    "\ufeff" + SETTINGS,
+    "{}",
+    "{ }\n",
+    "",
+    "\n",
+    '{"model":"opus"}',
+    '{"hooks": {}}',
+    '{\n  "hooks": {\n    "Stop": [\n    ]\n  }\n}\n',
+    '{"hooks": {"Stop": [], "SessionEnd": [ ]}, "a": [ ]}',
+    '{"a": "\\u00e9\\"}{", "a": 2}',
+]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_uninstall_gives_back_the_bytes_that_were(machine: Machine, text: str) -> None:
+    for file in (machine.settings, machine.servers):
+        machine.has(file, text)
+    machine.has(machine.hooks, text if "model" not in text and "a" not in text else '{"description": "x"}')
+    machine.has(machine.config, CONFIG if text == SETTINGS else "")
+    before = machine.files()
+    machine.install()
+    machine.uninstall()
+    after = {name: data for name, data in machine.files().items() if "recollect-backup" not in name}
+    assert after == before
+
+
+def test_uninstall_removes_files_that_it_made(machine: Machine) -> None:
+    for _ in range(2):  # the backups of the first time must not bring anything back
+        machine.install()
+        machine.uninstall()
+        assert [name for name in machine.files() if "recollect-backup" not in name] == []
+
+
+def test_uninstall_after_other_changes_takes_only_ours(machine: Machine) -> None:
+    machine.has(machine.settings, SETTINGS)
+    machine.has(machine.config, CONFIG)
+    machine.install()
+    machine.settings.write_text(edit.put(machine.settings.read_text(), ("theme",), "dark"))
+    with machine.config.open("a") as config:
+        config.write("\n# later\n[later]\na = 1\n")
+    machine.uninstall()
+    assert json.loads(machine.settings.read_text()) == {**json.loads(SETTINGS), "theme": "dark"}
+    assert machine.settings.read_text() == edit.put(SETTINGS, ("theme",), "dark"), "not a byte more"
+    assert tomllib.loads(machine.config.read_text()) == {**tomllib.loads(CONFIG), "later": {"a": 1}}
+    assert machine.config.read_text().startswith(CONFIG) and "# later" in machine.config.read_text()
+
+
+def test_trust_in_our_hooks_goes_with_them_and_trust_in_others_moves_up(machine: Machine) -> None:
+    machine.has(machine.config, CONFIG)
+    machine.has(machine.hooks, json.dumps({"hooks": {"Stop": [NOTIFY]}}))
+    machine.install("--agent", "codex")
+    text = machine.hooks.read_text()
+    machine.hooks.write_text(edit.put(text, ("hooks", "Stop", 2), NOTIFY))
+    with machine.config.open("a") as config:
+        config.write("\n[hooks.state]\n")
+        for event in EVENTS:
+            snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in event).lstrip("_")
+            for group in range(3 if event == "Stop" else 1):
+                config.write(f'\n[hooks.state."{machine.hooks}:{snake}:{group}:0"]\ntrusted_hash = "sha256:{group}"\n')
+    machine.uninstall()
+    state = tomllib.loads(machine.config.read_text())["hooks"]["state"]
+    assert state == {
+        f"{machine.hooks}:stop:0:0": {"trusted_hash": "sha256:0"},
+        f"{machine.hooks}:stop:1:0": {"trusted_hash": "sha256:2"},
+    }
+    assert json.loads(machine.hooks.read_text()) == {"hooks": {"Stop": [NOTIFY, NOTIFY]}}
+
+
+def test_uninstall_gives_back_the_bytes_although_codex_wrote_its_trust(machine: Machine) -> None:
+    machine.has(machine.config, CONFIG)
+    machine.install("--agent", "codex")
+    with machine.config.open("a") as config:
+        config.write(f'\n[hooks.state]\n\n[hooks.state."{machine.hooks}:stop:0:0"]\ntrusted_hash = "sha256:0"\n')
+    machine.uninstall()
+    assert machine.config.read_text() == CONFIG and not machine.hooks.exists()
+
+
+def test_uninstall_where_nothing_is_installed_changes_nothing(machine: Machine) -> None:
+    machine.has(machine.settings, "{}")
+    machine.has(machine.config, CONFIG)
+    before = machine.files()
+    assert machine.uninstall()["changed"] == [] and machine.files() == before
+
+
+def test_purge_erases_the_home_and_nothing_else(machine: Machine) -> None:
+    home = machine.home / ".recollect"
+    assert run(home, "remember", "Use tabs.", cwd=machine.home).status == 0
+    machine.install()
+    assert machine.install("--uninstall", "--purge")["purged"] == str(home)
+    assert not home.exists() and machine.settings.parent.exists()
+
+
+def test_purge_refuses_a_home_that_is_not_ours(machine: Machine, tmp_path: Path) -> None:
+    machine.install()
+    before = machine.files()
+    other = machine.home / "documents"
+    machine.has(other / "letter.txt", "Dear")
+    for home in (other, machine.home, Path("/")):
+        done = run(home, "init", "--uninstall", "--purge", "--yes", "--json")
+        assert done.status == 1 and done.json["error"]["kind"] == "StrangeHome"
+    assert (other / "letter.txt").exists() and machine.settings.exists()
+    assert {name: data for name, data in machine.files().items() if "letter" not in name} == before
+
+
+# ---- Asking, showing, history ----------------------------------------------------------------------------------------
+
+
+def test_print_shows_a_diff_and_touches_nothing(machine: Machine) -> None:
+    machine.has(machine.settings, SETTINGS)
+    before = machine.files()
+    done = run(machine.home / ".recollect", "init", "--print")
+    assert done.status == 0 and machine.files() == before and not (machine.home / ".recollect").exists()
+    added = [line for line in done.stdout.splitlines() if line.startswith("+")]
+    assert f"+++ {machine.settings}" in added and any("mcpServers" in line for line in added)
+    assert [line for line in done.stdout.splitlines() if line.startswith("-") and not line.startswith("---")] != added
+
+
+def test_the_printed_diff_is_what_a_patch_takes(machine: Machine) -> None:
+    machine.has(machine.settings, SETTINGS)
+    diff = run(machine.home / ".recollect", "init", "--print", "--agent", "claude-code").stdout
+    subprocess.run(["patch", "-p0", "-d", "/"], input=diff, text=True, check=True, capture_output=True)
+    patched = machine.settings.read_text(), machine.servers.read_text()
+    assert machine.install("--agent", "claude-code")["changed"] == []
+    assert (machine.settings.read_text(), machine.servers.read_text()) == patched
+
+
+def test_without_anybody_to_ask_it_wants_yes(machine: Machine) -> None:
+    done = machine.init()
+    assert done.status == 2 and "--yes" in done.json["error"]["hint"] and machine.files() == {}
+
+
+def test_it_asks_per_agent_and_a_no_is_a_no(machine: Machine) -> None:
+    code = "import sys; from recollect.surfaces import cli; sys.exit(cli.run(['init', '--no-import']))"
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "RECOLLECT_HOME": str(machine.home / ".recollect")}
+    with subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=subprocess.PIPE, env=environ) as process:
+        os.write(ours, b"n\ny\n")
+        said = process.communicate(timeout=60)[0].decode()
+    os.close(ours), os.close(theirs)
+    assert process.returncode == 0, said
+    assert "Claude Code?" in said and "/hooks" in said
+    assert not machine.settings.exists() and machine.hooks.exists()
+
+
+def test_codex_users_are_told_how_to_trust_the_hooks(machine: Machine) -> None:
+    (advice,) = machine.install("--agent", "codex")["advice"]
+    assert "/hooks" in advice and "trust" in advice
+    assert machine.install("--agent", "codex")["advice"] == []
+
+
+def test_the_first_run_takes_in_the_history_and_the_next_does_not_ask(machine: Machine) -> None:
+    line = {
+        "type": "user",
+        "uuid": "u-1",
+        "sessionId": "s-1",
+        "timestamp": "2026-03-02T09:00:00.000Z",
+        "cwd": str(machine.home),
+        "message": {"role": "user", "content": "Always run the tests first."},
+    }
+    machine.has(machine.home / ".claude" / "projects" / "-p" / "s-1.jsonl", json.dumps(line) + "\n")
+    assert machine.install("--no-import")["imported"] is None
+    assert machine.install()["imported"]["entries"] == 1
+    assert machine.install()["imported"] is None
+
+
+# ---- Editing JSON ----------------------------------------------------------------------------------------------------
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=12,
+)
+layouts = st.sampled_from([None, 1, 2, 4, "\t"])
+
+
+@given(st.dictionaries(st.text(max_size=4), json_values, max_size=4), layouts, st.booleans(), st.booleans())
+def test_what_is_put_in_can_be_cut_out_again(document: dict[str, Any], indent: Any, crlf: bool, ascii_: bool) -> None:
+    text = json.dumps(document, indent=indent, ensure_ascii=ascii_)
+    text = text.replace("\n", "\r\n") if crlf else text
+    document.pop("new", None)
+    base = json.dumps(document, indent=indent, ensure_ascii=ascii_).replace("\n", "\r\n" if crlf else "\n")
+    added = edit.put(base, ("new", "a"), [{"b": 1}])
+    assert edit.value_of(added) == {**document, "new": {"a": [{"b": 1}]}}
+    assert edit.put(added, ("new", "a"), [{"b": 1}]) == added or indent is None
+    assert edit.cut(added, ("new", "a", 0)) == base
+    assert edit.cut(text, ("not", "there")) == text if "not" not in document else True
+
+
+@given(st.lists(json_values, max_size=3), json_values, layouts)
+def test_an_element_is_appended_and_taken_away(items: list[Any], value: Any, indent: Any) -> None:
+    text = json.dumps({"list": items, "z": 1}, indent=indent)
+    added = edit.put(text, ("list", len(items)), value)
+    assert edit.value_of(added) == {"list": [*items, value], "z": 1}
+    if items:
+        assert edit.cut(added, ("list", len(items))) == text
+
+
+def test_every_agent_names_files_in_the_users_home_only(machine: Machine) -> None:
+    from recollect.config import load
+
+    for agent in agents(load()):
+        assert all(file.is_relative_to(machine.home) for file in agent.files)

@@ -1,0 +1,418 @@
+"""The MCP server, through the official client: both transports, both generations of the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, ListRootsResult, Root, TextContent
+
+from recollect.app import open_memory
+from recollect.config import load
+from recollect.surfaces.mcp.calls import Calls
+from recollect.surfaces.mcp.http import PortTaken, serve_http, token
+from recollect.surfaces.mcp.scope import Launch, NoProject, folder_of, place
+from recollect.surfaces.mcp.server import build
+
+Mode = Literal["legacy", "auto"]
+TOOLS = {
+    "search_memory",
+    "get_memory",
+    "open_session",
+    "recent_sessions",
+    "remember",
+    "correct_memory",
+    "forget_memory",
+    "memory_feedback",
+    "memory_context",
+}
+RULE = "Always run make lint before every commit."
+SECRET = "The launch codename of the other team is Heron."
+
+
+class World(NamedTuple):
+    """A home with a rule in one project and another one in a second."""
+
+    home: Path
+    here: Path
+    there: Path
+
+    def server(self, launch: Launch | None = None) -> Any:
+        return build(Calls(open_memory(self.home)), launch or Launch())
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
+    found = World(tmp_path / "home", tmp_path / "here", tmp_path / "there")
+    found.here.mkdir(), found.there.mkdir()
+    with open_memory(found.home) as memory:
+        memory.remember(RULE, project=found.here)
+        memory.remember(SECRET, project=found.there)
+    return found
+
+
+def roots_of(*folders: Path) -> Callable[..., Awaitable[ListRootsResult]]:
+    async def answer(*_: Any) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=folder.as_uri()) for folder in folders])  # type: ignore[arg-type]
+
+    return answer
+
+
+def talk(server: Any, run: Callable[[Client], Awaitable[Any]], *folders: Path, mode: Mode = "auto") -> Any:
+    """Runs a conversation with a server; the client has these roots, or none at all."""
+
+    async def main() -> Any:
+        roots = roots_of(*folders) if folders else None
+        async with Client(server, list_roots_callback=roots, mode=mode, read_timeout_seconds=60) as client:
+            return await run(client)
+
+    return asyncio.run(main())
+
+
+def call(server: Any, tool: str, *folders: Path, mode: Mode = "auto", **arguments: Any) -> CallToolResult:
+    async def run(client: Client) -> CallToolResult:
+        return await client.call_tool(tool, arguments)
+
+    found: CallToolResult = talk(server, run, *folders, mode=mode)
+    return found
+
+
+def good(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    (text,) = result.content
+    assert isinstance(text, TextContent) and json.loads(text.text) == result.structured_content, "for older clients"
+    return result.structured_content
+
+
+def error(result: CallToolResult) -> str:
+    assert result.is_error
+    (text,) = result.content
+    assert isinstance(text, TextContent) and "Traceback" not in text.text
+    return text.text
+
+
+def texts(found: dict[str, Any]) -> list[str]:
+    """Of the memories among them."""
+    return [hit["text"] for hit in found["hits"] if hit["id"].startswith("m-")]
+
+
+# ---- What there is ---------------------------------------------------------------------------------------------------
+
+
+def test_tools_have_typed_inputs_structured_outputs_and_annotations(world: World) -> None:
+    listed = talk(world.server(), lambda client: client.list_tools()).tools
+    assert {each.name for each in listed} == TOOLS
+    for tool in listed:
+        assert tool.description and tool.output_schema and tool.output_schema["properties"]
+        assert "roots" not in tool.input_schema["properties"] and "project" in tool.input_schema["properties"]
+        assert all(
+            "type" in each or "anyOf" in each or "$ref" in each for each in tool.input_schema["properties"].values()
+        )
+    hints = {tool.name: tool.annotations for tool in listed}
+    reading = {name for name, each in hints.items() if each.read_only_hint}
+    assert reading == {"search_memory", "get_memory", "open_session", "recent_sessions", "memory_context"}
+    assert {name for name, each in hints.items() if each.destructive_hint} == {"forget_memory"}
+    assert all(each.idempotent_hint is not None for each in hints.values())
+    forget = next(tool for tool in listed if tool.name == "forget_memory")
+    assert {"id", "reason"} <= set(forget.input_schema["required"])
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_memory_is_made_found_read_corrected_judged_and_erased(world: World, mode: Mode) -> None:
+    async def run(client: Client) -> None:
+        made = good(await client.call_tool("remember", {"text": "The pond pump runs on port 8123."}))
+        found = good(await client.call_tool("search_memory", {"query": "pond pump port"}))
+        assert found["hits"][0]["id"] == made["id"] and len(found["hits"][0]["text"]) <= 400
+        read = good(await client.call_tool("get_memory", {"id": made["id"]}))
+        assert read["text"].startswith("The pond pump") and "pond pump" in read["sources"][0]["text"]
+        fixed = good(
+            await client.call_tool("correct_memory", {"id": made["id"], "text": "The pond pump runs on port 9000."})
+        )
+        assert (fixed["id"], fixed["revision"]) == (made["id"], 2)
+        assert good(await client.call_tool("get_memory", {"id": made["id"]}))["earlier"] == [
+            "The pond pump runs on port 8123."
+        ]
+        assert (
+            good(await client.call_tool("memory_feedback", {"id": made["id"], "opinion": "not_ok"}))["id"] == made["id"]
+        )
+        sessions = good(await client.call_tool("recent_sessions", {}))["sessions"]
+        page = good(await client.call_tool("open_session", {"session": sessions[0]["session"]}))
+        assert "pond pump" in page["text"] and page["next_offset"] is None
+        erased = good(await client.call_tool("forget_memory", {"id": made["id"], "reason": "wrong"}))
+        assert erased["memories"] >= 1 and erased["problems"] == []
+        assert good(await client.call_tool("search_memory", {"query": "pond pump port"}))["hits"] == []
+        assert "no memory" in error(await client.call_tool("get_memory", {"id": made["id"]}))
+
+    talk(world.server(), run, world.here, mode=mode)
+
+
+def test_reading_a_memory_counts_as_use_and_searching_does_not(world: World) -> None:
+    server = world.server()
+    hit, *_ = good(call(server, "search_memory", world.here, query="make lint"))["hits"]
+    with open_memory(world.home) as memory:
+        assert memory.look(hit["id"]).record["uses"] == 0
+        good(call(server, "get_memory", world.here, id=hit["id"]))
+        assert memory.look(hit["id"]).record["uses"] == 1
+
+
+def test_a_long_session_is_read_part_by_part(world: World) -> None:
+    lines = [
+        {
+            "type": "user",
+            "uuid": f"u-{n}",
+            "sessionId": "long",
+            "timestamp": f"2026-03-02T09:{n:02}:00.000Z",
+            "cwd": str(world.here),
+            "message": {"role": "user", "content": f"Part {n}: " + "we looked at the pond and its pump again. " * 20},
+        }
+        for n in range(30)
+    ]
+    file = world.home.parent / "long.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with open_memory(world.home) as memory:
+        memory.ingest(file=file)
+        memory.process(now=True)
+    server = world.server()
+    sessions = good(call(server, "recent_sessions", world.here))["sessions"]
+    session = next(each["session"] for each in sessions if each["messages"] == 30)
+    text, offset = "", 0
+    while offset is not None:
+        page = good(call(server, "open_session", world.here, session=session, kind="transcript", offset=offset))
+        text, offset = text + page["text"], page["next_offset"]
+    assert "Part 29" in text and len(text) > 20_000
+
+
+def test_context_is_what_the_command_gives(world: World) -> None:
+    found = good(call(world.server(), "memory_context", world.here, prompt="I am about to commit, run make lint?"))
+    assert "make lint" in found["text"] and found["tokens"] > 0 and "Heron" not in found["text"]
+
+
+# ---- Scope -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_the_clients_first_root_is_the_project(world: World, mode: Mode) -> None:
+    server = world.server()
+    assert texts(good(call(server, "search_memory", world.here, world.there, mode=mode, query="make lint"))) == [RULE]
+    assert texts(good(call(server, "search_memory", world.here, mode=mode, query="launch codename Heron"))) == []
+    assert texts(good(call(server, "search_memory", world.there, mode=mode, query="launch codename Heron"))) == [SECRET]
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+def test_without_a_root_or_an_argument_every_tool_fails_and_says_what_to_do(
+    world: World, mode: Mode, tool: str
+) -> None:
+    arguments = {
+        "query": "launch codename Heron",
+        "id": "m-1",
+        "session": "s",
+        "text": "x",
+        "reason": "r",
+        "opinion": "ok",
+    }
+    listed = talk(world.server(), lambda client: client.list_tools(), mode=mode).tools
+    wanted = next(each for each in listed if each.name == tool).input_schema.get("required", [])
+    said = error(call(world.server(), tool, mode=mode, **{name: arguments[name] for name in wanted}))
+    assert "`project`" in said and "path" in said
+
+
+@pytest.mark.parametrize("project", ["", " ", "*", "all"])
+def test_a_project_that_names_none_is_an_error_and_never_all(world: World, project: str) -> None:
+    said = error(call(world.server(), "search_memory", world.here, query="launch codename Heron", project=project))
+    assert "no project" in said
+
+
+def test_an_argument_wins_over_roots_and_all_projects_has_to_be_said(world: World) -> None:
+    server = world.server()
+    asked = {"query": "launch codename Heron"}
+    assert texts(good(call(server, "search_memory", world.here, project=str(world.there), **asked))) == [SECRET]
+    assert texts(good(call(server, "search_memory", world.here, all_projects=True, **asked))) == [SECRET]
+    assert good(call(server, "recent_sessions", all_projects=True))["project"] == ""
+
+
+def test_ids_of_another_project_are_as_good_as_none(world: World) -> None:
+    server = world.server()
+    hit, *_ = good(call(server, "search_memory", world.there, query="launch codename Heron"))["hits"]
+    for tool, more in (
+        ("get_memory", {}),
+        ("correct_memory", {"text": "x"}),
+        ("forget_memory", {"reason": "r"}),
+        ("memory_feedback", {"opinion": "ok"}),
+    ):
+        said = error(call(server, tool, world.here, id=hit["id"], **more))
+        assert "no memory" in said and "Heron" not in said
+    assert "no session" in error(call(server, "open_session", world.here, session=hit["session"]))
+    assert good(call(server, "get_memory", world.there, id=hit["id"]))["text"] == SECRET
+
+
+def test_what_holds_everywhere_is_read_anywhere_without_what_was_said_elsewhere(world: World) -> None:
+    server = world.server()
+    made = good(call(server, "remember", text="Answer in British English.", everywhere=True))
+    read = good(call(server, "get_memory", world.here, id=made["id"]))
+    assert read["scope"] == "user" and read["sources"] == []
+
+
+@pytest.mark.parametrize(
+    ("argument", "launch", "roots", "found"),
+    [
+        ("/a", Launch("/b", "/c"), ["file:///d"], "/a"),
+        (None, Launch("/b", "/c"), ["file:///d"], "/b"),
+        (None, Launch("", "/c"), ["file:///d%20e", "file:///f"], "/d e"),
+        (None, Launch("", "/c"), ["https://x/y", "untitled:1"], "/c"),
+        (None, Launch("", "/c", "/home/u"), [], "/c"),
+        (None, Launch("", "/home/u", "/home/u"), [], None),
+        (None, Launch("", "/", "/home/u"), [], None),
+        (None, Launch(), [], None),
+        ("", Launch("/b", "/c"), ["file:///d"], None),
+    ],
+)
+def test_who_says_which_project(argument: str | None, launch: Launch, roots: list[str], found: str | None) -> None:
+    if found is None:
+        with pytest.raises(NoProject):
+            place(argument, launch, roots)
+    else:
+        assert place(argument, launch, roots) == found
+
+
+def test_only_file_roots_of_this_machine_are_folders() -> None:
+    assert [folder_of(each) for each in ("file:///a", "file://localhost/a", "file://host/a", "x:///a", "")] == [
+        "/a",
+        "/a",
+        "",
+        "",
+        "",
+    ]
+
+
+# ---- Resources -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_resources_are_this_projects_pages(world: World, mode: Mode) -> None:
+    async def run(client: Client) -> dict[str, str]:
+        listed = (await client.list_resources()).resources
+        found = {}
+        for each in listed:
+            try:
+                found[each.name] = (await client.read_resource(each.uri)).contents[0].text  # type: ignore[union-attr]
+            except MCPError as error:
+                found[each.name] = f"error: {error}"
+        return found
+
+    server = world.server()
+    here, there = (talk(server, run, folder, mode=mode) for folder in (world.here, world.there))
+    assert set(here) == {"context", "ledger", "sessions"}
+    assert "make lint" in here["ledger"] and "|summary]]" in here["ledger"] and "messages)" in here["sessions"]
+    assert all("Heron" not in page for page in here.values()) and "Heron" in there["ledger"]
+    refused = talk(server, run, mode=mode)
+    assert all(page.startswith("error: ") and "`project`" in page for page in refused.values())
+
+
+def test_a_resource_of_a_named_project(world: World) -> None:
+    async def run(client: Client) -> Any:
+        return (await client.read_resource(f"recollect://ledger?project={world.there}")).contents[0]
+
+    assert "Heron" in talk(world.server(), run).text
+
+
+# ---- Errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_wrong_arguments_and_unknown_names_are_tool_errors(world: World) -> None:
+    server = world.server()
+    for tool, arguments in (
+        ("search_memory", {"query": "x", "limit": 0}),
+        ("search_memory", {"query": "x", "since": "yesterday-ish"}),
+        ("search_memory", {}),
+        ("get_memory", {"id": "m-nothing"}),
+        ("open_session", {"session": "../../etc/passwd"}),
+        ("forget_memory", {"id": "m-1"}),
+        ("memory_feedback", {"id": "m-1", "opinion": "great"}),
+        ("remember", {"text": "x", "kind": "nonsense"}),
+    ):
+        error(call(server, tool, world.here, **arguments))
+
+
+def test_a_damaged_database_is_an_error_that_says_what_to_do(world: World) -> None:
+    server = world.server(Launch(str(world.here)))
+    with open_memory(world.home) as memory, memory.database.write() as tx:
+        tx.run("DROP TABLE memory_conversations")
+    said = error(call(server, "recent_sessions"))
+    assert "recollect" in said
+
+
+# ---- Transports ------------------------------------------------------------------------------------------------------
+
+
+def stdio(world: World, cwd: Path, *arguments: str) -> StdioServerParameters:
+    environ = {"RECOLLECT_HOME": str(world.home), "RECOLLECT_EMBEDDER": "none", "HOME": str(world.home.parent)}
+    words = ["-P", "-m", "recollect", "mcp", *arguments]
+    return StdioServerParameters(command=sys.executable, args=words, env=environ, cwd=str(cwd))
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_over_standard_input_the_folder_it_was_started_in_is_the_project(world: World, mode: Mode) -> None:
+    assert texts(good(call(stdio(world, world.here), "search_memory", mode=mode, query="make lint"))) == [RULE]
+
+
+def test_over_standard_input_scope_and_refusal_as_elsewhere(world: World) -> None:
+    named = stdio(world, world.here, "--project", str(world.there))
+    assert texts(good(call(named, "search_memory", world.here, query="launch codename Heron"))) == [SECRET]
+    nowhere = stdio(world, world.home.parent)
+    assert "`project`" in error(call(nowhere, "search_memory", query="launch codename Heron"))
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_over_http_with_the_token_on_loopback(world: World, mode: Mode) -> None:
+    settings = load(home=world.home)
+    secret = token(settings)
+    assert stat.S_IMODE((world.home / "mcp.token").stat().st_mode) == 0o600 and token(settings) == secret
+    with serve_http(settings, 0, secret) as serving:
+
+        async def main() -> list[CallToolResult]:
+            async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=30) as http:
+                transport = streamable_http_client(serving.url, http_client=http)
+                async with Client(transport, mode=mode, list_roots_callback=roots_of(world.here)) as client:
+                    assert len((await client.list_tools()).tools) == len(TOOLS)
+                    return [
+                        await client.call_tool("search_memory", {"query": "make lint"}),
+                        await client.call_tool("search_memory", {"query": "launch codename Heron"}),
+                    ]
+
+        mine, theirs = asyncio.run(main())
+        assert texts(good(mine)) == [RULE] and texts(good(theirs)) == []
+
+
+def test_http_refuses_strangers_other_hosts_and_web_pages(world: World) -> None:
+    secret = token(load(home=world.home))
+    with serve_http(load(home=world.home), 0, secret) as serving:
+        good_one = {"Authorization": f"Bearer {secret}", "Accept": "application/json, text/event-stream"}
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
+
+        def status(**headers: str) -> int:
+            return httpx2.post(serving.url, json=ping, headers={**good_one, **headers}, timeout=10).status_code
+
+        assert status(Authorization="") == 401
+        assert status(Authorization="Bearer wrong") == 401
+        assert status(Authorization=secret) == 401
+        assert status(Host="evil.example") in (400, 403, 421)
+        assert status(Origin="https://evil.example") == 403
+        assert status() not in (401, 403, 421)
+        with pytest.raises(PortTaken, match="port"):
+            serve_http(load(home=world.home), serving.port, secret)
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.post(serving.url, json=ping, timeout=5)
