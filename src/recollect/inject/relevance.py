@@ -42,9 +42,10 @@ _GENERIC = frozenset(
     work working works write writing written wrong year years yesterday""".split()
 )
 _LEANS = re.compile(
-    r"""^\W*(?:and|or|but|also|what\ about|how\ about|what\ else|which\ one|why\ not|why\ so|then|so)\b
+    r"""^\W*(?:and|or|but|also|what\ else|which\ one|why\ not|why\ so|then|so)\b
+    |^\W*(?:what|how)\ about\b(?!\s+(?:the|our|my|an?)\b)
     |^\W*why\W*$
-    |\b(?:it|its|they|them|their|he|him|his|she|her|others?|else|both|neither)\b
+    |\b(?:others?|neither)\b
     |\bones?\b(?!\s+(?:of|moment|second|minute|hour|day|week|month|year|more|thing|per)\b)
     |\bsame\b(?=\s*(?:[?!.,;]|$|way|here|there|thing|for|with|as))
     |\b(?:that|those|this|these|there|then)(?=\s*(?:[?!.,;]|$))
@@ -53,6 +54,7 @@ _LEANS = re.compile(
     |\b(?:that|those)\s+(?:instead|too|again|also|is|was|were|works?|happen)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_PRONOUN = re.compile(r"\b(?:it|its|they|them|their|he|him|his|she|her|else|both)\b", re.IGNORECASE)  # in a question
 _ASKS = re.compile(
     r"\?|^\W*(?:and|or|but|why|what|how|which|who|when|where|do|does|did|is|are|was|were|can|could|should)\b", re.I
 )
@@ -94,18 +96,18 @@ class Calibration:
 
 WORDS_ONLY = Calibration(
     Weights(-5.7, words=2.5, share=4.4, everywhere=-1.9, ours=1.4),
-    Weights(-3.4, words=3.3, context_words=1.4, everywhere=-1.6),
+    Weights(-3.3, words=3.5, context_words=1.5, everywhere=-1.6),
     floor=0.5,
 )
 CALIBRATIONS = {
     MINILM: Calibration(
         Weights(-8.6, similar=11.9, words=2.3, share=1.3, everywhere=-2.0, ours=1.8),
-        Weights(-7.3, similar=12.8, words=2.1, context=3.2, context_words=1.9, everywhere=-1.4),
+        Weights(-7.5, similar=12.1, words=2.6, context=4.9, context_words=1.7, everywhere=-1.3),
         floor=0.6,
     ),
     STATIC: Calibration(
         Weights(-7.7, similar=9.1, words=2.4, share=2.5, everywhere=-2.2, ours=1.6),
-        Weights(-5.9, similar=7.0, words=3.5, context=3.3, context_words=1.7, everywhere=-1.4),
+        Weights(-5.8, similar=5.8, words=4.0, context=3.3, context_words=1.9, everywhere=-1.3),
         floor=0.6,
     ),
 }
@@ -209,7 +211,9 @@ def _weighed(text: str, now: datetime) -> dict[str, float]:
 
 
 def _leans(text: str, distinct: Sequence[str]) -> bool:
-    return bool(_LEANS.search(text)) and len(distinct) <= _OWN_WORDS and bool(distinct or _ASKS.search(text))
+    asks = bool(_ASKS.search(text))
+    points = bool(_LEANS.search(text)) or (asks and bool(_PRONOUN.search(text)))
+    return points and len(distinct) <= _OWN_WORDS and (asks or bool(distinct))
 
 
 def _enriched(text: str, own: dict[str, float], exchanges: Sequence[Exchange], now: datetime) -> Question:
