@@ -134,6 +134,11 @@ def test_pasted_code_and_quotes_are_no_part_of_a_request() -> None:
     assert relevance.condensed(text) == "Why does this fail? It worked yesterday."
 
 
+def test_who_speaks_in_a_channel_is_no_part_of_the_request() -> None:
+    named, bare = (relevance.question(each, [], NOW) for each in ("Alice: where is the pump?", "where is the pump?"))
+    assert named == bare
+
+
 def test_of_a_long_text_both_ends_are_looked_at() -> None:
     middle = " ".join(f"w{number}" for number in range(500))
     found = relevance.condensed(f"first of all {middle} at the very end").split()

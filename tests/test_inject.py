@@ -34,7 +34,7 @@ DATABASE = [
     a_memory("pg", "The database is PostgreSQL sixteen behind pgbouncer"),
     a_memory("vacuum", "The database vacuum runs at night on the replica"),
 ]
-ABOUT_AUTH, ABOUT_DATABASE = "How does auth signing of tokens work?", "What about the database vacuum and replica?"
+ABOUT_AUTH, ABOUT_DATABASE = "How does auth signing of tokens work?", "Does the PostgreSQL database vacuum the replica?"
 ANSWER = {"role": "assistant", "content": "So it is."}
 
 

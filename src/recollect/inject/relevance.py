@@ -60,6 +60,8 @@ _ASKS = re.compile(
 )
 _OURS = re.compile(r"\b(?:we|our|ours|us|my|mine|i|i'm|i'd|i've|me|the|this|that|these|those)\b", re.IGNORECASE)
 
+_SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel of several people
+
 _GENERIC_WEIGHT = 0.35
 _OWN_WORDS = 2  # a prompt that says more of its own needs no help
 _LONGEST = 60  # words of a text that are looked at: half from its beginning, half from its end
@@ -95,19 +97,19 @@ class Calibration:
 
 
 WORDS_ONLY = Calibration(
-    Weights(-5.7, words=2.5, share=4.4, everywhere=-1.9, ours=1.4),
-    Weights(-3.3, words=3.5, context_words=1.5, everywhere=-1.6),
+    Weights(-5.6, words=2.6, share=4.2, everywhere=-1.9, ours=1.3),
+    Weights(-3.15, words=3.4, context_words=1.3, everywhere=-1.6),
     floor=0.5,
 )
 CALIBRATIONS = {
     MINILM: Calibration(
-        Weights(-8.6, similar=11.9, words=2.3, share=1.3, everywhere=-2.0, ours=1.8),
-        Weights(-7.5, similar=12.1, words=2.6, context=4.9, context_words=1.7, everywhere=-1.3),
+        Weights(-8.6, similar=11.9, words=2.3, share=1.1, everywhere=-2.0, ours=1.75),
+        Weights(-7.55, similar=12.3, words=2.5, context=5.6, context_words=1.4, everywhere=-1.3),
         floor=0.6,
     ),
     STATIC: Calibration(
-        Weights(-7.7, similar=9.1, words=2.4, share=2.5, everywhere=-2.2, ours=1.6),
-        Weights(-5.8, similar=5.8, words=4.0, context=3.3, context_words=1.9, everywhere=-1.3),
+        Weights(-7.6, similar=9.2, words=2.6, share=2.0, everywhere=-2.2, ours=1.5),
+        Weights(-5.8, similar=5.8, words=4.0, context=4.7, context_words=1.35, everywhere=-1.3),
         floor=0.6,
     ),
 }
@@ -141,7 +143,7 @@ class Features:
 
 def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enrich: bool = True) -> Question | None:
     """None: there is nothing in it that could be looked up."""
-    text = condensed(prompt)
+    text = condensed(_SPEAKER.sub("", prompt, count=1) if _SPEAKER.match(prompt) else prompt)
     own = _weighed(text, now)
     distinct = [word for word, weight in own.items() if weight == 1.0 and word not in _TALK]
     if enrich and exchanges and _leans(text, distinct):
@@ -205,8 +207,8 @@ def condensed(text: str) -> str:
 
 def _weighed(text: str, now: datetime) -> dict[str, float]:
     """The words that may be looked up. A text of common words only has none."""
-    found = parse(text, now).words
-    kept = {word: weight for word, weight in found.items() if word not in COMMON}
+    typed = set(words(re.sub(r"[^\w\s]|_", " ", text)))  # parts of a name count with the name
+    kept = {word: each for word, each in parse(text, now).words.items() if word in typed and word not in COMMON}
     return {word: min(weight, _GENERIC_WEIGHT) if word in _GENERIC else weight for word, weight in kept.items()}
 
 
