@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from recollect.app import Memory, open_memory
 from recollect.inject import relevance
 from recollect.inject.contextual import Contextual
-from recollect.inject.relevance import CALIBRATIONS, WORDS_ONLY, Features, Weights
+from recollect.inject.relevance import CALIBRATIONS, WORDS_ONLY, Calibration, Features, Weights
 from recollect.inject.values import Exchange, Found, InjectorConfig
+from recollect.models.embed.catalog import STATIC
 from recollect.search.memories import Clue, MemorySearch
 from recollect.store import memories
 from recollect.store.search import Reach
@@ -99,7 +100,7 @@ def test_a_prompt_that_only_points_leans_on_the_last_exchange(prompt: str) -> No
 
 @pytest.mark.parametrize(
     "prompt",
-    ["how do I centre a div?", "write a haiku about rain", "which compiler flags enable link time optimisation",
+    ["how do I centre a div?", "write a haiku about rain", "what about the database?", "perfect, ship it", "which compiler flags enable link time optimisation",
      "explain the difference between a stack and a queue", "let us plan the wedding of my sister in June",
      "add a function that parses RFC 3339 timestamps and test it"],
 )  # fmt: skip
@@ -359,11 +360,12 @@ def test_the_bench_prints_relevance_beside_its_peers(database_url: Place) -> Non
     assert any("missing" in line for line in result["listed"])
 
 
-def test_the_weights_are_those_that_the_fit_half_gives() -> None:
-    fitted = inject_fit.run("none")
-    for name, by in (("plain", WORDS_ONLY.plain), ("leaning", WORDS_ONLY.leaning)):
+@pytest.mark.parametrize(("embedder", "by"), [("none", WORDS_ONLY), ("static", CALIBRATIONS[STATIC])])
+def test_the_weights_are_those_that_the_fit_half_gives(embedder: str, by: Calibration) -> None:
+    fitted = inject_fit.run(embedder)
+    for name, weights in (("plain", by.plain), ("leaning", by.leaning)):
         for feature, value in fitted[name]["weights"].items():
-            assert getattr(by, feature) == pytest.approx(value, abs=0.06)
+            assert getattr(weights, feature) == pytest.approx(value, abs=0.06)
 
 
 def test_the_latency_bench_runs_at_any_size() -> None:

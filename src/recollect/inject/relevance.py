@@ -31,15 +31,20 @@ _TALK = frozenset(
 )
 # Words by which requests are made: they say what to do, hardly ever about what.
 _GENERIC = frozenset(
-    """add adding added answer anything ask asked back best better build builds built call called case change changed
-    changes check code come comes create created current day days different difference enough everything example
-    examples explain file files find first fix fixed follow format function good great help idea ideas issue keep know
-    last later left line lines list load long look looks mean means method move name names need needed needs new next
-    nice number numbers old open part people person place plan point possible problem problems put question questions
-    read reason remove rename replace return review run running runs save second seem send set several short show shows
-    simple small somebody someone something sort start started state stop stuff suggest support table tell test tests
-    text think three time times today tomorrow tonight try turn two type understand update user users value values week
-    work working works write writing written wrong year years yesterday""".split()
+    """add added adding again answer anything ask asked back best better build building builds built call called
+    case change changed changes changing check checking choose chose chosen code come comes create created
+    creating current day days decide decided difference different doing enough everything example examples
+    explain file files find first fix fixed fixing follow format function generate generated getting give
+    given gives good great handle handles handling happen happened happens help idea ideas implement
+    implemented implementing improve improved improving issue keep know last later left line lines list load
+    long look looking looks made makes mean means method move moved moving name names need needed needing
+    needs new next nice number numbers old open part people person pick picked place plan point possible
+    problem problems put question questions read reason recommend redo refactor remove rename replace return
+    review run running runs save second seem send set several short show showing shows simple small somebody
+    someone something sort start started state stop stuff suggest suggested support sure table tell test
+    tests text think thinking three time times today told tomorrow tonight tried try trying turn two type
+    understand undo update user users uses value values wanted wants week work working works write writing
+    written wrong year years yesterday""".split()
 )
 _LEANS = re.compile(
     r"""^\W*(?:and|or|but|also|what\ else|which\ one|why\ not|why\ so|then|so)\b
@@ -154,14 +159,15 @@ def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enric
 
 
 def features(asked: Question, clue: Clue, rarity: Mapping[str, float]) -> Features:
-    total = sum(asked.words.values())
-    full = sum(weight * rarity.get(word, 0.0) for word, weight in asked.words.items())
-    shared = sum(weight * rarity[word] for word, weight in asked.words.items() if word in clue.words)
-    around = sum(weight * rarity[word] for word, weight in asked.context_words.items() if word in clue.words)
+    shared = around = share = 0.0
+    if clue.words:
+        shared = sum(weight * rarity[word] for word, weight in asked.words.items() if word in clue.words)
+        around = sum(weight * rarity[word] for word, weight in asked.context_words.items() if word in clue.words)
+        share = shared / max(sum(weight * rarity.get(word, 0.0) for word, weight in asked.words.items()), 1e-9)
     return Features(
         similar=clue.similar[0],
-        words=shared * min(1.0, (_MANY / max(total, 1e-9)) ** 0.5),
-        share=shared / max(full, 1e-9),
+        words=shared * min(1.0, (_MANY / max(sum(asked.words.values()), 1e-9)) ** 0.5),
+        share=share,
         context=clue.similar[1] if asked.context else None,
         context_words=min(around, _MOST_CONTEXT),
         everywhere=clue.everywhere,

@@ -19,8 +19,8 @@ from recollect.store.search import EVERYWHERE, TEXTS, Counts, Found, Matches, Re
 from recollect.store.vectors import Kind
 
 _BUDGET = 20_000  # postings that one question reads: common words are no evidence
-_BY_WORDS = 120  # candidates by their words
-_NEAREST = 60  # by their meaning, for each text
+_BY_WORDS = 80  # candidates by their words
+_NEAREST = 50  # by their meaning, for each text
 _MANY = 500  # with fewer documents, that a word is in few of them says little
 
 
@@ -89,13 +89,13 @@ def _rarity(matched: Matches) -> dict[str, float]:
 
 
 def _best(matched: Matches, worth: Mapping[str, float], most: int) -> list[int]:
-    """Documents whose words are worth most."""
+    """Documents whose words are worth most; of equals the newest."""
     lists = [matched.found[word] for word in worth]
     if not lists:
         return []
     ids, place = np.unique(np.concatenate(lists), return_inverse=True)
     scores = np.bincount(place, np.repeat(list(worth.values()), [len(each) for each in lists]), len(ids))
-    return [int(each) for each in ids[np.argsort(-scores, kind="stable")[:most]]]
+    return [int(each) for each in ids[np.lexsort((-ids, -scores))[:most]]]
 
 
 def _known(asked: Asked | None, near: Mapping[Ref, float], refs: Sequence[Ref]) -> dict[Ref, float]:
