@@ -100,7 +100,8 @@ def test_a_prompt_that_only_points_leans_on_the_last_exchange(prompt: str) -> No
 
 @pytest.mark.parametrize(
     "prompt",
-    ["how do I centre a div?", "write a haiku about rain", "what about the database?", "perfect, ship it", "which compiler flags enable link time optimisation",
+    ["how do I centre a div?", "write a haiku about rain", "what about the database?", "perfect, ship it",
+     "which compiler flags enable link time optimisation",
      "explain the difference between a stack and a queue", "let us plan the wedding of my sister in June",
      "add a function that parses RFC 3339 timestamps and test it"],
 )  # fmt: skip
@@ -318,7 +319,8 @@ def test_a_candidate_by_its_words_is_compared_in_meaning_too(database_url: Place
         memory.embed()
         reach = Reach(memory.owner, (GARDEN,))
         clues = memory._search.memories.clues(["lilies in the pond"], {"zebra": 1.0}, reach)
-        assert len(clues.each) > 60
+        assert [each.words for each in clues.each if each.words] == [frozenset({"zebra"})]
+        assert 50 < len(clues.each) < 81, "the nearest, and the one by its words"
         assert all(isinstance(each.similar[0], float) for each in clues.each)
 
 
@@ -365,7 +367,7 @@ def test_the_weights_are_those_that_the_fit_half_gives(embedder: str, by: Calibr
     fitted = inject_fit.run(embedder)
     for name, weights in (("plain", by.plain), ("leaning", by.leaning)):
         for feature, value in fitted[name]["weights"].items():
-            assert getattr(weights, feature) == pytest.approx(value, abs=0.06)
+            assert getattr(weights, feature) == pytest.approx(value, abs=0.1)
 
 
 def test_the_latency_bench_runs_at_any_size() -> None:
