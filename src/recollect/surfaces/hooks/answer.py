@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from recollect.app import Memory
+from recollect.errors import StoreBusy
 from recollect.ingest.scan import SUFFIXES
 from recollect.ingest.sources import all_sources
 from recollect.surfaces.daemon.work import Task, Work
@@ -111,18 +112,22 @@ class Hooks:
     def _start(self, call: Call) -> str:
         event = call.event
         if event.source in _FRESH:
-            getattr(self._memory, "compacted", str)(event.session_id)
+            self._memory.compacted(event.session_id)
         if event.transcript_path and event.source != "compact":  # no transcript: an ephemeral session
             self._queue(Work(task=Task.RUN))
         project = self._project(event)
-        return "" if project is None else self._memory.briefing.orientation(project)
+        return "" if project is None else self._memory.briefing.start(project, event.session_id)
 
     def _prompt(self, call: Call) -> str:
         project = self._project(call.event)
         if not project or not call.event.prompt.strip():
             return ""
-        give = getattr(self._memory, "give", None)
-        return str(give(project, call.event.prompt, call.event.session_id).text) if give else ""
+        asked = project, call.event.prompt, call.event.session_id
+        try:
+            return self._memory.give(*asked).text
+        except StoreBusy as error:  # given, and not kept: then it may be given again
+            log.warning("%s", error)
+            return self._memory.context(*asked).text
 
     def _project(self, event: Event) -> str | None:
         """None: nothing may be said there."""

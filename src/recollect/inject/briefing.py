@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,26 +20,33 @@ from pathlib import Path
 from recollect import note
 from recollect.artifacts.ledger import Row
 from recollect.config import Settings
-from recollect.consolidate import render
+from recollect.consolidate.render import SUMMARY, project_folder, project_path
+from recollect.errors import StoreBusy
+from recollect.inject import render
 from recollect.inject.orientation import SESSIONS, Known, orientation
 from recollect.models.base import ToolRefused
-from recollect.store import artifacts, memories, projects
+from recollect.store import artifacts, injections, memories, projects
 from recollect.store.database import Database, Transaction
-from recollect.types import Owner, Remembered, Scope, Timestamp
+from recollect.store.injections import Injected
+from recollect.types import Clock, Owner, Remembered, Scope, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
+log = logging.getLogger(__name__)
+
 INDEX = "index.json"
+_REASON = "told at the start of the session"
 
 
-class Context:
+class Briefing:
     """`allows` tells whether a folder may be remembered at all: its project, or None."""
 
     def __init__(
-        self, database: Database, settings: Settings, owner: Owner, allows: Callable[[str], str | None]
+        self, database: Database, settings: Settings, owner: Owner, clock: Clock, allows: Callable[[str], str | None]
     ) -> None:
         self._database = database
         self._settings = settings
         self._owner = owner
+        self._clock = clock
         self._allows = allows
         self._workspace = Workspace(settings.workspace)
         self._folder = Workspace(settings.workspace.parent / "context", most=None)
@@ -51,6 +59,20 @@ class Context:
             scopes = [(Scope.USER, "")] + ([(Scope.PROJECT, project_id)] if project_id else [])
             held = memories.current(memories.in_scopes(tx, self._owner, scopes))
             return self._told(tx, project_id, held, memories.uses(tx, self._owner))
+
+    def start(self, project_id: str, session: str) -> str:
+        """The same, and it is kept that the session has it: prompts need not bring it once more."""
+        text = self.orientation(project_id)
+        shown = [
+            Injected(0, 0, "", True, each.id, each.revision, each.section, 0.0, _REASON, 0)
+            for each in render.parse(text)
+        ]
+        try:
+            with self._database.write() as tx:
+                injections.save(tx, self._owner, session, timestamp(self._clock()), shown, prompts=0)
+        except StoreBusy as error:  # then a prompt brings it once more
+            log.warning("%s", error)
+        return text
 
     def refresh(self) -> None:
         """Brings every file up to date; those of projects that nothing is known of go."""
@@ -73,7 +95,7 @@ class Context:
 
     def _publish(self, folders: Mapping[str, str], texts: Mapping[str, str]) -> None:
         allowed = {cwd: project for cwd, project in folders.items() if cwd and self._allows(cwd) == project}
-        names = {project: f"{render.project_folder(project)}.md" for project in set(allowed.values()) if texts[project]}
+        names = {project: f"{project_folder(project)}.md" for project in set(allowed.values()) if texts[project]}
         for project, name in names.items():
             self._folder.write(name, texts[project])
         index = {cwd: names[project] for cwd, project in sorted(allowed.items()) if project in names}
@@ -100,8 +122,8 @@ class Context:
                 project_id,
                 held,
                 uses,
-                self._summary(render.SUMMARY),
-                self._summary(render.project_path(project_id)) if project_id else "",
+                self._summary(SUMMARY),
+                self._summary(project_path(project_id)) if project_id else "",
                 rows,
             )
         )
