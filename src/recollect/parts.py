@@ -73,7 +73,7 @@ class Parts:
         """What a new session is told."""
         from recollect.inject.briefing import Briefing
 
-        return Briefing(self.database, self.settings, self.owner, self.clock, self.intake.project_of)
+        return Briefing(self.database, self.settings, self.owner, self.clock, self.intake.allowed)
 
     @cached_property
     def _injection(self) -> Injection:

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import translate
 from pathlib import Path
@@ -38,16 +38,21 @@ _REASON = "told at the start of the session"
 
 
 class Briefing:
-    """`allows` tells whether a folder may be remembered at all: its project, or None."""
+    """`allowed` tells the projects of those folders that may be remembered at all."""
 
     def __init__(
-        self, database: Database, settings: Settings, owner: Owner, clock: Clock, allows: Callable[[str], str | None]
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        allowed: Callable[[Iterable[str]], dict[str, str]],
     ) -> None:
         self._database = database
         self._settings = settings
         self._owner = owner
         self._clock = clock
-        self._allows = allows
+        self._allowed = allowed
         self._workspace = Workspace(settings.workspace)
         self._folder = Workspace(settings.workspace.parent / "context", most=None)
         patterns = [translate(pattern) for pattern in settings.config.test_sessions]
@@ -91,14 +96,13 @@ class Briefing:
                     )
                     for project_id in {each.project_id for each in known.values()} - {""}
                 }
-            self._publish({cwd: each.project_id for cwd, each in known.items()}, texts)
+            self._publish(self._allowed(cwd for cwd in known if cwd), texts)
 
     def _publish(self, folders: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        allowed = {cwd: project for cwd, project in folders.items() if cwd and self._allows(cwd) == project}
-        names = {project: f"{project_folder(project)}.md" for project in set(allowed.values()) if texts[project]}
+        names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if texts.get(project)}
         for project, name in names.items():
             self._folder.write(name, texts[project])
-        index = {cwd: names[project] for cwd, project in sorted(allowed.items()) if project in names}
+        index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
         index = {_repository(cwd): name for cwd, name in index.items()} | index
         text = json.dumps({"config": stamp(self._settings.home / "config.toml"), "folders": index}, indent=1)
         self._folder.write(INDEX, text + "\n", limit=READ_LIMIT)

@@ -82,13 +82,12 @@ def _started(chosen: Settings, agent_id: str | None) -> Running:
         )
     deadline = time.monotonic() + _PATIENCE
     while process.poll() is None and time.monotonic() < deadline:
-        there = place.running(chosen.home)
         try:
             client.ask(str(chosen.home), ["status"], b"", time.monotonic() + 1)
         except (OSError, client.Refused):
             time.sleep(0.02)
             continue
-        if there is not None:
+        if there := place.running(chosen.home):
             return there
     said = told.read_text(errors="replace").strip().splitlines()
     raise RecollectError(f"the daemon did not come up: {said[0] if said else 'no answer'}", hint=f"See {told}.")

@@ -133,7 +133,7 @@ class Hooks:
         """None: nothing may be said there."""
         if not event.cwd or client.is_paused(str(self._memory.settings.home), event.session_id):
             return None
-        return self._memory.intake.project_of(event.cwd)
+        return self._memory.intake.allowed([event.cwd]).get(event.cwd)
 
     # What is taken from it
 
