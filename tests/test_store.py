@@ -842,6 +842,7 @@ READS: dict[str, Read] = {
     "files.signatures": lambda tx, owner: files.signatures(tx, owner, [FILE]),
     "files.malformed": files.malformed,
     "entries.find": lambda tx, owner: entries.find(tx, key_of(owner), ["e1", "e2"]),
+    "entries.last_of_session": lambda tx, owner: entries.last_of_session(tx, owner, SOURCE, SESSION, 9),
     "entries.marks_of_session": lambda tx, owner: entries.marks_of_session(tx, key_of(owner), SESSION),
     "entries.sessions_of_file": lambda tx, owner: entries.sessions_of_file(tx, key_of(owner)),
     "entries.lines": lambda tx, owner: entries.lines(tx, owner, SOURCE, ["e1", "e2"]),

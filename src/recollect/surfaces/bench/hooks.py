@@ -62,9 +62,7 @@ class Stand:
         return (time.perf_counter() - started) * 1000, bool(done.stdout)
 
     def measure(self, name: str, command: Sequence[str], calls: int = _CALLS) -> None:
-        self.keep(
-            name, [self.call(command, session=f"{name.replace(' ', '-')}-{number % 10}") for number in range(calls)]
-        )
+        self.keep(name, [self.call(command, session=f"s{len(self.figures)}-{number % 10}") for number in range(calls)])
 
     def keep(self, name: str, found: Sequence[tuple[float, bool]]) -> None:
         times = sorted(each for each, _ in found)
@@ -104,8 +102,8 @@ def run(megabytes: int, sessions: int, idle_seconds: float) -> dict[str, Any]:
             _up(stand)
             _down(stand)
             _together(stand, sessions)
-            imported = _busy(stand, megabytes)
             idle = _idle(stand, idle_seconds)
+            imported = _busy(stand, megabytes)
         finally:
             time.sleep(1)  # a daemon that a hook just started
             stand.stop()
