@@ -178,7 +178,8 @@ def _busy(stand: Stand, megabytes: int) -> dict[str, Any]:
     stand.start()
     started = time.monotonic()
     found: dict[str, list[tuple[float, bool]]] = {"SessionStart": [], "UserPromptSubmit": [], "floor": []}
-    while "scan" in (*(state := stand.state())["doing"], *state["waiting"]):
+    _wait(lambda: _is_scanning(stand))
+    while _is_scanning(stand):
         for name, calls in found.items():
             command = _FLOOR if name == "floor" else hook_command(name, agent="claude-code")
             calls.append(stand.call(command, f"busy-{len(calls) % 10}"))
@@ -186,6 +187,11 @@ def _busy(stand: Stand, megabytes: int) -> dict[str, Any]:
         if calls:
             stand.keep(f"{name}, busy with an import", calls)
     return {"megabytes": megabytes, "files": size, "seconds": round(time.monotonic() - started, 1)}
+
+
+def _is_scanning(stand: Stand) -> bool:
+    state = stand.state()
+    return "scan" in (*state["doing"], *state["waiting"])
 
 
 def _idle(stand: Stand, seconds: float) -> dict[str, Any]:
