@@ -9,6 +9,7 @@ import random
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.answer import CLAUDE, CODEX, Event, Hooks, checked, exchanges, guessed, printed
 from recollect.surfaces.hooks.command import hook_command
+from recollect.surfaces.hooks.keeper import Keeper
 from tests.daemons import Home, home, wait
 from tests.transcripts import talk, write
 
@@ -314,7 +316,9 @@ def hooks(tmp_path: Path) -> Iterator[tuple[Hooks, Queue, Memory]]:
     queue = Queue()
     environ = {"HOME": str(tmp_path), "RECOLLECT_EMBEDDER": "none"}
     with open_memory(tmp_path / ".recollect", environ=environ) as memory:
-        yield Hooks(memory, queue), queue, memory
+        made = Hooks(memory, queue)
+        yield made, queue, memory
+        made.close()
 
 
 KEYS = ("session_id", "cwd", "transcript_path", "agent_id", "source", "prompt", "compact_summary", "turn_id", "x")
@@ -353,6 +357,24 @@ def test_whatever_comes_is_answered_or_ignored_and_nothing_is_stored(
 
 
 # Decisions
+
+
+def test_what_is_kept_later_is_kept_in_order_and_the_next_answer_waits_for_it() -> None:
+    keeper, done, go = Keeper(), [], threading.Event()
+    keeper.later("a", lambda: go.wait(5) and done.append(1))
+    keeper.later("a", lambda: done.append(2))
+    keeper.settle("b")  # another session waits for nobody
+    assert done == []
+    go.set()
+    keeper.settle("a")
+    assert done == [1, 2]
+    go.clear()
+    keeper.later("a", lambda: go.wait(5))
+    for _ in range(1000):
+        keeper.later("a", lambda: done.append(3))
+    go.set()
+    keeper.close()
+    assert 200 < done.count(3) < 300  # never more than fit
 
 
 def test_transcripts_are_taken_from_agents_folders_only(hooks: tuple[Hooks, Queue, Memory], tmp_path: Path) -> None:

@@ -262,9 +262,17 @@ class Memory(Parts):
         """What a session in the project would be given now. Changes nothing."""
         return self._injection.context(project, prompt, session, exchanges)
 
-    def give(self, project: SearchScope, prompt: str, session: str, exchanges: Sequence[Exchange] = ()) -> Given:
-        """The same, for a harness that owns its history: it is kept that the session has it."""
-        return self._injection.give(project, prompt, session, exchanges)
+    def give(
+        self,
+        project: SearchScope,
+        prompt: str,
+        session: str,
+        exchanges: Sequence[Exchange] = (),
+        later: Callable[[Callable[[], object]], object] = lambda write: write(),
+    ) -> Given:
+        """The same, for a harness that owns its history: it is kept that the session has it. `later` is given the write
+        that keeps it, for callers who do not wait for that."""
+        return self._injection.give(project, prompt, session, exchanges, later)
 
     def compacted(self, session: str) -> int:
         """A harness cleared or compacted a session's history: nothing it was given is visible any more."""

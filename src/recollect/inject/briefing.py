@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from recollect import note
 from recollect.artifacts.ledger import Row
 from recollect.config import Settings
 from recollect.consolidate.render import SUMMARY, project_folder, project_path
-from recollect.errors import StoreBusy
 from recollect.inject import render
 from recollect.inject.orientation import SESSIONS, Known, orientation
 from recollect.models.base import ToolRefused
@@ -30,8 +28,6 @@ from recollect.store.database import Database, Transaction
 from recollect.store.injections import Injected
 from recollect.types import Clock, Owner, Remembered, Scope, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
-
-log = logging.getLogger(__name__)
 
 INDEX = "index.json"
 _REASON = "told at the start of the session"
@@ -65,18 +61,20 @@ class Briefing:
             held = memories.current(memories.in_scopes(tx, self._owner, scopes))
             return self._told(tx, project_id, held, memories.uses(tx, self._owner))
 
-    def start(self, project_id: str, session: str) -> str:
-        """The same, and it is kept that the session has it: prompts need not bring it once more."""
+    def start(self, project_id: str, session: str, later: Callable[[Callable[[], object]], object]) -> str:
+        """The same, and it is kept that the session has it: prompts need not bring it once more. `later` is given the
+        write that keeps it."""
         text = self.orientation(project_id)
         shown = [
             Injected(0, 0, "", True, each.id, each.revision, each.section, 0.0, _REASON, 0)
             for each in render.parse(text)
         ]
-        try:
+
+        def keep() -> None:
             with self._database.write() as tx:
                 injections.save(tx, self._owner, session, timestamp(self._clock()), shown, prompts=0)
-        except StoreBusy as error:  # then a prompt brings it once more
-            log.warning("%s", error)
+
+        later(keep)
         return text
 
     def refresh(self) -> None:

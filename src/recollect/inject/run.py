@@ -89,10 +89,17 @@ class Injection:
         room = min(config.max_tokens_per_block, max(0, config.max_tokens_total - spent))
         return choose(candidates, visible(seen, config), config, room)
 
-    def give(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
+    def give(
+        self,
+        scope: Scope,
+        prompt: str,
+        session: str,
+        exchanges: Sequence[Exchange],
+        later: Callable[[Callable[[], object]], object],
+    ) -> Given:
         """The same, and it is kept that the session has it. A prompt is a turn."""
         given = self.context(scope, prompt, session, exchanges)
-        self._save(session, given, prompts=int(bool(prompt.strip())))
+        later(lambda: self._save(session, given, prompts=int(bool(prompt.strip()))))
         return given
 
     def compacted(self, session: str) -> int:

@@ -17,19 +17,21 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from recollect.app import Memory
-from recollect.errors import RecollectError, StoreBusy
+from recollect.errors import RecollectError
 from recollect.ingest.scan import SUFFIXES
 from recollect.ingest.sources import all_sources
 from recollect.inject.values import Exchange
 from recollect.store import entries
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.hooks import client
+from recollect.surfaces.hooks.keeper import Keeper
 from recollect.types import Role
 
 log = logging.getLogger(__name__)
@@ -71,6 +73,7 @@ class Hooks:
     def __init__(self, memory: Memory, queue: Callable[[Work], None]) -> None:
         self._memory = memory
         self._queue = queue
+        self._keeper = Keeper()
         self._sessions: dict[str, str] = {}  # folder → the session that was seen there last
 
     def answer(self, fields: Sequence[str], payload: bytes) -> bytes:
@@ -94,6 +97,10 @@ class Hooks:
     def last_session(self, cwd: str) -> str:
         """Empty: none was seen there."""
         return self._sessions.get(cwd, "")
+
+    def close(self) -> None:
+        """What was given is kept."""
+        self._keeper.close()
 
     def warm(self) -> None:
         """So that the first prompt does not wait for what is loaded once."""
@@ -120,12 +127,15 @@ class Hooks:
 
     def _start(self, call: Call) -> str:
         event = call.event
+        session = event.session_id
         if event.source in _FRESH:
-            self._memory.compacted(event.session_id)
+            self._keeper.later(session, lambda: self._memory.compacted(session))
         if event.transcript_path and event.source != "compact":  # no transcript: an ephemeral session
             self._queue(Work(task=Task.RUN))
         project = self._project(event)
-        return "" if project is None else self._memory.briefing.start(project, event.session_id)
+        if project is None:
+            return ""
+        return self._memory.briefing.start(project, session, partial(self._keeper.later, session))
 
     def _prompt(self, call: Call) -> str:
         project = self._project(call.event)
@@ -134,12 +144,9 @@ class Hooks:
         session = call.event.session_id
         with self._memory.database.read() as tx:
             said = entries.last_of_session(tx, self._memory.owner, call.agent, session, _ENTRIES)
-        asked = project, call.event.prompt, session, exchanges(said)
-        try:
-            return self._memory.give(*asked).text
-        except StoreBusy as error:  # given, and not kept: then it may be given again
-            log.warning("%s", error)
-            return self._memory.context(*asked).text
+        self._keeper.settle(session)
+        later = partial(self._keeper.later, session)
+        return self._memory.give(project, call.event.prompt, session, exchanges(said), later).text
 
     def _project(self, event: Event) -> str | None:
         """None: nothing may be said there."""
