@@ -12,8 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -200,19 +198,6 @@ def uses(there: Home, expected: dict[str, int] | None = None) -> dict[str, int]:
         found = {key: use.count for key, use in memories.uses(tx, memory.owner).items()}
     assert expected is None or found == expected
     return found
-
-
-def test_where_a_port_is_configured_it_serves_mcp_and_asks_for_the_token(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with home(tmp_path, RECOLLECT_MCP_HTTP_PORT=str(port)) as there:
-        there.start()
-        wait(lambda: there.json("status")["daemon"]["mcp"])
-        url = there.json("status")["daemon"]["mcp"]
-        assert str(port) in url
-        with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(urllib.request.Request(url, data=b"{}", method="POST"), timeout=10)
-        there.stop()
 
 
 # It ends

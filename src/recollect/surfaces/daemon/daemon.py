@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recollect.app import Memory
 from recollect.config import Settings
@@ -26,9 +26,6 @@ from recollect.surfaces.daemon.work import LANES, Backlog, Result, Task, Work
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.answer import Hooks
 from recollect.types import timestamp
-
-if TYPE_CHECKING:
-    from recollect.surfaces.mcp.http import Serving
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +47,6 @@ class Daemon:
         listener, address, token = place.listen(settings.home, unix=unix)
         self._server = Server(listener, token, self._answer)
         self._lanes = [Lane(name, self._backlog, settings, self._finished) for name in LANES]
-        self._mcp: Serving | None = None
         self._watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
         lock.tell(self._since, address)
 
@@ -65,21 +61,8 @@ class Daemon:
         for thread in (*self._lanes, self._watcher):
             thread.start()
         self._hooks.warm()
-        self._serve_mcp()
         self._stopping.wait()
         self._close()
-
-    def _serve_mcp(self) -> None:
-        """Over HTTP, where a port is configured; importing it takes longer than all the rest."""
-        port = self._settings.config.mcp_http_port
-        if not port or self._stopping.is_set():
-            return
-        from recollect.surfaces.mcp.http import PortTaken, serve_http, token
-
-        try:
-            self._mcp = serve_http(self._settings, port, token(self._settings))
-        except PortTaken as error:
-            log.warning("%s", error)
 
     def _close(self) -> None:
         log.info("stopping")
@@ -88,8 +71,6 @@ class Daemon:
             lane.stop()
         self._server.stop()
         self._hooks.close()
-        if self._mcp is not None:
-            self._mcp.close()
         for thread in (*self._lanes, self._watcher):
             thread.join(10.0)
         if self._lock.is_valid():
@@ -121,7 +102,6 @@ class Daemon:
             "since": self._since,
             **self._backlog.shown(),
             "turned_away": self._server.turned_away,
-            "mcp": self._mcp.url if self._mcp else None,
         }
 
     # What it does by itself
