@@ -176,7 +176,7 @@ class Calls:
 
     def _look(self, name: str) -> Shown | None:
         try:
-            return self._memory.look(name)
+            return self._memory.show(name, use=False)
         except NotFound:
             return None
 
