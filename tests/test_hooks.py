@@ -183,6 +183,7 @@ def test_without_a_daemon_a_folder_that_is_not_known_gets_nothing(there: Home, t
 
 
 def test_an_end_that_nobody_heard_is_not_lost(there: Home) -> None:
+    there.path.mkdir(mode=0o700)
     now = time.time()
     from tests.transcripts import START, claude
 
@@ -213,7 +214,16 @@ def test_a_daemon_that_cannot_come_up_is_not_started_at_every_hook(there: Home, 
     wait(there.pid)
 
 
+def test_an_installed_hook_does_not_bring_back_a_home_that_was_purged(there: Home, tides: Path) -> None:
+    for event in client.EVENTS:
+        assert there.hook(event, told(tides)) == ""
+    assert not there.path.exists()
+    assert there.run("hook", "Stop").returncode == 0  # a person may call it anywhere
+    wait(there.pid)
+
+
 def test_many_hooks_at_once_start_one_daemon(there: Home, tides: Path) -> None:
+    there.path.mkdir(mode=0o700)
     call = hook_command("SessionStart")
     data = json.dumps(told(tides)).encode()
     started = [subprocess.Popen(call, env=there.environ, stdin=subprocess.PIPE) for _ in range(12)]

@@ -377,16 +377,12 @@ class Memory(Parts):
             said = entries.user_texts(tx, key, *span, limit=1)
         return said[0] if said else ""
 
-    def show(self, name: str) -> Shown:
+    def show(self, name: str, *, use: bool = True) -> Shown:
         """A memory, conversation, session, message or canonical file with its lineage. A memory counts as used."""
         shown = self._reader.show(name)
-        if shown.type == "memory":
+        if use and shown.type == "memory":
             self.cite([shown.id])
         return shown
-
-    def look(self, name: str) -> Shown:
-        """The same, and it counts as nothing."""
-        return self._reader.show(name)
 
     def open(self, session: str, kind: str | None = None) -> Opened:
         """A canonical file of a conversation: summary, transcript, manifest or compaction."""

@@ -195,10 +195,10 @@ def _is_scanning(stand: Stand) -> bool:
 
 
 def _idle(stand: Stand, seconds: float) -> dict[str, Any]:
-    _wait(stand.is_idle, 1800)
+    _wait(stand.is_idle)
     there = place.running(stand.home)
     assert there is not None
-    _wait(lambda: len(_family(there.pid)) == 1, 120)
+    _wait(lambda: len(_family(there.pid)) == 1)
     stand.call(hook_command("UserPromptSubmit"))  # with everything loaded that a prompt needs
     before = _cpu(there.pid)
     time.sleep(seconds)
@@ -235,7 +235,7 @@ def _memory(pid: int) -> float:
     return 0.0
 
 
-def _wait(condition: Callable[[], object], seconds: float = 60.0) -> None:
+def _wait(condition: Callable[[], object], seconds: float = 600.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:

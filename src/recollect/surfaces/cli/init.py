@@ -117,6 +117,8 @@ def command(
         click.echo(result.diff if not as_json else "", nl=False)
     else:
         _act(changes, result, say, yes=yes, uninstall=uninstall)
+        if not uninstall:
+            settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)  # hooks do nothing where there is none
         if uninstall and len(chosen) == len(known):
             stopped(settings.home)  # nobody calls it any more
         if purge:

@@ -49,10 +49,11 @@ class Refused(Exception):
     """Not answered; the argument says why."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Ends the process: an interpreter that tidies up first costs as much as the request."""
+def main(arguments: Sequence[str] | None = None, *, installed: bool = False) -> None:
+    """Ends the process: an interpreter that tidies up first costs as much as the request. `installed`: by an agent's
+    settings, for a home that was there then; if it is not any more, it was purged, and stays away."""
     try:
-        printed, home = run(sys.argv[1:] if arguments is None else arguments, os.environ)
+        printed, home = run(sys.argv[1:] if arguments is None else arguments, os.environ, installed)
         while printed:
             printed = printed[os.write(1, printed) :]
         if home:  # at last: it would compete with us
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os._exit(0)
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[bytes, str]:
+def run(arguments: Sequence[str], environ: Mapping[str, str], installed: bool = False) -> tuple[bytes, str]:
     """What to print, and the home that needs a daemon, if one does."""
     if environ.get(BYPASS, "0") not in ("", "0"):
         return b"", ""
@@ -70,6 +71,8 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[bytes, st
     home, event, alone = "", "", ""
     try:
         event, agent, home = parse(arguments, environ)
+        if installed and not os.path.isdir(home):  # noqa: PTH112
+            return b"", ""
         payload = read(0, started + _SOON)
         event = event or named(payload)
         if event not in EVENTS:
