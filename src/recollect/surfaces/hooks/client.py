@@ -40,7 +40,7 @@ SPOOLED = 64  # ends of sessions that wait for a daemon
 _PATIENCE = {"SessionStart": 1.5, "UserPromptSubmit": 1.5}  # seconds from the start; the others:
 _SOON = 0.8
 _LOG = 200_000  # bytes, of two log files each
-_AGAIN = 60.0  # seconds after which a daemon that did not come up is started again
+_AGAIN = 3.0  # seconds after which a daemon that did not come up is started again
 _DELAY = 0.05  # seconds that a daemon waits for the hook that started it to end
 _SOCKET_PATH = 100  # bytes; the system's limit is 104 to 108
 
