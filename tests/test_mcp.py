@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 import stat
+import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -416,3 +421,29 @@ def test_http_refuses_strangers_other_hosts_and_web_pages(world: World) -> None:
             serve_http(load(home=world.home), serving.port, secret)
     with pytest.raises(httpx2.ConnectError):
         httpx2.post(serving.url, json=ping, timeout=5)
+
+
+def test_the_daemon_serves_it_where_a_port_is_configured(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (world.home / "config.toml").write_text(f"mcp_http_port = {port}\n")
+    environ = {**os.environ, "RECOLLECT_HOME": str(world.home), "HOME": str(world.home.parent)}
+    serve = [sys.executable, "-P", "-m", "recollect", "serve"]
+    subprocess.run([*serve, "--background"], env=environ, check=True, timeout=60)
+    try:
+        headers = {"Authorization": f"Bearer {token(load(home=world.home))}"}
+
+        async def main() -> CallToolResult:
+            async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+                transport = streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http)
+                async with Client(transport, list_roots_callback=roots_of(world.here)) as client:
+                    return await client.call_tool("search_memory", {"query": "make lint"})
+
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.05)
+        assert texts(good(asyncio.run(main()))) == [RULE]
+    finally:
+        subprocess.run([*serve, "--stop"], env=environ, check=True, timeout=60)

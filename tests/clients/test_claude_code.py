@@ -62,6 +62,8 @@ def test_the_closed_loop(machine: Machine) -> None:
     assert files(machine) == (SETTINGS, None)
     without = machine.given(lambda: claude(machine, pond, ask))
     assert "recollect" not in without
+    machine.recollect("init", "--uninstall", "--purge", "--yes")
+    assert not machine.memory.exists(), "all that a home comes to hold is known to be ours"
 
 
 def test_its_mcp_tools_are_listed_and_called(machine: Machine) -> None:

@@ -15,6 +15,7 @@ from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import RecollectError, UsageError
 from recollect.surfaces.cli.common import EMBED_SECONDS, count, memory, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
+from recollect.surfaces.cli.serve import stopped
 from recollect.types import utc_now
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ OWN_NAMES = (
     "workspace*",
     "agents",
     "context",
+    "spool",
+    "paused",
     "turns",
     "models",
     "logs",
@@ -114,6 +117,8 @@ def command(
         click.echo(result.diff if not as_json else "", nl=False)
     else:
         _act(changes, result, say, yes=yes, uninstall=uninstall)
+        if uninstall and len(chosen) == len(known):
+            stopped(settings.home)  # nobody calls it any more
         if purge:
             _purge(settings, result, say, yes=yes)
         elif import_ and not uninstall:
@@ -211,6 +216,7 @@ def _purge(settings: Settings, result: Result, say: _Speaker, *, yes: bool) -> N
         return
     if not yes and not click.confirm(f"Erase {settings.home} and all memory in it, for good?", default=False):
         return
+    stopped(settings.home)
     shutil.rmtree(settings.home.resolve())
     if settings.home.is_symlink():
         settings.home.unlink()

@@ -41,7 +41,7 @@ def command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -
 
     chosen = settings(agent_id)
     if stop:
-        was = _stopped(chosen.home)
+        was = stopped(chosen.home)
         _say(as_json, "stopped" if was else "not running", was)
         return 0
     lock = place.acquire(chosen.home)
@@ -94,7 +94,7 @@ def _started(chosen: Settings, agent_id: str | None) -> Running:
     raise RecollectError(f"the daemon did not come up: {said[0] if said else 'no answer'}", hint=f"See {told}.")
 
 
-def _stopped(home: Path) -> Running | None:
+def stopped(home: Path) -> Running | None:
     """The daemon that there was."""
     from recollect.surfaces.daemon import place
 
