@@ -507,15 +507,21 @@ def test_without_anybody_to_ask_it_wants_yes(machine: Machine) -> None:
     assert done.status == 2 and "--yes" in done.json["error"]["hint"] and machine.files() == {}
 
 
-def test_it_asks_per_agent_and_a_no_is_a_no(machine: Machine) -> None:
-    code = "import sys; from recollect.surfaces import cli; sys.exit(cli.run(['init', '--no-import']))"
+def on_a_terminal(machine: Machine, answers: bytes, *arguments: str) -> str:
+    """What `init` says to somebody who answers."""
     ours, theirs = pty.openpty()
     environ = {**os.environ, "RECOLLECT_HOME": str(machine.home / ".recollect")}
-    with subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=subprocess.PIPE, env=environ) as process:
-        os.write(ours, b"n\ny\n")
+    command = [sys.executable, "-P", "-m", "recollect", "init", *arguments]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, env=environ) as process:
+        os.write(ours, answers)
         said = process.communicate(timeout=60)[0].decode()
     os.close(ours), os.close(theirs)
     assert process.returncode == 0, said
+    return said
+
+
+def test_it_asks_per_agent_and_a_no_is_a_no(machine: Machine) -> None:
+    said = on_a_terminal(machine, b"n\ny\n")
     assert "Claude Code?" in said and "/hooks" in said
     assert not machine.settings.exists() and machine.hooks.exists()
 
@@ -526,7 +532,23 @@ def test_codex_users_are_told_how_to_trust_the_hooks(machine: Machine) -> None:
     assert machine.install("--agent", "codex")["advice"] == []
 
 
-def test_the_first_run_takes_in_the_history_and_the_next_does_not_ask(machine: Machine) -> None:
+def test_hooks_that_are_switched_off_are_told(machine: Machine) -> None:
+    machine.has(machine.settings, '{"disableAllHooks": true}')
+    machine.has(machine.config, "[features]\nhooks = false\n")
+    for _ in range(2):
+        told = " ".join(machine.install()["advice"])
+        assert "disableAllHooks" in told and "hooks = false" in told
+
+
+def test_servers_are_kept_where_an_old_claude_code_kept_them(machine: Machine) -> None:
+    machine.has(machine.home / ".claude" / ".config.json", '{"numStartups": 3}')
+    machine.install("--agent", "claude-code")
+    assert not machine.servers.exists()
+    assert "recollect" in json.loads((machine.home / ".claude" / ".config.json").read_text())["mcpServers"]
+
+
+@pytest.fixture
+def history(machine: Machine) -> Path:
     line = {
         "type": "user",
         "uuid": "u-1",
@@ -535,10 +557,23 @@ def test_the_first_run_takes_in_the_history_and_the_next_does_not_ask(machine: M
         "cwd": str(machine.home),
         "message": {"role": "user", "content": "Always run the tests first."},
     }
-    machine.has(machine.home / ".claude" / "projects" / "-p" / "s-1.jsonl", json.dumps(line) + "\n")
+    file = machine.home / ".claude" / "projects" / "-p" / "s-1.jsonl"
+    machine.has(file, json.dumps(line) + "\n")
+    return file
+
+
+def test_the_first_run_takes_in_the_history_and_the_next_does_not_ask(machine: Machine, history: Path) -> None:
     assert machine.install("--no-import")["imported"] is None
     assert machine.install()["imported"]["entries"] == 1
     assert machine.install()["imported"] is None
+
+
+def test_the_history_is_offered_with_its_size_and_how_long_it_takes(machine: Machine, history: Path) -> None:
+    said = on_a_terminal(machine, b"y\ny\nn\n")
+    assert f"Found 1 transcript of agents on this machine, {history.stat().st_size} B." in said
+    assert "less than a minute" in said and "recollect ingest" in said
+    assert "1 file read" not in said
+    assert "1 file read" in on_a_terminal(machine, b"y\n")
 
 
 # ---- Editing JSON ----------------------------------------------------------------------------------------------------

@@ -58,9 +58,14 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
             text = without_trust(text, config, [each[:3] for each in handlers_of({"hooks": _events(text)})])
             return {config: without_server(without_toml_hooks(text)), hooks: bare}
 
+    def switched_off(texts: Texts) -> str:
+        features = plain(texts[config] or "").get("features", {})
+        off = isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks"))
+        return f"`[features] hooks = false` in {config} keeps every hook from running." if off else ""
+
     calls = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
     wanted = Wanted(calls, commands.server)
-    return Agent(AGENT, "Codex", (config, hooks), (folder,), wanted, merged, stripped, advice=ADVICE)
+    return Agent(AGENT, "Codex", (config, hooks), (folder,), wanted, merged, stripped, switched_off, ADVICE)
 
 
 def with_server(text: str, server: Server) -> str:
