@@ -444,13 +444,14 @@ def test_trust_in_our_hooks_goes_with_them_and_trust_in_others_moves_up(machine:
     assert json.loads(machine.hooks.read_text()) == {"hooks": {"Stop": [NOTIFY, NOTIFY]}}
 
 
-def test_uninstall_gives_back_the_bytes_although_codex_wrote_its_trust(machine: Machine) -> None:
-    machine.has(machine.config, CONFIG)
+@pytest.mark.parametrize("text", [CONFIG, CONFIG.rstrip("\n"), CONFIG + "\n\n", CONFIG.replace("\n", "\r\n")])
+def test_uninstall_gives_back_the_bytes_although_codex_wrote_its_trust(machine: Machine, text: str) -> None:
+    machine.has(machine.config, text)
     machine.install("--agent", "codex")
     with machine.config.open("a") as config:
         config.write(f'\n[hooks.state]\n\n[hooks.state."{machine.hooks}:stop:0:0"]\ntrusted_hash = "sha256:0"\n')
     machine.uninstall()
-    assert machine.config.read_text() == CONFIG and not machine.hooks.exists()
+    assert machine.config.read_bytes() == text.encode() and not machine.hooks.exists()
 
 
 def test_uninstall_where_nothing_is_installed_changes_nothing(machine: Machine) -> None:
@@ -478,6 +479,16 @@ def test_purge_refuses_a_home_that_is_not_ours(machine: Machine, tmp_path: Path)
         assert done.status == 1 and done.json["error"]["kind"] == "StrangeHome"
     assert (other / "letter.txt").exists() and machine.settings.exists()
     assert {name: data for name, data in machine.files().items() if "letter" not in name} == before
+
+
+def test_purge_never_erases_a_persons_own_home(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    person = machine.home / "person"
+    (person / "memory").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(person))
+    for home in (person, machine.home):
+        done = run(home, "init", "--uninstall", "--purge", "--yes", "--json")
+        assert done.status == 1 and "your own files" in done.json["error"]["message"]
+    assert (person / "memory").exists()
 
 
 # ---- Asking, showing, history ----------------------------------------------------------------------------------------
@@ -595,6 +606,7 @@ def test_what_is_put_in_can_be_cut_out_again(document: dict[str, Any], indent: A
     added = edit.put(base, ("new", "a"), [{"b": 1}])
     assert edit.value_of(added) == {**document, "new": {"a": [{"b": 1}]}}
     assert edit.put(added, ("new", "a"), [{"b": 1}]) == added or indent is None
+    assert "\r\n" not in base or "\n" not in added.replace("\r\n", ""), "line ends as they are"
     assert edit.cut(added, ("new", "a", 0)) == base
     assert edit.cut(text, ("not", "there")) == text if "not" not in document else True
 
