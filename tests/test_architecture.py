@@ -39,7 +39,6 @@ BROAD_EXCEPTS = {
     "surfaces/daemon/server.py": 1,
     "surfaces/daemon/worker.py": 1,
     "surfaces/hooks/client.py": 2,
-    "surfaces/mcp/server.py": 1,
 }  # each carries its reason on its line
 
 

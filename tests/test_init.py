@@ -193,6 +193,19 @@ def test_hooks_go_where_codex_users_keep_theirs(machine: Machine) -> None:
     assert machine.config.read_text() == text
 
 
+def test_hooks_stay_where_they_are_when_the_user_begins_another_file(machine: Machine) -> None:
+    machine.has(machine.config, '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\ncommand = "notify"\n')
+    machine.install("--agent", "codex")
+    own = json.dumps({"hooks": {"Stop": [NOTIFY]}})
+    machine.has(machine.hooks, own)
+    assert machine.install("--agent", "codex")["changed"] == [] and machine.hooks.read_text() == own
+    command = own_commands(tomllib.loads(machine.config.read_text())["hooks"])["Stop"][0]
+    twice = {"hooks": [{"type": "command", "command": command}]}
+    machine.has(machine.hooks, json.dumps({"hooks": {"Stop": [NOTIFY, twice]}}))
+    machine.install("--agent", "codex")
+    assert json.loads(machine.hooks.read_text()) == json.loads(own), "nothing runs twice"
+
+
 def test_hooks_stay_in_hooks_json_although_codex_keeps_its_trust_in_config_toml(machine: Machine) -> None:
     machine.install("--agent", "codex")
     trusted = f'\n[hooks.state]\n\n[hooks.state."{machine.hooks}:stop:0:0"]\ntrusted_hash = "sha256:00"\n'

@@ -43,11 +43,13 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     def merged(texts: Texts, wanted: Wanted) -> dict[Path, str]:
         with reading(config):
             told = with_server(texts[config] or "", wanted.server)
-            in_toml = bool(_events(told)) and not _has_hooks(texts[hooks])
-            if in_toml:
-                return {config: with_toml_hooks(told, wanted.hooks)}
+            there, ours = bool(_events(told)), bool(_ours(told))
         with reading(hooks):
-            return {config: told, hooks: with_hooks(_or_empty(texts[hooks]), wanted.hooks)}
+            text = texts[hooks]
+            if ours or (there and not _has_hooks(text)):  # in one file, not in two: else they would run twice
+                kept = {} if text is None else {hooks: without_hooks(_or_empty(text))}
+                return {config: with_toml_hooks(told, wanted.hooks), **kept}
+            return {config: told, hooks: with_hooks(_or_empty(text), wanted.hooks)}
 
     def stripped(texts: Texts) -> dict[Path, str]:
         with reading(hooks):
