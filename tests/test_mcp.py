@@ -203,6 +203,8 @@ def test_a_long_session_is_read_part_by_part(world: World) -> None:
 def test_context_is_what_the_command_gives(world: World) -> None:
     found = good(call(world.server(), "memory_context", world.here, prompt="I am about to commit, run make lint?"))
     assert "make lint" in found["text"] and found["tokens"] > 0 and "Heron" not in found["text"]
+    told = good(call(world.server(), "memory_context", world.here))
+    assert "make lint" in told["text"] and told["tokens"] > 0 and "Heron" not in told["text"], "as a new session"
 
 
 # ---- Scope -----------------------------------------------------------------------------------------------------------
@@ -321,7 +323,12 @@ def test_resources_are_this_projects_pages(world: World, mode: Mode) -> None:
     server = world.server()
     here, there = (talk(server, run, folder, mode=mode) for folder in (world.here, world.there))
     assert set(here) == {"context", "ledger", "sessions"}
-    assert "make lint" in here["ledger"] and "|summary]]" in here["ledger"] and "messages)" in here["sessions"]
+    assert (
+        "make lint" in here["context"]
+        and "make lint" in here["ledger"]
+        and "|summary]]" in here["ledger"]
+        and "messages)" in here["sessions"]
+    )
     assert all("Heron" not in page for page in here.values()) and "Heron" in there["ledger"]
     refused = talk(server, run, mode=mode)
     assert all(page.startswith("error: ") and "`project`" in page for page in refused.values())

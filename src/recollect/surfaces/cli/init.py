@@ -98,7 +98,7 @@ def command(
     understood is refused. Running it again changes nothing, or brings older entries up to date.
     """
     from recollect.surfaces.installers import agents
-    from recollect.surfaces.installers.files import diff, installing, uninstalling
+    from recollect.surfaces.installers.files import diff, installing, obstacles, uninstalling
 
     if purge and not uninstall:
         raise UsageError("--purge goes with --uninstall")
@@ -119,6 +119,7 @@ def command(
         _act(changes, result, say, yes=yes, uninstall=uninstall)
         if not uninstall:
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)  # hooks do nothing where there is none
+            _advise(result, say, obstacles(chosen))
         if uninstall and len(chosen) == len(known):
             stopped(settings.home)  # nobody calls it any more
         if purge:
@@ -168,10 +169,14 @@ def _act(changes: Sequence[Change], result: Result, say: _Speaker, *, yes: bool,
     if not changes and result.agents:
         say("Nothing of recollect is in the settings." if uninstall else "Everything is set up already.")
     if not uninstall:
-        titles = {each.agent.title: each.agent.advice for each in agreed if each.agent.advice}
-        result.advice = [f"{title}: {advice}" for title, advice in titles.items()]
-        for advice in result.advice:
-            say(advice)
+        advice = {each.agent.title: each.agent.advice for each in agreed}
+        _advise(result, say, [f"{title}: {said}" for title, said in advice.items()])
+
+
+def _advise(result: Result, say: _Speaker, advice: Sequence[str]) -> None:
+    result.advice += advice
+    for each in advice:
+        say(each)
 
 
 def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: bool) -> None:
@@ -225,6 +230,4 @@ def _purge(settings: Settings, result: Result, say: _Speaker, *, yes: bool) -> N
     result.purged = str(settings.home)
     say(f"Erased {settings.home}")
     if settings.config.database:
-        said = "The PostgreSQL database that config.toml named still holds what was in it; drop it where it runs."
-        result.advice.append(said)
-        say(said)
+        _advise(result, say, ["PostgreSQL still holds what was in its database; drop it where it runs."])
