@@ -21,13 +21,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from recollect.app import Memory, open_memory
 from recollect.blocks import END, PREFIX
 from recollect.inject import render
-from recollect.inject.contextual import Contextual
-from recollect.inject.injector import Injector
-from recollect.inject.select import Selection
+from recollect.inject.select import Contextually
 from recollect.inject.values import Exchange, Found, Given, InjectorConfig
 from recollect.near import sense
-from recollect.search.request import wanted
-from recollect.search.values import Hit
 from recollect.store.search import Reach
 from recollect.text import content_words, estimate_tokens, overlap
 from recollect.types import MemoryKind, Remembered, Severity
@@ -67,7 +63,7 @@ def first_memories() -> dict[str, Remembered]:
 class Noting:
     """The real search by prompt, and what it found last."""
 
-    def __init__(self, real: Contextual) -> None:
+    def __init__(self, real: Contextually) -> None:
         self._real = real
         self.found: list[Found] = []
 
@@ -140,7 +136,6 @@ class Talk(RuleBasedStateMachine):
             max_tokens_per_block=per_block,
             max_tokens_total=total,
         )
-        self.recorded: list[Given] = []
         self.restart()
 
     def teardown(self) -> None:
@@ -148,16 +143,10 @@ class Talk(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        memory = self.world.memory
-        kinds = wanted(["memory"])
-
-        def find(query: str, within: Reach, limit: int, now: datetime) -> list[Hit]:
-            return memory._search.run(query, within, kinds, limit, now)
-
-        self.noting = Noting(Contextual(find, self.config))
-        reach = Reach(memory.owner, (PROJECT,))
-        selection = Selection(memory.database, reach, self.config, memory.clock, self.noting)
-        self.injector = Injector(selection, self.recorded.append, self.form)
+        """Another process, which knows the history alone."""
+        self.injector = self.world.memory.injector(PROJECT, self.config, session="talk", form=self.form)
+        selection = self.injector._selection
+        self.noting = selection._contextual = Noting(selection._contextual)
 
     @rule(
         topic=st.sampled_from([*TOPICS, *SMALL_TALK]),
@@ -186,9 +175,9 @@ class Talk(RuleBasedStateMachine):
         if end == "cancelled":
             return
         answers = tool_use(self.form, f"c{len(self.history)}") if end == "with a tool" else []
-        number = len(self.recorded)
         self.history = self.injector.commit([*answers, answer(self.form, "Understood.")])
-        assert len(self.recorded) == number + bool(prepared.given.lines)
+        told = self.world.memory.given_last("talk")
+        assert not prepared.given.lines or told[0].given.lines == prepared.given.lines
         cap = self.config.max_injected_blocks_in_history
         assert len(shown(self.history)) <= cap
 
@@ -295,11 +284,11 @@ def _rest(text: str) -> bool:
 def test_a_thousand_random_conversations_keep_every_promise() -> None:
     with a_world() as world:
         Talk.world, Talk.conversations = world, 0
-        run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(
             Talk,
             settings=settings(
                 max_examples=CONVERSATIONS,
-                stateful_step_count=14,
+                stateful_step_count=11,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
             ),

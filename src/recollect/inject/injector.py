@@ -64,7 +64,7 @@ class Injector:
         if planned.given.lines:
             cleaned, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], planned.given.text)
         self._pending = (form, cleaned, planned.given)
-        return Prepared(cleaned, block, planned.given, tuple(_repairs(form, [*history, prompt], visible)))
+        return Prepared(cleaned, block, planned.given, tuple(_repairs(form, history, prompt, visible)))
 
     def commit(self, response: Any = None) -> list[Any]:
         """The turn succeeded: gives the history to keep, with the response (a message or several) if it is given."""
@@ -135,13 +135,12 @@ def _hold(block: Block, current: dict[str, Remembered]) -> _Visible:
     return _Visible(block, text, frozenset((each.id, each.revision) for each in good), gone)
 
 
-def _repairs(form: Format, given: Sequence[Any], visible: Sequence[_Visible]) -> Iterator[str]:
+def _repairs(form: Format, history: Sequence[Any], prompt: Any, visible: Sequence[_Visible]) -> Iterator[str]:
     for each in visible:
         yield from (f"{name} no longer says that: its line left the history" for name in each.gone)
         if not each.block.whole:
             yield "a block was cut: what is left of it was mended or taken out"
-    texts = [each for each in given if isinstance(each, str)]
-    messages = [each for each in given if each is not None and not isinstance(each, str | list)]
-    texts += [slot.text for each in messages for slot in form.slots(each) if not window.is_block(slot)]
-    if any(escape(text) != text for text in texts):
+    slots = [slot for each in history for slot in form.slots(each) if not window.is_block(slot)]
+    slots += [] if prompt is None else form.slots(form.prompt(prompt))
+    if any(escape(slot.text) != slot.text for slot in slots):
         yield "a text that looks like a block was escaped"

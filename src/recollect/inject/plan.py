@@ -80,28 +80,24 @@ def choose(
     first: dict[str, Candidate] = {}
     for each in candidates:
         first.setdefault(each.memory.id, each)
-    left = sorted(first.values(), key=lambda each: each.memory.severity not in BINDING)
     held, free = [], []
-    for each in left:
+    for each in first.values():
         age = held_back.get((each.memory.id, each.memory.revision))
         if age is None:
             free.append(each)
         else:
             held.append(_held(each, f"visible: given {_turns(age)} ago"))
     must = [each for each in free if each.memory.severity in BINDING]
+    length = _share(must[: config.max_total], room)
     chosen: list[Line] = []
-    for each, tokens in [*((each, _share(must[: config.max_total], room)) for each in must), *_rest(free, must)]:
-        made = _line(each, tokens)
+    for each in [*must, *(each for each in free if each not in must)]:
+        made = _line(each, length if each in must else render.LONGEST)
         if reason := _refused(made, chosen, config, room):
             held.append(_held(each, reason))
         else:
             chosen.append(made)
     text = render.rendered(chosen)
     return Given(text, estimate_tokens(text), tuple(chosen), tuple(held))
-
-
-def _rest(free: Sequence[Candidate], must: Sequence[Candidate]) -> list[tuple[Candidate, int]]:
-    return [(each, render.LONGEST) for each in free if each not in must]
 
 
 def _share(must: Sequence[Candidate], room: int) -> int:
@@ -130,7 +126,9 @@ def _refused(made: Line, chosen: Sequence[Line], config: InjectorConfig, room: i
 
 
 def _line(each: Candidate, tokens: int) -> Line:
-    return replace(render.made(each.memory, tokens), section=each.section, score=each.score, reason=each.reason)
+    return replace(
+        render.made(each.memory, tokens), section=each.section, score=round(each.score, 3), reason=each.reason
+    )
 
 
 def _held(each: Candidate, reason: str) -> Held:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any
@@ -20,14 +19,12 @@ from recollect.inject.injector import Injector
 from recollect.inject.plan import Seen, choose, visible
 from recollect.inject.select import Selection
 from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Section, configured
-from recollect.search.request import reach, wanted
+from recollect.search.request import reach
 from recollect.search.run import Search
-from recollect.search.values import Hit, Scope
+from recollect.search.values import Scope
 from recollect.store import injections, memories
 from recollect.store.database import Database
 from recollect.store.injections import Injected
-from recollect.store.search import Reach
-from recollect.store.vectors import Kind
 from recollect.text import estimate_tokens
 from recollect.types import Clock, Owner, Remembered, timestamp
 
@@ -120,12 +117,8 @@ class Injection:
         self, scope: Scope, config: InjectorConfig | None = None, overrides: Mapping[str, Any] = MappingProxyType({})
     ) -> Selection:
         chosen = configured(config or self._settings.config, overrides)
-        within, kinds = reach(self._owner, scope, self._project_of), wanted([Kind.MEMORY])
-
-        def find(query: str, within: Reach, limit: int, now: datetime) -> list[Hit]:
-            return self._search().run(query, within, kinds, limit, now)
-
-        return Selection(self._database, within, chosen, self._clock, Contextual(find, chosen))
+        within = reach(self._owner, scope, self._project_of)
+        return Selection(self._database, within, chosen, self._clock, Contextual(self._search().memories, chosen))
 
     def _seen(self, session: str, asked: bool) -> list[Seen]:
         """Blocks that the session was given and has not lost; a new prompt makes them a turn older."""

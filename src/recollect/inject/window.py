@@ -74,13 +74,9 @@ def rewritten(form: Format, history: Sequence[Any], texts: Mapping[Place, str]) 
 
 def escaped(form: Format, message: Any) -> Any:
     """The words of somebody, none of which is a block, whatever it looks like."""
-    slots = form.slots(message)
-    texts = [escape(slot.text) for slot in slots]
-    return (
-        message
-        if all(slot.text == text for slot, text in zip(slots, texts, strict=True))
-        else form.replaced(message, texts)
-    )
+    before = [slot.text for slot in form.slots(message)]
+    after = [escape(text) for text in before]
+    return message if before == after else form.replaced(message, after)
 
 
 def stripped(form: Format, history: Sequence[Any]) -> list[Any]:

@@ -19,11 +19,11 @@ class ByVectors:
     vectors: Vectors
 
     def ask(self, text: str, projects: Sequence[str] | None) -> Asked | None:
-        row = self.vectors.query(text)
-        if row is None:
+        row, model = self.vectors.query(text), self.vectors.serving()
+        if row is None or model is None:
             return None
         wide = None if projects is None else frozenset((*projects, _EVERYWHERE) if projects else ())
-        return _Question(self.vectors, row, wide)
+        return _Question(self.vectors, row, wide, model.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class _Question:
     vectors: Vectors
     row: Matrix
     projects: frozenset[str] | None
+    model: str
 
     def nearest(self, kinds: frozenset[Kind], limit: int) -> dict[Ref, float]:
         scope = store.Filter(self.projects, kinds)

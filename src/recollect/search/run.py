@@ -14,6 +14,7 @@ import numpy as np
 
 from recollect.search import ranking, signals
 from recollect.search.fold import folded
+from recollect.search.memories import MemorySearch
 from recollect.search.query import Query, parse
 from recollect.search.ranking import WEIGHTS, Flags, Floats, Places, Relevance, Weights
 from recollect.search.snippet import snippet
@@ -72,6 +73,7 @@ class Search:
         self._meaning = meaning
         self._weights = weights
         self._counts: Counts = {}
+        self.memories = MemorySearch(database, meaning)
 
     def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
         query, by = parse(text, now), self._weights

@@ -88,6 +88,11 @@ Ref = tuple[Kind, str]  # an entry's row number as text, a summary's session_key
 class Asked(Protocol):
     """A query by its meaning."""
 
+    @property
+    def model(self) -> str:
+        """What meanings are compared by."""
+        ...
+
     def nearest(self, kinds: frozenset[Kind], limit: int) -> dict[Ref, float]: ...
 
     def similarities(self, refs: Sequence[Ref]) -> dict[Ref, float]:

@@ -73,6 +73,14 @@ class Mark(NamedTuple):
     size: int  # bytes
 
 
+class TextMark(NamedTuple):
+    """A memory, before anybody reads it."""
+
+    id: int  # of the row that is indexed
+    ref: str
+    project_id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A document with its text."""
@@ -89,6 +97,7 @@ class Found:
     source_file: str = ""
     role: str = ""
     memory_kind: str = ""
+    severity: str = ""
     revision: int = 0
     path: str = ""  # the file to look into
     uses: int = 0
@@ -261,6 +270,7 @@ _TEXT = {
     "session_id": "COALESCE(s.session_id, '')",
     "session_key": "COALESCE(s.session_key, '')",
     "memory_kind": "COALESCE(m.kind, '')",
+    "severity": "COALESCE(m.severity, '')",
     "revision": "COALESCE(m.revision, 0)",
     "path": "COALESCE((SELECT MAX(a.source_path) FROM memory_artifacts a WHERE a.tenant = s.tenant AND a.agent_id ="
     " s.agent_id AND a.session_key = s.session_key AND a.source_kind = 'summary' AND a.is_current = 1), '')",
@@ -309,6 +319,16 @@ def texts(tx: Transaction, reach: Reach, ids: Iterable[int], kinds: Sequence[Kin
         {**names, **kind_names, "ids": _ids(tx, ids)},
     )
     return [Found(**{**dict(zip(_TEXT, row, strict=True)), "kind": Kind(row[0])}) for row in rows]
+
+
+def memory_marks(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[TextMark]:
+    """Those of the rows that are memories within reach, in the order of their ids. No text is read."""
+    own, names = _within(reach, TEXTS)
+    rows = tx.rows(
+        f"SELECT d.id, d.ref, d.project_id FROM {_listed(tx, TEXTS)} WHERE {own} AND d.kind = 'memory' ORDER BY d.id",
+        {**names, "ids": _ids(tx, ids)},
+    )
+    return list(map(TextMark._make, rows))
 
 
 def text_ids(tx: Transaction, reach: Reach, refs: Iterable[tuple[Kind, str]]) -> dict[tuple[Kind, str], int]:

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from recollect.blocks import PREFIX, strip_blocks
+from recollect.blocks import strip_blocks
 from recollect.redact import redact
 from recollect.types import Entry, Role, Timestamp, parse_timestamp, timestamp
 
@@ -101,9 +101,7 @@ def clean(text: str) -> str:
     """Text as it may be stored: no injected block, no secret, no NUL, no white space around it."""
     if "\0" in text:
         text = text.replace("\0", "")
-    if PREFIX in text:
-        text = strip_blocks(text)
-    return redact(text).strip()
+    return redact(strip_blocks(text)).strip()
 
 
 def read_time(value: str | float | None, state: State) -> Timestamp:

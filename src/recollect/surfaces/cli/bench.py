@@ -65,6 +65,41 @@ def quality(show: str | None, as_json: bool) -> int:
     return 0
 
 
+@command.command("inject")
+@click.option("--embedder", default="auto", show_default=True, help="What makes the vectors; `none`: words alone.")
+@click.option(
+    "--size", type=click.IntRange(min=0), default=100_000, show_default=True, help="Memories for the latency; 0: none."
+)
+@click.option("--show", type=click.Choice(["fit", "test"]), help="List what was wrong and what was missing.")
+@click.option("--fit", is_flag=True, help="Fit the weights anew, on the fit half, and print them.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def inject(embedder: str, size: int, show: str | None, fit: bool, as_json: bool) -> int:
+    """Relevance of what is injected, on labelled prompts, and its latency; search and full text beside it."""
+    from recollect.surfaces.bench import inject as bench
+    from recollect.surfaces.bench import inject_fit, inject_speed
+
+    if fit:
+        print_json(inject_fit.run(embedder))
+        return 0
+    result = bench.run(embedder, show or "")
+    if size:
+        result["latency"] = inject_speed.run(size, embedder)
+    if as_json:
+        print_json(result)
+        return 0
+    click.echo(f"{result['embedder']}, {result['memories']} memories")
+    for half in ("test", "fit"):
+        figures = result[half]
+        columns = list(figures["ours"])
+        click.echo(f"\n{half} half")
+        table(("", *columns), [(way, *figures[way].values()) for way in bench.WAYS], right=tuple(columns))
+        table(("", ""), [(name, value) for name, value in bench.flat(figures) if name.split(".")[0] not in bench.WAYS])
+    table(("", ""), result.get("latency", {}).items())
+    for line in result.get("listed", ()):
+        click.echo(line)
+    return 0
+
+
 @command.command("pipeline")
 @click.option("--mb", type=click.IntRange(min=1), default=20, show_default=True, help="Size of the tree that is made.")
 @click.option(

@@ -1,0 +1,239 @@
+"""Whether a memory has to do with a prompt: a probability from a few features, and when none is asked for. Pure.
+
+Four things speak for a memory: its similarity to the prompt, the words that it shares with it (by their rarity), that
+the prompt speaks of something of the user's own ("our", "the"), and that it belongs to this project; what holds in
+every project needs more. A prompt that leans on what was said before ("why not?", "and the other one?") is judged
+together with the last exchange, by weights of its own. Weights are a logistic model, fitted per embedder on one half
+of a labelled set (docs/benchmarks.md): a cosine of one embedder means nothing for another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import exp
+
+from recollect.inject.values import Exchange
+from recollect.models.embed.catalog import MINILM, STATIC
+from recollect.search.memories import Clue
+from recollect.search.query import parse
+from recollect.text import COMMON, blocks, words
+
+# What people say without saying anything that could be looked up.
+_TALK = frozenset(
+    """agreed ahead alright appreciated awesome bye cheers continue cool correct done enough evening exactly excellent
+    fine good goodbye gotcha great haha hm hmm hold keep lol look looks mind minute minutes moment morning nah
+    never nice night nope oh oops perfect ping proceed ready resume sec second sorry sound sounds stop test thx
+    tired today tomorrow tonight true ty understood wait welcome window work worked works wow wrong yeah yep
+    yup""".split()
+)
+# Words by which requests are made: they say what to do, hardly ever about what.
+_GENERIC = frozenset(
+    """add adding added answer anything ask asked back best better build builds built call called case change changed
+    changes check code come comes create created current day days different difference enough everything example
+    examples explain file files find first fix fixed follow format function good great help idea ideas issue keep know
+    last later left line lines list load long look looks mean means method move name names need needed needs new next
+    nice number numbers old open part people person place plan point possible problem problems put question questions
+    read reason remove rename replace return review run running runs save second seem send set several short show shows
+    simple small somebody someone something sort start started state stop stuff suggest support table tell test tests
+    text think three time times today tomorrow tonight try turn two type understand update user users value values week
+    work working works write writing written wrong year years yesterday""".split()
+)
+_LEANS = re.compile(
+    r"""^\W*(?:and|or|but|also|what\ else|which\ one|why\ not|why\ so|then|so)\b
+    |^\W*(?:what|how)\ about\b(?!\s+(?:the|our|my|an?)\b)
+    |^\W*why\W*$
+    |\b(?:others?|neither)\b
+    |\bones?\b(?!\s+(?:of|moment|second|minute|hour|day|week|month|year|more|thing|per)\b)
+    |\bsame\b(?=\s*(?:[?!.,;]|$|way|here|there|thing|for|with|as))
+    |\b(?:that|those|this|these|there|then)(?=\s*(?:[?!.,;]|$))
+    |\b(?:why|how|with|of|for|to|on|in|from|like|than|after|before|about|is|was|does|did|do|by|at|use|used|without)
+     \s+(?:that|those|these)\b
+    |\b(?:that|those)\s+(?:instead|too|again|also|is|was|were|works?|happen)\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_PRONOUN = re.compile(r"\b(?:it|its|they|them|their|he|him|his|she|her|else|both)\b", re.IGNORECASE)  # in a question
+_ASKS = re.compile(
+    r"\?|^\W*(?:and|or|but|why|what|how|which|who|when|where|do|does|did|is|are|was|were|can|could|should)\b", re.I
+)
+_OURS = re.compile(r"\b(?:we|our|ours|us|my|mine|i|i'm|i'd|i've|me|the|this|that|these|those)\b", re.IGNORECASE)
+
+_SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel of several people
+
+_GENERIC_WEIGHT = 0.35
+_OWN_WORDS = 2  # a prompt that says more of its own needs no help
+_LONGEST = 60  # words of a text that are looked at: half from its beginning, half from its end
+_MANY = 8.0  # more words than this agree with something by chance
+_ANSWER_WEIGHT = 0.45  # of a word that only the assistant said
+_MOST_CONTEXT = 2.0  # words of the last exchange that count
+_SAID = 0.6  # a memory of which so much was just said is not told again
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Of a logistic model."""
+
+    bias: float
+    similar: float = 0.0  # to the prompt
+    words: float = 0.0  # that it shares with the prompt, each by its rarity
+    share: float = 0.0  # of all that the prompt has
+    context: float = 0.0  # similarity to the last exchange
+    context_words: float = 0.0
+    everywhere: float = 0.0  # it holds in every project
+    ours: float = 0.0  # the prompt speaks of something of the user's own
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Of one embedder. Below the floor nothing is told; what continues a talk does less harm."""
+
+    plain: Weights
+    leaning: Weights
+    floor: float
+    leaning_floor: float = 0.35
+    first_floor: float = 0.15  # of the best one: it is usually what "that" means
+
+
+WORDS_ONLY = Calibration(
+    Weights(-5.6, words=2.6, share=4.2, everywhere=-1.9, ours=1.3),
+    Weights(-3.15, words=3.4, context_words=1.3, everywhere=-1.6),
+    floor=0.5,
+)
+CALIBRATIONS = {
+    MINILM: Calibration(
+        Weights(-8.6, similar=11.9, words=2.3, share=1.1, everywhere=-2.0, ours=1.75),
+        Weights(-7.55, similar=12.3, words=2.5, context=5.6, context_words=1.4, everywhere=-1.3),
+        floor=0.6,
+    ),
+    STATIC: Calibration(
+        Weights(-7.6, similar=9.2, words=2.6, share=2.0, everywhere=-2.2, ours=1.5),
+        Weights(-5.8, similar=5.8, words=4.0, context=4.7, context_words=1.35, everywhere=-1.3),
+        floor=0.6,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is looked for."""
+
+    text: str
+    words: dict[str, float]  # word → how much it counts beside its rarity
+    ours: bool
+    context: str = ""  # the last exchange, where the prompt leans on it
+    context_words: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> list[str]:
+        return [self.text, self.context] if self.context else [self.text]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    similar: float | None  # None: nobody knows
+    words: float
+    share: float
+    context: float | None
+    context_words: float
+    everywhere: bool
+    ours: bool
+
+
+def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enrich: bool = True) -> Question | None:
+    """None: there is nothing in it that could be looked up."""
+    text = condensed(_SPEAKER.sub("", prompt, count=1) if _SPEAKER.match(prompt) else prompt)
+    own = _weighed(text, now)
+    distinct = [word for word, weight in own.items() if weight == 1.0 and word not in _TALK]
+    if enrich and exchanges and _leans(text, distinct):
+        return _enriched(text, own, exchanges, now)
+    if all(word in _TALK for word in own):
+        return None
+    return Question(text, own, bool(_OURS.search(text)))
+
+
+def features(asked: Question, clue: Clue, rarity: Mapping[str, float]) -> Features:
+    total = sum(asked.words.values())
+    full = sum(weight * rarity.get(word, 0.0) for word, weight in asked.words.items())
+    shared = sum(weight * rarity[word] for word, weight in asked.words.items() if word in clue.words)
+    around = sum(weight * rarity[word] for word, weight in asked.context_words.items() if word in clue.words)
+    return Features(
+        similar=clue.similar[0],
+        words=shared * min(1.0, (_MANY / max(total, 1e-9)) ** 0.5),
+        share=shared / max(full, 1e-9),
+        context=clue.similar[1] if asked.context else None,
+        context_words=min(around, _MOST_CONTEXT),
+        everywhere=clue.everywhere,
+        ours=asked.ours,
+    )
+
+
+def probability(found: Features, by: Weights) -> float:
+    total = (
+        by.bias
+        + by.similar * (found.similar or 0.0)
+        + by.words * found.words
+        + by.share * found.share
+        + by.context * (found.context or 0.0)
+        + by.context_words * found.context_words
+        + by.everywhere * found.everywhere
+        + by.ours * found.ours
+    )
+    return 1.0 / (1.0 + exp(-max(-30.0, min(30.0, total))))
+
+
+def calibration(model: str, found: Features) -> Calibration:
+    """Words alone decide where the meaning of a memory is not known yet, or nothing is known about the embedder."""
+    return CALIBRATIONS.get(model, WORDS_ONLY) if found.similar is not None else WORDS_ONLY
+
+
+def just_said(text: str, exchanges: Sequence[Exchange]) -> bool:
+    """Nearly all of it was said in the last exchange: nobody needs to be told."""
+    if not exchanges:
+        return False
+    told = set(words(f"{exchanges[-1].user} {exchanges[-1].assistant}"))
+    own = {word for word in words(text) if word not in COMMON}
+    return bool(own) and len(own & told) >= _SAID * len(own)
+
+
+def condensed(text: str) -> str:
+    """Prose only, and not too much of it: a request stands before or behind what is pasted."""
+    prose = " ".join(line for kind, line in blocks(text) if kind not in ("code", "quote")) or text
+    every = prose.split()
+    half = _LONGEST // 2
+    return prose if len(every) <= _LONGEST else " ".join([*every[:half], *every[-half:]])
+
+
+def _weighed(text: str, now: datetime) -> dict[str, float]:
+    """The words that may be looked up. A text of common words only has none."""
+    typed = set(words(re.sub(r"[^\w\s]|_", " ", text)))  # parts of a name count with the name
+    kept = {word: each for word, each in parse(text, now).words.items() if word in typed and word not in COMMON}
+    return {word: min(weight, _GENERIC_WEIGHT) if word in _GENERIC else weight for word, weight in kept.items()}
+
+
+def _leans(text: str, distinct: Sequence[str]) -> bool:
+    asks = bool(_ASKS.search(text))
+    points = bool(_LEANS.search(text)) or (asks and bool(_PRONOUN.search(text)))
+    return points and len(distinct) <= _OWN_WORDS and (asks or bool(distinct))
+
+
+def _enriched(text: str, own: dict[str, float], exchanges: Sequence[Exchange], now: datetime) -> Question:
+    """Together with the last exchange, and with those before it as long as they lean themselves."""
+    last = [exchanges[-1]]
+    for each in reversed(exchanges[:-1]):
+        before = condensed(last[0].user)
+        if not _leans(before, [word for word, weight in _weighed(before, now).items() if weight == 1.0]):
+            break
+        last.insert(0, each)
+    said = " ".join(condensed(each.user) for each in last)
+    answered = " ".join(condensed(each.assistant) for each in last)
+    around = {word: weight * _ANSWER_WEIGHT for word, weight in _weighed(answered, now).items()}
+    around |= _weighed(said, now)
+    return Question(
+        text,
+        own,
+        ours=True,
+        context=f"{said} {answered}",
+        context_words={word: weight for word, weight in around.items() if word not in own},
+    )

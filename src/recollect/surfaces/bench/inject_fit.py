@@ -1,0 +1,122 @@
+"""`recollect bench inject --fit`: the weights of `inject/relevance.py`, from the fit half alone.
+
+Logistic regression with a ridge; cross-validated by prompt, so that no prompt judges itself. The features are those
+that injection computes, taken from the same store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.app import Memory
+from recollect.inject import relevance
+from recollect.inject.contextual import Contextual
+from recollect.inject.relevance import Features
+from recollect.inject.values import InjectorConfig
+from recollect.search.meaning import ByVectors
+from recollect.search.run import Search
+from recollect.surfaces.bench.inject import NOW, Case, followups, opened, prompts, reach
+
+Floats = NDArray[np.float64]
+
+_RIDGE = 3.0
+_FOLDS = 11
+_ROUNDS = 4  # of cross-validation, each with other folds
+PLAIN = ("similar", "words", "share", "everywhere", "ours")
+LEANING = ("similar", "words", "context", "context_words", "everywhere")
+_BLIND = ("similar", "context")  # what nobody knows without vectors
+
+
+def run(embedder: str) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    with opened(embedder) as memory:
+        known = memory.vectors.serving() is not None
+        for name, columns, rows in (
+            ("plain", PLAIN, list(_examples(memory, [case for case in prompts() if case.half == "fit"], False))),
+            ("leaning", LEANING, list(_examples(memory, _leaning(), True))),
+        ):
+            used = [each for each in columns if known or each not in _BLIND]
+            result[name] = _fitted(used, rows)
+    return result
+
+
+def _leaning() -> list[Case]:
+    """Follow-ups, and prompts that look like one behind an exchange that has nothing to do with them."""
+    told = [case for case in followups() if case.half == "fit"]
+    before = {case.project: case.before for case in told}
+    strays = [
+        Case(case.half, case.project, "stray", case.text, case.wanted, before[case.project])
+        for case in prompts()
+        if case.half == "fit" and case.project in before
+    ]
+    return [*told, *strays]
+
+
+def _examples(memory: Memory, cases: Sequence[Case], leaning: bool) -> Iterator[tuple[int, Features, bool]]:
+    found = Search(memory.database, ByVectors(memory.vectors)).memories
+    judge = Contextual(found, InjectorConfig()).judge
+    for number, case in enumerate(cases):
+        asked = relevance.question(case.text, case.before, NOW)
+        if asked is None or bool(asked.context) is not leaning:
+            continue
+        judged = judge(asked, reach(memory, case))
+        texts = found.read([each.clue.row for each in judged], reach(memory, case))
+        for each in judged:
+            candidate = texts[each.clue.row]
+            right = candidate.ref in case.wanted
+            if right or not (leaning and relevance.just_said(candidate.text, case.before)):
+                yield number, each.features, right
+
+
+def _fitted(columns: Sequence[str], rows: Sequence[tuple[int, Features, bool]]) -> dict[str, Any]:
+    table = np.array([[float(getattr(each, name) or 0.0) for name in columns] for _, each, _ in rows])
+    right = np.array([float(each) for _, _, each in rows])
+    group = np.unique([number for number, _, _ in rows], return_inverse=True)[1]
+    found = logistic(table, right)
+    curves = [_curve(cross_validated(table, right, group, seed), right) for seed in range(_ROUNDS)]
+    return {
+        "weights": {name: round(float(each), 2) for name, each in zip((*columns, "bias"), found, strict=True)},
+        "examples": len(rows),
+        "right": int(right.sum()),
+        "cross_validated": {name: round(float(np.mean([each[name] for each in curves])), 3) for name in curves[0]},
+    }
+
+
+def logistic(table: Floats, right: Floats, ridge: float = _RIDGE) -> Floats:
+    """Weights and, last, the bias; columns are scaled, so that the ridge means the same for each."""
+    middle, spread = table.mean(axis=0), table.std(axis=0) + 1e-9
+    scaled = np.c_[(table - middle) / spread, np.ones(len(table))]
+    penalty = np.diag([ridge] * table.shape[1] + [1e-6])
+    found = np.zeros(scaled.shape[1])
+    for _ in range(30):
+        chance = 1 / (1 + np.exp(-np.clip(scaled @ found, -30, 30)))
+        curvature = scaled.T * (chance * (1 - chance) + 1e-9) @ scaled + penalty
+        found -= np.linalg.solve(curvature, scaled.T @ (chance - right) + penalty @ found)
+    return np.append(found[:-1] / spread, found[-1] - float((found[:-1] * middle / spread).sum()))
+
+
+def cross_validated(table: Floats, right: Floats, group: NDArray[np.int64], seed: int) -> Floats:
+    fold = np.random.default_rng(seed).permutation(group.max() + 1) % _FOLDS
+    chances = np.zeros(len(right))
+    for each in range(_FOLDS):
+        mine = fold[group] == each
+        found = logistic(table[~mine], right[~mine])
+        chances[mine] = 1 / (1 + np.exp(-(table[mine] @ found[:-1] + found[-1])))
+    return chances
+
+
+def _curve(chances: Floats, right: Floats) -> dict[str, float]:
+    order = np.argsort(-chances)
+    hits = np.cumsum(right[order])
+    precision, recall = hits / np.arange(1, len(order) + 1), hits / right.sum()
+    result = {"average_precision": float((np.diff(np.r_[0.0, recall]) * precision).sum())}
+    for floor in (0.4, 0.45, 0.5, 0.55, 0.6, 0.65):
+        number = int((chances >= floor).sum())
+        if number:
+            result[f"precision_at_{floor}"] = float(precision[number - 1])
+            result[f"recall_at_{floor}"] = float(recall[number - 1])
+    return result

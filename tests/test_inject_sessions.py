@@ -1,0 +1,203 @@
+"""Harnesses that own their history: what a session has is kept, until it compacts; `recollect context` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from recollect import open_memory
+from recollect.app import Memory
+from recollect.blocks import PREFIX
+from recollect.inject.values import Section
+from recollect.store import injections
+from recollect.store.injections import KEPT, KEPT_BLOCKS
+from recollect.types import Severity, Timestamp
+from tests import command
+from tests.conftest import Clock, Place
+from tests.injecting import PROJECT, a_memory, day, drop, names, put
+from tests.transcripts import SESSION, START, claude, stamp, write
+
+JWT = a_memory("jwt", "Auth uses JWT tokens signed with Ed25519")
+RULE = a_memory("rule", "Never push to the main branch", severity=Severity.DO_NOT)
+PROMPT = "How are auth tokens signed?"
+
+
+@pytest.fixture
+def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
+    with open_memory(database_url.home, database=database_url.url, clock=clock) as opened:
+        put(opened, JWT, RULE)
+        yield opened
+
+
+def test_looking_changes_nothing_and_giving_is_kept_per_session(memory: Memory) -> None:
+    looked = memory.context(PROJECT, PROMPT, "s1")
+    assert names(looked.lines) == ["jwt"] and memory.given_last() == []
+    assert memory.give(PROJECT, PROMPT, "s1") == looked
+    held = memory.context(PROJECT, PROMPT, "s1")
+    assert held.text == "" and held.held[0].reason == "visible: given 1 turn ago"
+    assert names(memory.context(PROJECT, PROMPT, "s2").lines) == ["jwt"], "another session has not seen it"
+    assert names(memory.context(PROJECT, PROMPT).lines) == ["jwt"]
+
+
+def test_a_session_begins_with_the_rules_that_bind_and_small_talk_gets_nothing(memory: Memory) -> None:
+    start = memory.give(PROJECT, "", "s1")
+    assert names(start.lines) == ["rule"] and start.lines[0].section is Section.PINNED
+    assert start.lines[0].reason == "a rule that binds: do_not"
+    assert memory.give(PROJECT, "Good morning!", "s1").lines == ()
+
+
+def test_a_prompt_is_a_turn_and_the_depth_counts_them(memory: Memory) -> None:
+    memory.give(PROJECT, PROMPT, "s1")
+    for _ in range(10):
+        assert memory.give(PROJECT, PROMPT, "s1").lines == ()
+        memory.give(PROJECT, "", "s1")  # no prompt, no turn
+    assert names(memory.give(PROJECT, PROMPT, "s1").lines) == ["jwt"]
+
+
+def test_a_compaction_frees_what_was_given(memory: Memory) -> None:
+    memory.give(PROJECT, PROMPT, "s1")
+    memory.give(PROJECT, PROMPT, "s2")
+    assert memory.compacted("s1") == 1 and memory.compacted("s1") == 0
+    assert names(memory.give(PROJECT, PROMPT, "s1").lines) == ["jwt"]
+    assert memory.give(PROJECT, PROMPT, "s2").lines == ()
+
+
+def test_a_superseding_revision_passes_whatever_the_prompt_and_once(memory: Memory) -> None:
+    memory.give(PROJECT, PROMPT, "s1")
+    put(memory, replace(JWT, revision=2, text="Auth uses opaque tokens", valid_from=day(5)))
+    again = memory.give(PROJECT, "Thanks!", "s1")
+    assert [(line.id, line.revision) for line in again.lines] == [("m-jwt", 2)]
+    assert memory.give(PROJECT, "Thanks!", "s1").lines == ()
+    assert memory.give(PROJECT, PROMPT, "s1").lines == ()
+
+
+def test_the_budget_counts_what_the_session_still_sees(database_url: Place, clock: Clock) -> None:
+    flags = {"memory_injection_max_tokens_total": 150, "memory_injection_context_window_depth": 2}
+    with open_memory(database_url.home, database=database_url.url, clock=clock, **flags) as memory:
+        put(memory, JWT, a_memory("pond", "The garden pond pump stands under the bridge " * 6))
+        first = memory.give(PROJECT, PROMPT, "s1")
+        second = memory.give(PROJECT, "Where is the garden pond pump?", "s1")
+        assert first.lines and second.lines == () and second.held[0].reason.startswith("no room")
+        memory.compacted("s1")
+        assert names(memory.give(PROJECT, "Where is the garden pond pump?", "s1").lines) == ["pond"]
+
+
+def test_what_was_given_last_is_shown_with_its_reasons_and_without_what_was_erased(memory: Memory) -> None:
+    memory.give(PROJECT, "", "s1")
+    given = memory.give(PROJECT, PROMPT, "s1")
+    other = memory.give(PROJECT, PROMPT, "s2")
+    assert [(told.session, told.given.lines) for told in memory.given_last()] == [
+        ("s1", given.lines),
+        ("s2", other.lines),
+    ]
+    (told,) = memory.given_last("s2")
+    assert (told.given.text, told.turn, told.visible) == (other.text, 1, True)
+    drop(memory, JWT)
+    assert memory.given_last("s2")[0].given.text == ""
+    assert memory.given_last("unknown") == []
+
+
+def test_bookkeeping_is_bounded(memory: Memory, clock: Clock) -> None:
+    memory.give(PROJECT, PROMPT, "old")
+    clock.advance(KEPT.total_seconds() + 60)
+    for _ in range(KEPT_BLOCKS + 5):
+        memory.give(PROJECT, PROMPT, "s1")
+        memory.compacted("s1")
+    with memory.database.read() as tx:
+        assert injections.sessions(tx, memory.owner, 9) == ["s1"] and injections.lines(tx, memory.owner, "old") == []
+        assert len(injections.lines(tx, memory.owner, "s1")) == KEPT_BLOCKS
+
+
+def test_erasing_a_memory_or_a_session_erases_that_it_was_given(memory: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    real = memory.remember("The changelog is written in prose", project=folder)
+    memory.give(str(folder), "How is the changelog written?", "s1")
+    assert memory.given_last("s1")[0].given.lines[0].id == real.id
+    memory.forget(memory=real.id, reason="test")
+    assert memory.given_last("s1") == []
+    write(
+        tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", claude(0, "Hello.") + claude(1, "Hi.", role="assistant")
+    )
+    memory.ingest(folder=tmp_path / "root")
+    memory.give(PROJECT, PROMPT, SESSION)
+    memory.forget(session=SESSION, reason="test")
+    assert memory.given_last(SESSION) == []
+
+
+def test_buffers_are_reset_only_after_the_compaction_is_committed(memory: Memory, tmp_path: Path) -> None:
+    block = memory.give(PROJECT, PROMPT, SESSION).text
+    summary = f"We talked about tides.\n{block}\nThe table is done."
+    assert not memory.record_compaction(SESSION, summary), "no conversation yet"
+    assert memory.give(PROJECT, PROMPT, SESSION).lines == (), "so nothing is reset"
+    write(
+        tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", claude(0, "Hello.") + claude(1, "Hi.", role="assistant")
+    )
+    memory.ingest(folder=tmp_path / "root")
+    assert memory.record_compaction(SESSION, summary, Timestamp(stamp(90)))
+    assert memory.record_compaction(f"{SESSION}@{stamp(0)}", summary, Timestamp(stamp(95))), "told twice, kept once"
+    kept = memory.open(SESSION, "compaction").text
+    assert "The table is done." in kept and PREFIX not in kept and "JWT" not in kept
+    with memory.database.read() as tx:
+        stored = tx.rows("SELECT summary FROM memory_compactions")
+    assert stored == [("We talked about tides.\nThe table is done.",)]
+    assert names(memory.give(PROJECT, PROMPT, SESSION).lines) == ["jwt"]
+
+
+def test_a_compaction_that_fails_resets_nothing(memory: Memory, tmp_path: Path) -> None:
+    write(
+        tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", claude(0, "Hello.") + claude(1, "Hi.", role="assistant")
+    )
+    memory.ingest(folder=tmp_path / "root")
+    memory.give(PROJECT, PROMPT, SESSION)
+    write(memory.settings.home / "memory", b"in the way of the folder")
+    with pytest.raises(OSError):
+        memory.record_compaction(SESSION, "We talked.")
+    assert memory.give(PROJECT, PROMPT, SESSION).lines == ()
+
+
+# The command
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    with open_memory(tmp_path / "home", clock=Clock(START + timedelta(days=1))) as opened:
+        put(opened, JWT, RULE)
+    return tmp_path / "home"
+
+
+def test_the_command_shows_the_block_exactly_and_why(home: Path) -> None:
+    done = command.run(home, "context", "--project", PROJECT, "--prompt", PROMPT)
+    assert done.status == 0 and done.stdout.startswith(f"{PREFIX} ")
+    assert "- [fact] Auth uses JWT tokens signed with Ed25519 (2026-02-01, m-jwt r1)\n" in done.stdout
+    assert "tokens" in done.stdout and "why" in done.stdout
+    told = command.run(home, "context", "--project", PROJECT, "--prompt", PROMPT, "--json").json
+    (block,) = told["blocks"]
+    assert told["tokens"] == block["tokens"] and done.stdout.startswith(block["text"])
+    assert set(block["lines"][0]) >= {"id", "revision", "kind", "text", "date", "section", "score", "reason"}
+    assert block["lines"][0]["id"] == "m-jwt" and block["lines"][0]["reason"]
+
+
+def test_the_command_says_clearly_when_there_is_nothing(home: Path, tmp_path: Path) -> None:
+    assert command.run(home, "context", "--project", "other", "--json").json == {"blocks": [], "tokens": 0, "held": []}
+    assert command.run(home, "context", cwd=tmp_path).stdout.startswith("Nothing: no memory of this project")
+    assert "is about that" in command.run(home, "context", "--project", PROJECT, "--prompt", "hello").stdout
+    assert command.run(home, "context", "--last").stdout == "Nothing was given to any session yet.\n"
+    assert command.run(home, "context", "--last", "--session", "s9").stdout == "Nothing was given to session s9.\n"
+    assert command.run(home, "context", "--last", "--prompt", "x").status == 2
+
+
+def test_the_command_shows_what_was_given_last(home: Path) -> None:
+    with open_memory(home, clock=Clock()) as opened:
+        opened.give(PROJECT, PROMPT, "s1")
+        opened.give(PROJECT, "", "s2")
+    both = command.run(home, "context", "--last", "--json").json
+    assert {block["session"] for block in both["blocks"]} == {"s1", "s2"}
+    one = command.run(home, "context", "--last", "--session", "s1")
+    assert one.stdout.startswith("session s1, 2026-03-02 09:00\n") and "m-jwt r1" in one.stdout
+    held = command.run(home, "context", "--project", PROJECT, "--prompt", PROMPT, "--session", "s1")
+    assert "Not given:" in held.stdout and "visible: given 1 turn ago" in held.stdout
