@@ -850,6 +850,7 @@ READS: dict[str, Read] = {
     ),
     "entries.uuids": lambda tx, owner: entries.uuids(tx, owner, "e", 9),
     "entries.of_session": lambda tx, owner: entries.of_session(tx, owner, SOURCE, SESSION),
+    "entries.last_of_session": lambda tx, owner: entries.last_of_session(tx, key_of(owner), SESSION, 9),
     "entries.user_texts": lambda tx, owner: entries.user_texts(tx, key_of(owner), SESSION, at(0), at(59)),
     "conversations.of_session": lambda tx, owner: conversations.of_session(tx, key_of(owner), SESSION),
     "conversations.latest": lambda tx, owner: conversations.latest(tx, key_of(owner), SESSION),
