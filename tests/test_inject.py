@@ -161,6 +161,11 @@ def test_checklist_9_truncation_by_the_caller_is_noticed_and_mended(memory: Memo
     for first in range(len(history) + 1):
         prepared = memory.injector(PROJECT).prepare([tool, *history[first:]], ABOUT_AUTH)
         assert ("jwt" in str(prepared.history)) and prepared.history[0] == tool
+    injector = memory.injector(PROJECT)
+    injector.prepare([], ABOUT_AUTH)
+    assert injector.prepare(injector.commit(ANSWER)[1:], "Thanks!").repairs == (
+        "of the blocks in the history 1 were cut off: their memories are free again",
+    )
     text = history[0]["content"]
     for at in range(len(render.HEAD), len(text), 7):
         cut = [{"role": "user", "content": text[:at]}, *history[1:]]

@@ -143,7 +143,7 @@ class Injection:
         with self._database.read() as tx:
             turns = injections.turns(tx, self._owner, session) + int(asked)
             rows = [each for each in injections.lines(tx, self._owner, session) if each.visible]
-        frame = estimate_tokens(render.HEAD)
+        frame = estimate_tokens(render.FRAME)
         found = []
         for _, group in groupby(rows, key=lambda each: each.block):
             own = list(group)
