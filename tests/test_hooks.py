@@ -20,10 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.app import Memory, open_memory
-from recollect.inject.values import Exchange
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.hooks import client
-from recollect.surfaces.hooks.answer import CLAUDE, CODEX, Event, Hooks, checked, exchanges, guessed, printed
+from recollect.surfaces.hooks.answer import CLAUDE, CODEX, Event, Hooks, checked, guessed, printed
 from recollect.surfaces.hooks.command import hook_command
 from recollect.surfaces.hooks.keeper import Keeper
 from tests.daemons import Home, home, wait
@@ -444,11 +443,6 @@ def test_whose_event_it_is_is_guessed_where_nobody_says() -> None:
     assert guessed(Event("s", transcript_path="/h/.claude/projects/-p/s.jsonl")) == CLAUDE
     call = checked(["Stop", "codex", "/home"], b'{"session_id": "s"}')
     assert call is not None and (call.agent, call.folders) == (CODEX, {"HOME": "/home"})
-
-
-def test_a_session_so_far_is_told_as_prompts_with_their_answers() -> None:
-    said = [("assistant", "left over"), ("user", "a"), ("assistant", "b"), ("assistant", "c"), ("user", "d" * 9999)]
-    assert exchanges(said) == (Exchange("a", "b\nc"), Exchange("d" * 4000, ""))
 
 
 def test_nothing_is_printed_for_nothing() -> None:

@@ -272,26 +272,14 @@ def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> l
     )
 
 
-def last_of_session(tx: Transaction, owner: Owner, source: str, session_id: str, limit: int) -> list[tuple[str, str]]:
-    """(role, content) of the last entries of a session's last conversation, in order."""
+def last_of_session(tx: Transaction, key: FileKey, session_id: str, limit: int) -> list[tuple[str, str]]:
+    """(role, content) of what was said last, in order."""
     rows = tx.rows(
-        "SELECT e.role, e.content FROM memory_transcript_entries e JOIN (SELECT source_file, first_message_at,"
-        " last_message_at FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
-        " AND source = :source AND session_id = :session_id AND session_key >= :first AND session_key < :last"
-        " ORDER BY last_message_at DESC LIMIT 1) c ON e.source_file = c.source_file"
-        " AND e.timestamp BETWEEN c.first_message_at AND c.last_message_at"
-        " WHERE e.tenant = :tenant AND e.agent_id = :agent_id AND e.source = :source AND e.session_id = :session_id"
-        " AND e.withdrawn = 0 ORDER BY e.timestamp DESC, e.generation DESC, e.line_offset DESC LIMIT :limit",
-        {
-            **asdict(owner),
-            "source": source,
-            "session_id": session_id,
-            "first": f"{session_id}@",
-            "last": f"{session_id}A",
-            "limit": limit,
-        },
+        f"SELECT role, content FROM memory_transcript_entries WHERE {_FILE} AND session_id = :session_id"
+        " AND withdrawn = 0 ORDER BY timestamp DESC, generation DESC, line_offset DESC LIMIT :limit",
+        {**key.names(), "session_id": session_id, "limit": limit},
     )
-    return [(role, content) for role, content in reversed(rows)]
+    return rows[::-1]
 
 
 def user_texts(

@@ -27,20 +27,15 @@ from recollect.app import Memory
 from recollect.errors import RecollectError
 from recollect.ingest.scan import SUFFIXES
 from recollect.ingest.sources import all_sources
-from recollect.inject.values import Exchange
-from recollect.store import entries
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.keeper import Keeper
-from recollect.types import Role
 
 log = logging.getLogger(__name__)
 
 CLAUDE, CODEX = client.AGENTS
 _FRESH = ("clear", "compact")  # sources of a SessionStart that leave nothing of the history
 _LONGEST_PATH = 4096
-_ENTRIES = 12  # of a session, that tell what a prompt is about
-_LONGEST_TEXT = 4000  # characters of each
 _REMEMBERED = 256  # folders whose last session is known
 
 
@@ -142,11 +137,9 @@ class Hooks:
         if not project or not call.event.prompt.strip():
             return ""
         session = call.event.session_id
-        with self._memory.database.read() as tx:
-            said = entries.last_of_session(tx, self._memory.owner, call.agent, session, _ENTRIES)
         self._keeper.settle(session)
         later = partial(self._keeper.later, session)
-        return self._memory.give(project, call.event.prompt, session, exchanges(said), later).text
+        return self._memory.give(project, call.event.prompt, session, later=later).text
 
     def _project(self, event: Event) -> str | None:
         """None: nothing may be said there."""
@@ -207,18 +200,6 @@ def checked(fields: Sequence[str], payload: bytes) -> Call | None:
         return None
     known = {key: value for key, value in zip(client.FOLDERS, folders, strict=False) if value.startswith("/")}
     return Call(name, agent if agent in client.AGENTS else guessed(event), event, known)
-
-
-def exchanges(said: Sequence[tuple[str, str]]) -> tuple[Exchange, ...]:
-    """(role, text) in order → prompts with their answers."""
-    found: list[Exchange] = []
-    for role, text in said:
-        text = text[:_LONGEST_TEXT]
-        if role == Role.USER:
-            found.append(Exchange(text, ""))
-        elif found:
-            found[-1] = Exchange(found[-1].user, f"{found[-1].assistant}\n{text}".strip())
-    return tuple(found)
 
 
 def guessed(event: Event) -> str:
