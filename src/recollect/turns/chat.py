@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from recollect.search.run import Search
     from recollect.search.vectors.vectors import Vectors
 
-_MOST_DELTA = 50  # turn memories since the last reconcile that are shown at the most
+_MOST_DELTA = 30  # turn memories since the last reconcile that are shown at the most
 _STANDING = 20  # turns of other conversations that hold what binds
 _RECALLED = 24  # messages that search may find
 _EMBEDDED = 16  # documents that a turn makes vectors of: somebody waits
@@ -170,7 +170,7 @@ class Turns:
         with self._ground.database.read() as tx:
             found = rows.newest(tx, self._person, where, kind, self.now, limit)
             tags = rows.tags(tx, self._person, where, kind)
-        return [each._replace(tags=tags.get((each.turn_id, each.ref), ())) for each in found]
+        return [each._replace(tags=(kind, *tags.get((each.turn_id, each.ref), ()))) for each in found]
 
     def payload(self, turn_id: str) -> dict[str, Any] | None:
         """A turn as its log has it, with the feedback that came later; None when there is none."""
