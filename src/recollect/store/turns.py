@@ -177,14 +177,28 @@ def of_session(tx: Transaction, owner: Owner, session_id: str, kind: str) -> lis
 # The active set
 
 
-def load_active_set(tx: Transaction, person: Person, conversation: str, now: Timestamp, *, lock: bool = False) -> str:
+def load_active_set(tx: Transaction, person: Person, conversation: str, now: Timestamp, lock: str = "") -> str:
     """Its JSON; empty when there is none."""
     row = tx.row(
-        f"SELECT text FROM memory_active_sets WHERE {_USER} AND conversation = :conversation AND expires_at > :now"
-        + (f" {tx.dialect.for_update}" if lock else ""),
+        f"SELECT text FROM memory_active_sets WHERE {_USER} AND conversation = :conversation"
+        f" AND expires_at > :now{lock}",
         {**person.names(), "conversation": conversation, "now": now},
     )
     return str(row[0]) if row else ""
+
+
+def hold_active_set(
+    tx: Transaction, person: Person, conversation: str, session_id: str, at: Timestamp, expires_at: str
+) -> str:
+    """The same, and nobody else changes it until the transaction ends; there is one from now on."""
+    own = {"conversation": conversation, "session_id": session_id, "text": "", "at": at, "expires_at": expires_at}
+    names = {**person.names(), **own}
+    tx.run(
+        f"INSERT INTO memory_active_sets ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
+        " ON CONFLICT DO NOTHING",
+        names,
+    )
+    return load_active_set(tx, person, conversation, at, f" {tx.dialect.for_update}")
 
 
 def save_active_set(
