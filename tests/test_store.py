@@ -953,6 +953,7 @@ WRITES: dict[str, Read] = {
     "turns.save_active_set": lambda tx, owner: turns.save_active_set(
         tx, ann(owner), "c", "c.1", "other", NOW, at(59, 23)
     ),
+    "turns.hold_active_set": lambda tx, owner: turns.hold_active_set(tx, ann(owner), "new", "n.1", NOW, at(59, 23)),
     "turns.save_signatures": lambda tx, owner: turns.save_signatures(tx, owner, {"a/b/c.jsonl": "2"}),
     "turns.purge": lambda tx, owner: turns.purge(tx, owner, at(59, 23), 1),
     "turns.delete_bucket": lambda tx, owner: turns.delete_bucket(tx, ann(owner), "b-1", "bucket"),

@@ -221,6 +221,21 @@ def hooks(mb: int, sessions: int, idle_seconds: float, as_json: bool) -> int:
     return 0
 
 
+@command.command("turns")
+@click.option("--turns", type=click.IntRange(min=100), default=100_000, show_default=True, help="Turns in all.")
+@click.option("--users", type=click.IntRange(min=1), default=1_000, show_default=True, help="Users they belong to.")
+@click.option("--own", type=click.IntRange(min=1), default=1_000, show_default=True, help="Turns of the conversation.")
+@click.option("--measured", type=click.IntRange(min=20), default=200, show_default=True, help="Turns that are timed.")
+@click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def turns(turns: int, users: int, own: int, measured: int, database: str, as_json: bool) -> int:
+    """What a chat pays for a turn's memory: preload and view, and persist; beside an append and a commit."""
+    from recollect.surfaces.bench import turns as bench
+
+    _show(bench.run(turns, users, own, measured, database), as_json)
+    return 0
+
+
 def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)
