@@ -285,8 +285,8 @@ def test_hostile_input_ends_well_says_nothing_and_stores_nothing(there: Home) ->
     there.settle()
     assert there.pid() == pid and _rows(there) == before
     there.stop()
-    (there.path / client.STARTING).write_bytes(b"starting")  # none is started meanwhile
     for data in HOSTILE:
+        (there.path / client.STARTING).write_bytes(b"starting")  # none is started meanwhile
         for event in ("SessionStart", "SessionEnd"):
             assert there.hook(event, data) == "", (event, data[:80])
     assert there.pid() == 0
