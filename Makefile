@@ -31,7 +31,7 @@ test-clients: $(STAMP)
 	echo "$(CLIENTS)" | cmp -s - $(VENV)/clients/.installed || { mkdir -p $(VENV)/clients && \
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/clients $(CLIENTS) && \
 	echo "$(CLIENTS)" > $(VENV)/clients/.installed; } && \
-	$(BIN)/python -m pytest -n 2 -m clients -rs
+	$(BIN)/python -m pytest -n 2 -m clients -rs tests/clients
 
 # A real llama.cpp server with a tiny model: transport, schema and token accounting end to end.
 test-models: $(STAMP)

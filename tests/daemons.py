@@ -33,7 +33,7 @@ class Home:
     def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         call = [*RECOLLECT, *arguments]
         env = {**self.environ, **environ}
-        return subprocess.run(call, env=env, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(call, env=env, input="", capture_output=True, text=True, timeout=60, check=False)
 
     def json(self, *arguments: str) -> Any:
         done = self.run(*arguments, "--json")

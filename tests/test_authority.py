@@ -34,6 +34,7 @@ WRITERS = {  # modules that may write files at all, and what
     "store/sqlite.py": "the database",
     "models/embed/install.py": "an embedding model",
     "search/vectors/index.py": "a cache of vectors' codes",
+    "inject/briefing.py": "the lock of context/, whose files the workspace writes",
 }
 
 

@@ -17,10 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from recollect.app import open_memory
+from recollect.app import Estimate, open_memory
 from recollect.surfaces.daemon import place
 from recollect.surfaces.daemon.server import THREADS, WAITING, Server
 from recollect.surfaces.daemon.work import MOST, Backlog, Task, Work, joined
+from recollect.surfaces.daemon.worker import limited
 from recollect.surfaces.hooks import client
 from tests.daemons import RECOLLECT, Home, home, wait
 from tests.transcripts import append, claude, entries, talk, texts, write
@@ -250,6 +251,7 @@ def _children(pid: int) -> list[int]:
 def kills(there: Home, number: int, seed: int) -> int:
     """Kills the daemon at random while sessions write and hooks are called; how many were hit."""
     chance, written, hit = random.Random(seed), 0, 0
+    there.path.mkdir(mode=0o700)
     stop = threading.Event()
     slow: list[float] = []
 
@@ -384,6 +386,11 @@ def test_without_unix_sockets_a_token_is_asked_for(tmp_path: Path, monkeypatch: 
 
 
 # What waits
+
+
+def test_a_paid_model_is_sent_no_more_than_a_person_would_be_asked_about() -> None:
+    assert limited(None, 100) is None and limited(Estimate(16, 100, 0.0), 100) is None
+    assert limited(Estimate(16, 400, 0.0), 100) == 4 and limited(Estimate(2, 10_000, 1.0), 100) == 1
 
 
 def test_the_backlog_holds_each_thing_once_and_never_too_many() -> None:

@@ -193,6 +193,19 @@ def test_hooks_go_where_codex_users_keep_theirs(machine: Machine) -> None:
     assert machine.config.read_text() == text
 
 
+def test_hooks_stay_where_they_are_when_the_user_begins_another_file(machine: Machine) -> None:
+    machine.has(machine.config, '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\ncommand = "notify"\n')
+    machine.install("--agent", "codex")
+    own = json.dumps({"hooks": {"Stop": [NOTIFY]}})
+    machine.has(machine.hooks, own)
+    assert machine.install("--agent", "codex")["changed"] == [] and machine.hooks.read_text() == own
+    command = own_commands(tomllib.loads(machine.config.read_text())["hooks"])["Stop"][0]
+    twice = {"hooks": [{"type": "command", "command": command}]}
+    machine.has(machine.hooks, json.dumps({"hooks": {"Stop": [NOTIFY, twice]}}))
+    machine.install("--agent", "codex")
+    assert json.loads(machine.hooks.read_text()) == json.loads(own), "nothing runs twice"
+
+
 def test_hooks_stay_in_hooks_json_although_codex_keeps_its_trust_in_config_toml(machine: Machine) -> None:
     machine.install("--agent", "codex")
     trusted = f'\n[hooks.state]\n\n[hooks.state."{machine.hooks}:stop:0:0"]\ntrusted_hash = "sha256:00"\n'
@@ -444,13 +457,14 @@ def test_trust_in_our_hooks_goes_with_them_and_trust_in_others_moves_up(machine:
     assert json.loads(machine.hooks.read_text()) == {"hooks": {"Stop": [NOTIFY, NOTIFY]}}
 
 
-def test_uninstall_gives_back_the_bytes_although_codex_wrote_its_trust(machine: Machine) -> None:
-    machine.has(machine.config, CONFIG)
+@pytest.mark.parametrize("text", [CONFIG, CONFIG.rstrip("\n"), CONFIG + "\n\n", CONFIG.replace("\n", "\r\n")])
+def test_uninstall_gives_back_the_bytes_although_codex_wrote_its_trust(machine: Machine, text: str) -> None:
+    machine.has(machine.config, text)
     machine.install("--agent", "codex")
     with machine.config.open("a") as config:
         config.write(f'\n[hooks.state]\n\n[hooks.state."{machine.hooks}:stop:0:0"]\ntrusted_hash = "sha256:0"\n')
     machine.uninstall()
-    assert machine.config.read_text() == CONFIG and not machine.hooks.exists()
+    assert machine.config.read_bytes() == text.encode() and not machine.hooks.exists()
 
 
 def test_uninstall_where_nothing_is_installed_changes_nothing(machine: Machine) -> None:
@@ -480,6 +494,16 @@ def test_purge_refuses_a_home_that_is_not_ours(machine: Machine, tmp_path: Path)
     assert {name: data for name, data in machine.files().items() if "letter" not in name} == before
 
 
+def test_purge_never_erases_a_persons_own_home(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    person = machine.home / "person"
+    (person / "memory").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(person))
+    for home in (person, machine.home):
+        done = run(home, "init", "--uninstall", "--purge", "--yes", "--json")
+        assert done.status == 1 and "your own files" in done.json["error"]["message"]
+    assert (person / "memory").exists()
+
+
 # ---- Asking, showing, history ----------------------------------------------------------------------------------------
 
 
@@ -507,15 +531,21 @@ def test_without_anybody_to_ask_it_wants_yes(machine: Machine) -> None:
     assert done.status == 2 and "--yes" in done.json["error"]["hint"] and machine.files() == {}
 
 
-def test_it_asks_per_agent_and_a_no_is_a_no(machine: Machine) -> None:
-    code = "import sys; from recollect.surfaces import cli; sys.exit(cli.run(['init', '--no-import']))"
+def on_a_terminal(machine: Machine, answers: bytes, *arguments: str) -> str:
+    """What `init` says to somebody who answers."""
     ours, theirs = pty.openpty()
     environ = {**os.environ, "RECOLLECT_HOME": str(machine.home / ".recollect")}
-    with subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=subprocess.PIPE, env=environ) as process:
-        os.write(ours, b"n\ny\n")
+    command = [sys.executable, "-P", "-m", "recollect", "init", *arguments]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, env=environ) as process:
+        os.write(ours, answers)
         said = process.communicate(timeout=60)[0].decode()
     os.close(ours), os.close(theirs)
     assert process.returncode == 0, said
+    return said
+
+
+def test_it_asks_per_agent_and_a_no_is_a_no(machine: Machine) -> None:
+    said = on_a_terminal(machine, b"n\ny\n")
     assert "Claude Code?" in said and "/hooks" in said
     assert not machine.settings.exists() and machine.hooks.exists()
 
@@ -526,7 +556,23 @@ def test_codex_users_are_told_how_to_trust_the_hooks(machine: Machine) -> None:
     assert machine.install("--agent", "codex")["advice"] == []
 
 
-def test_the_first_run_takes_in_the_history_and_the_next_does_not_ask(machine: Machine) -> None:
+def test_hooks_that_are_switched_off_are_told(machine: Machine) -> None:
+    machine.has(machine.settings, '{"disableAllHooks": true}')
+    machine.has(machine.config, "[features]\nhooks = false\n")
+    for _ in range(2):
+        told = " ".join(machine.install()["advice"])
+        assert "disableAllHooks" in told and "hooks = false" in told
+
+
+def test_servers_are_kept_where_an_old_claude_code_kept_them(machine: Machine) -> None:
+    machine.has(machine.home / ".claude" / ".config.json", '{"numStartups": 3}')
+    machine.install("--agent", "claude-code")
+    assert not machine.servers.exists()
+    assert "recollect" in json.loads((machine.home / ".claude" / ".config.json").read_text())["mcpServers"]
+
+
+@pytest.fixture
+def history(machine: Machine) -> Path:
     line = {
         "type": "user",
         "uuid": "u-1",
@@ -535,10 +581,23 @@ def test_the_first_run_takes_in_the_history_and_the_next_does_not_ask(machine: M
         "cwd": str(machine.home),
         "message": {"role": "user", "content": "Always run the tests first."},
     }
-    machine.has(machine.home / ".claude" / "projects" / "-p" / "s-1.jsonl", json.dumps(line) + "\n")
+    file = machine.home / ".claude" / "projects" / "-p" / "s-1.jsonl"
+    machine.has(file, json.dumps(line) + "\n")
+    return file
+
+
+def test_the_first_run_takes_in_the_history_and_the_next_does_not_ask(machine: Machine, history: Path) -> None:
     assert machine.install("--no-import")["imported"] is None
     assert machine.install()["imported"]["entries"] == 1
     assert machine.install()["imported"] is None
+
+
+def test_the_history_is_offered_with_its_size_and_how_long_it_takes(machine: Machine, history: Path) -> None:
+    said = on_a_terminal(machine, b"y\ny\nn\n")
+    assert f"Found 1 transcript of agents on this machine, {history.stat().st_size} B." in said
+    assert "less than a minute" in said and "recollect ingest" in said
+    assert "1 file read" not in said
+    assert "1 file read" in on_a_terminal(machine, b"y\n")
 
 
 # ---- Editing JSON ----------------------------------------------------------------------------------------------------
@@ -560,6 +619,7 @@ def test_what_is_put_in_can_be_cut_out_again(document: dict[str, Any], indent: A
     added = edit.put(base, ("new", "a"), [{"b": 1}])
     assert edit.value_of(added) == {**document, "new": {"a": [{"b": 1}]}}
     assert edit.put(added, ("new", "a"), [{"b": 1}]) == added or indent is None
+    assert "\r\n" not in base or "\n" not in added.replace("\r\n", ""), "line ends as they are"
     assert edit.cut(added, ("new", "a", 0)) == base
     assert edit.cut(text, ("not", "there")) == text if "not" not in document else True
 

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from recollect import ALL_PROJECTS, open_memory
+from recollect import ALL_PROJECTS, InjectorConfig, open_memory, render_for_compaction
 from recollect.app import Memory
 from recollect.blocks import END, PREFIX
 from recollect.errors import UsageError
 from recollect.inject import render
-from recollect.inject.injector import render_for_compaction
 from recollect.inject.plan import Candidate, Seen, choose, plan, visible
 from recollect.inject.select import importance
-from recollect.inject.values import Given, InjectorConfig, Section, configured
+from recollect.inject.values import Given, Section, configured
 from recollect.store import memories
 from recollect.store.memories import Use
 from recollect.text import estimate_tokens
@@ -34,7 +33,10 @@ DATABASE = [
     a_memory("pg", "The database is PostgreSQL sixteen behind pgbouncer"),
     a_memory("vacuum", "The database vacuum runs at night on the replica"),
 ]
-ABOUT_AUTH, ABOUT_DATABASE = "How does auth signing of tokens work?", "Does the PostgreSQL database vacuum the replica?"
+ABOUT_AUTH = "How are auth tokens signed with JWT, and when do the auth signing keys rotate?"
+ABOUT_DATABASE = (
+    "Is the database PostgreSQL behind pgbouncer, and does the database vacuum run at night on the replica?"
+)
 ANSWER = {"role": "assistant", "content": "So it is."}
 
 
@@ -68,8 +70,8 @@ def given(memory: Memory, prompt: str, history: list[Any] | None = None, **setti
 
 
 def ids(history: list[Any]) -> list[list[str]]:
-    """Per block."""
-    return [[row.id.removeprefix("m-") for row in rows] for _, rows in shown(history)]
+    """Of each block, sorted."""
+    return [sorted(row.id.removeprefix("m-") for row in rows) for _, rows in shown(history)]
 
 
 # The specification's checklist, by item
@@ -88,10 +90,12 @@ def test_checklist_1_there_are_never_more_blocks_than_the_cap(memory: Memory, ca
 def test_checklist_2_a_cap_of_zero_is_ephemeral(memory: Memory) -> None:
     injector = memory.injector(PROJECT, max_injected_blocks_in_history=0)
     prepared = injector.prepare(turns(memory, ABOUT_AUTH), ABOUT_DATABASE)
-    assert ids(prepared.history) == [["vacuum", "pg"]], "only this turn's"
+    assert ids(prepared.history) == [["pg", "vacuum"]], "only this turn's"
     history = injector.commit(ANSWER)
     assert shown(history) == [] and history[-2:] == [{"role": "user", "content": ABOUT_DATABASE}, ANSWER]
-    assert names(injector.prepare(history, ABOUT_DATABASE).given.lines) == ["vacuum", "pg"], "nothing is held back"
+    assert sorted(names(injector.prepare(history, ABOUT_DATABASE).given.lines)) == ["pg", "vacuum"], (
+        "nothing is held back"
+    )
 
 
 def test_checklist_3_a_compaction_has_nothing_in_it_that_was_injected(memory: Memory) -> None:
@@ -116,7 +120,7 @@ def test_checklist_5_another_topic_evicts_the_oldest_block(memory: Memory) -> No
         a_memory("cat", "The cat food is in the cellar"),
     )
     prompts = [ABOUT_AUTH, ABOUT_DATABASE, "Where is the pond pump?", "Where is the cat food?"]
-    assert ids(turns(memory, *prompts)) == [["vacuum", "pg"], ["pump"], ["cat"]]
+    assert ids(turns(memory, *prompts)) == [["pg", "vacuum"], ["pump"], ["cat"]]
 
 
 def test_checklist_6_a_visible_memory_is_not_given_again_within_the_depth(memory: Memory) -> None:
@@ -126,7 +130,7 @@ def test_checklist_6_a_visible_memory_is_not_given_again_within_the_depth(memory
         if age <= 10:
             assert block.lines == () and block.held[0].reason == f"visible: given {age} turn{'s' * (age > 1)} ago"
         else:
-            assert names(block.lines) == ["jwt", "rotate"]
+            assert sorted(names(block.lines)) == ["jwt", "rotate"]
         history += [{"role": "user", "content": "Thanks!"}, ANSWER]
 
 
@@ -146,7 +150,9 @@ def test_checklist_8_a_branch_that_is_forked_sees_the_block(memory: Memory) -> N
     history = turns(memory, ABOUT_AUTH)
     branch = list(history)
     assert given(memory, ABOUT_AUTH, branch).lines == (), "another injector knows from the history alone"
-    assert names(given(memory, ABOUT_AUTH, branch[1:]).lines) == ["jwt", "rotate"], "a branch without it gets it"
+    assert sorted(names(given(memory, ABOUT_AUTH, branch[1:]).lines)) == ["jwt", "rotate"], (
+        "a branch without it gets it"
+    )
 
 
 def test_checklist_9_truncation_by_the_caller_is_noticed_and_mended(memory: Memory) -> None:
@@ -155,6 +161,11 @@ def test_checklist_9_truncation_by_the_caller_is_noticed_and_mended(memory: Memo
     for first in range(len(history) + 1):
         prepared = memory.injector(PROJECT).prepare([tool, *history[first:]], ABOUT_AUTH)
         assert ("jwt" in str(prepared.history)) and prepared.history[0] == tool
+    injector = memory.injector(PROJECT)
+    injector.prepare([], ABOUT_AUTH)
+    assert injector.prepare(injector.commit(ANSWER)[1:], "Thanks!").repairs == (
+        "of the blocks in the history 1 were cut off: their memories are free again",
+    )
     text = history[0]["content"]
     for at in range(len(render.HEAD), len(text), 7):
         cut = [{"role": "user", "content": text[:at]}, *history[1:]]
@@ -174,7 +185,7 @@ def test_checklist_9_truncation_by_the_caller_is_noticed_and_mended(memory: Memo
 
 def test_a_superseding_revision_passes_and_displaces_the_stale_line_and_nothing_else(memory: Memory) -> None:
     history = turns(memory, ABOUT_AUTH)
-    kept = [row.text for row in shown(history)[0][1]][1]
+    (kept,) = [row.text for row in shown(history)[0][1] if row.id == "m-rotate"]
     put(memory, replace(AUTH[0], revision=2, text="Auth uses opaque tokens", valid_from=day(5)))
     prepared = memory.injector(PROJECT).prepare(history, "Thanks!")  # whatever the prompt is
     (old, old_rows), (_, new_rows) = shown(prepared.history)
@@ -209,7 +220,7 @@ def test_a_memory_that_a_person_calls_wrong_leaves_too_and_is_not_given(memory: 
 
 def test_a_purged_block_frees_its_memories_in_the_same_turn(memory: Memory) -> None:
     history = turns(memory, ABOUT_AUTH, max_injected_blocks_in_history=1)
-    both = "Auth signing of tokens, and the database vacuum on the replica"
+    both = "The auth signing keys rotate, auth tokens are signed with JWT, the database vacuum runs on the replica"
     prepared = memory.injector(PROJECT, max_injected_blocks_in_history=1).prepare(history, both)
     assert {"jwt", "rotate", "vacuum"} <= set(names(prepared.given.lines))
     assert len(shown(prepared.history)) == 1
@@ -397,7 +408,7 @@ def test_importance_follows_kind_severity_and_use_and_fades_when_it_is_read() ->
 
 def test_a_superseded_revision_is_never_given(either: Memory) -> None:
     put(either, replace(AUTH[0], revision=2, text="Auth uses opaque tokens", valid_from=day(5)))
-    lines = given(either, ABOUT_AUTH).lines
+    lines = given(either, "Does auth use opaque tokens?").lines
     assert [(line.id, line.revision) for line in lines if line.id == "m-jwt"] == [("m-jwt", 2)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from recollect import open_memory
 from recollect.app import Memory
 from recollect.blocks import PREFIX
-from recollect.inject.values import Section
+from recollect.inject.values import Exchange, Section
 from recollect.store import injections
 from recollect.store.injections import KEPT, KEPT_BLOCKS
 from recollect.types import Severity, Timestamp
@@ -84,6 +84,24 @@ def test_the_budget_counts_what_the_session_still_sees(database_url: Place, cloc
         assert first.lines and second.lines == () and second.held[0].reason.startswith("no room")
         memory.compacted("s1")
         assert names(memory.give(PROJECT, "Where is the garden pond pump?", "s1").lines) == ["pond"]
+
+
+def test_the_last_exchanges_of_a_session_come_from_its_transcript(memory: Memory, tmp_path: Path) -> None:
+    said = ["One?", "1", "Two?", "2a", "Three?", "3", "Four?", "4", "Why that?"]
+    lines = [claude(n, text, role=("user", "assistant")[n % 2]) for n, text in enumerate(said)]
+    lines.insert(4, claude(99, "2b", role="assistant", at=200))
+    write(tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=tmp_path / "root")
+    last = (Exchange("Two?", "2a\n2b"), Exchange("Three?", "3"), Exchange("Four?", "4"))
+    assert memory._injection.exchanges(SESSION, "Why that?") == last
+    assert memory._injection.exchanges(SESSION, "Else?") == (*last[1:], Exchange("Why that?", ""))
+    assert memory._injection.exchanges("other", "Why that?") == memory._injection.exchanges("", "Why that?") == ()
+
+
+def test_what_is_switched_off_gives_nothing(tmp_path: Path, clock: Clock) -> None:
+    with open_memory(tmp_path / "home", clock=clock, enabled=False) as memory:
+        put(memory, JWT, replace(RULE, pinned=True))
+        assert memory.context(PROJECT, PROMPT).lines == memory.injector(PROJECT).prepare([], PROMPT).given.lines == ()
 
 
 def test_what_was_given_last_is_shown_with_its_reasons_and_without_what_was_erased(memory: Memory) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 import stat
+import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -163,9 +168,9 @@ def test_reading_a_memory_counts_as_use_and_searching_does_not(world: World) -> 
     server = world.server()
     hit, *_ = good(call(server, "search_memory", world.here, query="make lint"))["hits"]
     with open_memory(world.home) as memory:
-        assert memory.look(hit["id"]).record["uses"] == 0
+        assert memory.show(hit["id"], use=False).record["uses"] == 0
         good(call(server, "get_memory", world.here, id=hit["id"]))
-        assert memory.look(hit["id"]).record["uses"] == 1
+        assert memory.show(hit["id"], use=False).record["uses"] == 1
 
 
 def test_a_long_session_is_read_part_by_part(world: World) -> None:
@@ -198,6 +203,8 @@ def test_a_long_session_is_read_part_by_part(world: World) -> None:
 def test_context_is_what_the_command_gives(world: World) -> None:
     found = good(call(world.server(), "memory_context", world.here, prompt="I am about to commit, run make lint?"))
     assert "make lint" in found["text"] and found["tokens"] > 0 and "Heron" not in found["text"]
+    told = good(call(world.server(), "memory_context", world.here))
+    assert "make lint" in told["text"] and told["tokens"] > 0 and "Heron" not in told["text"], "as a new session"
 
 
 # ---- Scope -----------------------------------------------------------------------------------------------------------
@@ -316,7 +323,12 @@ def test_resources_are_this_projects_pages(world: World, mode: Mode) -> None:
     server = world.server()
     here, there = (talk(server, run, folder, mode=mode) for folder in (world.here, world.there))
     assert set(here) == {"context", "ledger", "sessions"}
-    assert "make lint" in here["ledger"] and "|summary]]" in here["ledger"] and "messages)" in here["sessions"]
+    assert (
+        "make lint" in here["context"]
+        and "make lint" in here["ledger"]
+        and "|summary]]" in here["ledger"]
+        and "messages)" in here["sessions"]
+    )
     assert all("Heron" not in page for page in here.values()) and "Heron" in there["ledger"]
     refused = talk(server, run, mode=mode)
     assert all(page.startswith("error: ") and "`project`" in page for page in refused.values())
@@ -416,3 +428,29 @@ def test_http_refuses_strangers_other_hosts_and_web_pages(world: World) -> None:
             serve_http(load(home=world.home), serving.port, secret)
     with pytest.raises(httpx2.ConnectError):
         httpx2.post(serving.url, json=ping, timeout=5)
+
+
+def test_the_daemon_serves_it_where_a_port_is_configured(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (world.home / "config.toml").write_text(f"mcp_http_port = {port}\n")
+    environ = {**os.environ, "RECOLLECT_HOME": str(world.home), "HOME": str(world.home.parent)}
+    serve = [sys.executable, "-P", "-m", "recollect", "serve"]
+    subprocess.run([*serve, "--background"], env=environ, check=True, timeout=60)
+    try:
+        headers = {"Authorization": f"Bearer {token(load(home=world.home))}"}
+
+        async def main() -> CallToolResult:
+            async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+                transport = streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http)
+                async with Client(transport, list_roots_callback=roots_of(world.here)) as client:
+                    return await client.call_tool("search_memory", {"query": "make lint"})
+
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.05)
+        assert texts(good(asyncio.run(main()))) == [RULE]
+    finally:
+        subprocess.run([*serve, "--stop"], env=environ, check=True, timeout=60)

@@ -850,6 +850,7 @@ READS: dict[str, Read] = {
     ),
     "entries.uuids": lambda tx, owner: entries.uuids(tx, owner, "e", 9),
     "entries.of_session": lambda tx, owner: entries.of_session(tx, owner, SOURCE, SESSION),
+    "entries.last_of_session": lambda tx, owner: entries.last_of_session(tx, key_of(owner), SESSION, 9),
     "entries.user_texts": lambda tx, owner: entries.user_texts(tx, key_of(owner), SESSION, at(0), at(59)),
     "conversations.of_session": lambda tx, owner: conversations.of_session(tx, key_of(owner), SESSION),
     "conversations.latest": lambda tx, owner: conversations.latest(tx, key_of(owner), SESSION),
@@ -952,6 +953,7 @@ WRITES: dict[str, Read] = {
     "turns.save_active_set": lambda tx, owner: turns.save_active_set(
         tx, ann(owner), "c", "c.1", "other", NOW, at(59, 23)
     ),
+    "turns.hold_active_set": lambda tx, owner: turns.hold_active_set(tx, ann(owner), "new", "n.1", NOW, at(59, 23)),
     "turns.save_signatures": lambda tx, owner: turns.save_signatures(tx, owner, {"a/b/c.jsonl": "2"}),
     "turns.purge": lambda tx, owner: turns.purge(tx, owner, at(59, 23), 1),
     "turns.delete_bucket": lambda tx, owner: turns.delete_bucket(tx, ann(owner), "b-1", "bucket"),

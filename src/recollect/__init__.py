@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recollect.app import Memory, open_memory
+    from recollect.inject.injector import render_for_compaction
+    from recollect.inject.values import InjectorConfig
     from recollect.search.values import ALL_PROJECTS
 
 __version__ = "0.1.0"
-__all__ = ["ALL_PROJECTS", "Memory", "open_memory"]
+__all__ = ["ALL_PROJECTS", "InjectorConfig", "Memory", "open_memory", "render_for_compaction"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +27,14 @@ def __getattr__(name: str) -> Any:
         from recollect.search.values import ALL_PROJECTS
 
         return ALL_PROJECTS
+    if name == "InjectorConfig":
+        from recollect.inject.values import InjectorConfig
+
+        return InjectorConfig
+    if name == "render_for_compaction":
+        from recollect.inject.injector import render_for_compaction
+
+        return render_for_compaction
     if name in __all__:
         from recollect import app
 

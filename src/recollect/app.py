@@ -262,9 +262,17 @@ class Memory(Parts):
         """What a session in the project would be given now. Changes nothing."""
         return self._injection.context(project, prompt, session, exchanges)
 
-    def give(self, project: SearchScope, prompt: str, session: str, exchanges: Sequence[Exchange] = ()) -> Given:
-        """The same, for a harness that owns its history: it is kept that the session has it."""
-        return self._injection.give(project, prompt, session, exchanges)
+    def give(
+        self,
+        project: SearchScope,
+        prompt: str,
+        session: str,
+        exchanges: Sequence[Exchange] = (),
+        later: Callable[[Callable[[], object]], object] = lambda write: write(),
+    ) -> Given:
+        """The same, for a harness that owns its history: it is kept that the session has it. `later` is given the write
+        that keeps it, for callers who do not wait for that."""
+        return self._injection.give(project, prompt, session, exchanges, later)
 
     def compacted(self, session: str) -> int:
         """A harness cleared or compacted a session's history: nothing it was given is visible any more."""
@@ -369,16 +377,12 @@ class Memory(Parts):
             said = entries.user_texts(tx, key, *span, limit=1)
         return said[0] if said else ""
 
-    def show(self, name: str) -> Shown:
+    def show(self, name: str, *, use: bool = True) -> Shown:
         """A memory, conversation, session, message or canonical file with its lineage. A memory counts as used."""
         shown = self._reader.show(name)
-        if shown.type == "memory":
+        if use and shown.type == "memory":
             self.cite([shown.id])
         return shown
-
-    def look(self, name: str) -> Shown:
-        """The same, and it counts as nothing."""
-        return self._reader.show(name)
 
     def open(self, session: str, kind: str | None = None) -> Opened:
         """A canonical file of a conversation: summary, transcript, manifest or compaction."""

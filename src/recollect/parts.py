@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from recollect.extract.run import Extract
     from recollect.extract.values import Strategy
     from recollect.ingest.intake import Intake
-    from recollect.inject.context import Context
+    from recollect.inject.briefing import Briefing
     from recollect.inject.run import Injection
     from recollect.search.run import Search
     from recollect.search.vectors.vectors import Vectors
@@ -69,11 +69,11 @@ class Parts:
         return Vectors(self.database, self.settings, self.owner, self.clock)
 
     @cached_property
-    def briefing(self) -> Context:
+    def briefing(self) -> Briefing:
         """What a new session is told."""
-        from recollect.inject.context import Context
+        from recollect.inject.briefing import Briefing
 
-        return Context(self.database, self.settings, self.owner, self.intake.project_of)
+        return Briefing(self.database, self.settings, self.owner, self.clock, self.intake.allowed)
 
     @cached_property
     def _injection(self) -> Injection:

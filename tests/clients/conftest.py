@@ -31,7 +31,7 @@ class Machine:
         self.memory = home / ".recollect"
         self.memory.mkdir(mode=0o700, parents=True)
         (self.memory / "config.toml").write_text('embedder = "none"\n')  # Codex hands no variables on
-        self.environ = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+        self.environ: dict[str, str] = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
 
     def project(self, name: str) -> Path:
         folder = self.home / "code" / name
@@ -74,6 +74,14 @@ class Machine:
                 return str(hits[0]["id"])
             time.sleep(0.5)
         raise AssertionError(f"nothing was learnt about {words!r}: {self.recollect('status')}\n{self.logs()}")
+
+    def cited(self, memory: str) -> None:
+        """Waits until the agent's answer counts as use. To look counts, too, from the next look on."""
+        deadline, looks = time.monotonic() + SECONDS, 0
+        while self.recollect("show", memory)["uses"] <= looks:
+            looks += 1
+            assert time.monotonic() < deadline, f"no use of {memory}: {self.logs()}"
+            time.sleep(0.5)
 
     def logs(self) -> str:
         return "\n".join(f"{each.name}: {each.read_text()[-3000:]}" for each in sorted(self.memory.glob("logs/*")))

@@ -48,8 +48,14 @@ def test_the_closed_loop(machine: Machine) -> None:
     memory = machine.learnt("tabs indentation", pond)
 
     ask = "Please indent the pump module of this project: tabs or spaces?"
+    machine.model.script = lambda asked: f"Tabs, as {memory} says."
     given = machine.given(lambda: claude(machine, pond, ask))
     assert "tabs for indentation" in given and memory in given, machine.logs()
+    machine.cited(memory)
+    machine.model.script = lambda asked: "Tabs."
+    machine.environ["RECOLLECT_BYPASS"] = "1"
+    assert memory not in machine.given(lambda: claude(machine, pond, ask)), "its hooks do nothing"
+    del machine.environ["RECOLLECT_BYPASS"]
     elsewhere = machine.given(lambda: claude(machine, garden, ask))
     assert "tabs for indentation" not in elsewhere and memory not in elsewhere
 
@@ -62,6 +68,8 @@ def test_the_closed_loop(machine: Machine) -> None:
     assert files(machine) == (SETTINGS, None)
     without = machine.given(lambda: claude(machine, pond, ask))
     assert "recollect" not in without
+    machine.recollect("init", "--uninstall", "--purge", "--yes")
+    assert not machine.memory.exists(), "all that a home comes to hold is known to be ours"
 
 
 def test_its_mcp_tools_are_listed_and_called(machine: Machine) -> None:

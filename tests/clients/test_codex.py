@@ -93,8 +93,11 @@ def test_the_closed_loop(machine: Machine) -> None:
     memory = machine.learnt("tabs indentation", pond)
 
     ask = "Please indent the pump module of this project: tabs or spaces?"
+    machine.model.script = lambda asked: f"Tabs, as {memory} says."
     given = machine.given(lambda: codex(machine, pond, ask))
     assert "tabs for indentation" in given and memory in given, machine.logs()
+    machine.cited(memory)
+    machine.model.script = lambda asked: "Tabs."
     elsewhere = machine.given(lambda: codex(machine, garden, ask))
     assert "tabs for indentation" not in elsewhere and memory not in elsewhere
 

@@ -56,6 +56,11 @@ class Gate:
         """Of an entry that was allowed."""
         return entry.project or self._known[entry.cwd].project_id
 
+    @property
+    def is_news(self) -> bool:
+        """Is there a project to save?"""
+        return bool(self._unsaved)
+
     def save_projects(self, tx: Transaction) -> None:
         if self._unsaved:
             allowed = [project for project in self._unsaved if self._verdicts.get(project.cwd)]

@@ -65,8 +65,16 @@ class Intake:
     def project_of(self, cwd: str, project: str = "") -> str | None:
         """The project of a folder, unless it is told; None when nothing of it may be stored."""
         gate = self._gate()
-        asked = Entry("", "", Role.USER, "", Timestamp(""), 0, cwd=cwd, project=project)
-        return gate.project_id(asked) if gate.allows(asked) else None
+        found = _allowed(gate, cwd, project)
+        if found is not None and gate.is_news:
+            with self._database.write() as tx:
+                gate.save_projects(tx)
+        return found
+
+    def allowed(self, folders: Iterable[str]) -> dict[str, str]:
+        """Folder → project, of those of which something may be stored."""
+        gate = self._gate()
+        return {folder: found for folder in folders if (found := _allowed(gate, folder)) is not None}
 
     def ingest(
         self,
@@ -329,6 +337,11 @@ class Intake:
         if unknown:
             with self._database.write() as tx:
                 files.save(tx, self._owner, unknown)
+
+
+def _allowed(gate: Gate, cwd: str, project: str = "") -> str | None:
+    asked = Entry("", "", Role.USER, "", Timestamp(""), 0, cwd=cwd, project=project)
+    return gate.project_id(asked) if gate.allows(asked) else None
 
 
 def _is_note(conversation: Conversation) -> bool:

@@ -47,6 +47,7 @@ class Injector:
         self._record = record
         self._form = form
         self._pending: tuple[Format, list[Any], Given] | None = None
+        self._kept: set[str] = set()  # blocks that were in the history when it was last committed: to notice, no more
 
     def prepare(self, history: Sequence[Any], prompt: Any = None) -> Prepared:
         """`prompt` is a text or a message; without one it is the last message of a user in the history."""
@@ -64,7 +65,10 @@ class Injector:
         if planned.given.lines:
             cleaned, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], planned.given.text)
         self._pending = (form, cleaned, planned.given)
-        return Prepared(cleaned, block, planned.given, tuple(_repairs(form, history, prompt, visible)))
+        repairs = list(_repairs(form, history, prompt, visible))
+        if lost := len(self._kept - {each.text for each in blocks}):
+            repairs.append(f"of the blocks in the history {lost} were cut off: their memories are free again")
+        return Prepared(cleaned, block, planned.given, tuple(repairs))
 
     def commit(self, response: Any = None) -> list[Any]:
         """The turn succeeded: gives the history to keep, with the response (a message or several) if it is given."""
@@ -75,8 +79,10 @@ class Injector:
         if given.lines:
             self._record(given)
         answers = [] if response is None else response if isinstance(response, list) else [response]
-        ephemeral = self._selection.config.max_injected_blocks_in_history == 0
-        return [*(window.stripped(form, history) if ephemeral else history), *answers]
+        if self._selection.config.max_injected_blocks_in_history == 0:
+            history = window.stripped(form, history)
+        self._kept = {each.text for each in window.blocks(form, history, None)}
+        return [*history, *answers]
 
     def abort(self) -> None:
         """The turn failed or was cancelled. The caller's history is what it was."""

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 
 from recollect.artifacts.ledger import Row
 from recollect.blocks import END, PREFIX
-from recollect.consolidate import render
+from recollect.consolidate.render import MEMORY, SOURCE
+from recollect.inject.render import inert, line, shortened
 from recollect.store.memories import Use
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity
 
 TOKENS = 2_300  # 8,050 bytes: below 10,000 characters (Claude Code) and 2,500 tokens of four bytes (Codex)
-LONGEST = 90  # tokens of a line
+LONGEST = 100  # tokens of what a line says
 SESSIONS = 5
 _UNUSED = Use(0, "")
 _FIRM = (Severity.MUST, Severity.DO_NOT)
@@ -68,7 +69,7 @@ def _parts(known: Known) -> Iterator[_Part]:
     def once(members: Iterable[Remembered]) -> tuple[str, ...]:
         fresh = [each for each in members if each.id not in told]
         told.update(each.id for each in fresh)
-        return tuple(line(each) for each in fresh)
+        return tuple(line(each, LONGEST) for each in fresh)
 
     yield _Part("Rules and limits", once(each for each in ranked if _is_rule(each)), 0.35)
     threads = [each for each in ranked if each.kind is MemoryKind.OPEN_THREAD]
@@ -78,11 +79,6 @@ def _parts(known: Known) -> Iterator[_Part]:
     sessions = [f"- {each.at[:16]}Z {_inert(each.sentence)} (session {each.session_id})" for each in known.sessions]
     yield _Part("Last sessions", tuple(sessions[:SESSIONS]), 0.1)
     yield _Part("Also known", once(ranked), 0.0)
-
-
-def line(memory: Remembered) -> str:
-    label = f"{memory.kind}" + ("" if memory.severity is Severity.NONE else f", {memory.severity}")
-    return f"- [{label}] {_inert(memory.text)} ({memory.valid_from[:10]}, {memory.id} r{memory.revision})"
 
 
 def _belongs(memory: Remembered, project_id: str) -> bool:
@@ -111,22 +107,18 @@ def _retold(summary: str, current: Mapping[str, Remembered], told: set[str]) -> 
         text = text.strip()
         if not text or text.startswith(("#", "_", "<!--")):
             continue
-        cited = render.MEMORY.findall(text)
+        cited = MEMORY.findall(text)
         if not cited:
-            if text.startswith(("-", "*")) and render.SOURCE.search(text):
+            if text.startswith(("-", "*")) and SOURCE.search(text):
                 yield f"- {_inert(text.lstrip('-* '))}"
         elif all(each in current for each in cited):
             fresh = [each for each in dict.fromkeys(cited) if each not in told]
             told.update(fresh)
-            yield from (line(current[each]) for each in fresh)
+            yield from (line(current[each], LONGEST) for each in fresh)
 
 
 def _inert(text: str) -> str:
-    """On one line, unable to begin or end a block; not too long."""
-    text = render.one_line(text).replace(PREFIX, "(context)").replace(END, "(end)")
-    most = LONGEST * 7 // 2
-    data = text.encode("utf-8", "replace")
-    return text if len(data) <= most else data[:most].decode(errors="ignore").rstrip() + " …"
+    return shortened(inert(text), LONGEST)
 
 
 def _fitted(parts: Sequence[_Part], room: int) -> list[list[str]]:

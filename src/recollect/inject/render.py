@@ -31,6 +31,7 @@ HEAD = (
 LENGTHS = (200, 100, 60, 30, 15)  # tokens of a memory's text; the shorter ones only where a `must` needs its place
 LONGEST = LENGTHS[0]
 _TITLES = {Section.PINNED: "Pinned:", Section.RELEVANT: "Relevant:"}
+FRAME = "\n".join([HEAD, *_TITLES.values(), END])  # a block without its lines
 _SECTIONS = {title: section for section, title in _TITLES.items()}
 _LINE = re.compile(r"- \[[a-z_]+(?:, [a-z_]+)?\] (.+) \(\d{4}-\d\d-\d\d, (m-[0-9A-Za-z-]+) r(\d+)\)")
 _CUT = re.compile(r" … \[cut: [\d,]+ characters\]$")

@@ -15,20 +15,21 @@ from typing import Any
 from recollect.config import Settings
 from recollect.inject import render
 from recollect.inject.contextual import Contextual
-from recollect.inject.injector import Injector
+from recollect.inject.injector import EXCHANGES, Injector
 from recollect.inject.plan import Seen, choose, visible
 from recollect.inject.select import Selection
 from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Section, configured
 from recollect.search.request import reach
 from recollect.search.run import Search
 from recollect.search.values import Scope
-from recollect.store import injections, memories
+from recollect.store import conversations, entries, injections, memories
 from recollect.store.database import Database
 from recollect.store.injections import Injected
 from recollect.text import estimate_tokens
-from recollect.types import Clock, Owner, Remembered, timestamp
+from recollect.types import Clock, Owner, Remembered, Role, timestamp
 
 _SESSIONS = 20  # that are shown
+_ENTRIES = 16  # of a session, in which its last exchanges are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Injection:
     def context(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
         """What a session would be given now. Changes nothing."""
         selection, seen = self._selection(scope), self._seen(session, bool(prompt.strip()))
+        exchanges = exchanges or self.exchanges(session, prompt)
         config = selection.config
         known = {name: revision for each in seen for name, revision in sorted(each.keys)}
         stale = [name for name, memory in selection.current(known).items() if memory.revision != known[name]]
@@ -86,11 +88,31 @@ class Injection:
         room = min(config.max_tokens_per_block, max(0, config.max_tokens_total - spent))
         return choose(candidates, visible(seen, config), config, room)
 
-    def give(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
+    def give(
+        self,
+        scope: Scope,
+        prompt: str,
+        session: str,
+        exchanges: Sequence[Exchange],
+        later: Callable[[Callable[[], object]], object],
+    ) -> Given:
         """The same, and it is kept that the session has it. A prompt is a turn."""
         given = self.context(scope, prompt, session, exchanges)
-        self._save(session, given, prompts=int(bool(prompt.strip())))
+        later(lambda: self._save(session, given, prompts=int(bool(prompt.strip()))))
         return given
+
+    def exchanges(self, session: str, prompt: str) -> tuple[Exchange, ...]:
+        """What was said last in a session, as far as its transcript was read; the prompt itself is not among it."""
+        if not session:
+            return ()
+        with self._database.read() as tx:
+            talks = conversations.with_key(tx, self._owner, f"{session}@")
+            if not talks:
+                return ()
+            last = max(talks, key=lambda each: each.last_message_at)
+            key = entries.FileKey(self._owner, last.source, last.source_file)
+            said = entries.last_of_session(tx, key, last.session_id, _ENTRIES)
+        return paired(said, prompt)
 
     def compacted(self, session: str) -> int:
         """The harness cleared or summed up its history; how many lines were visible until then."""
@@ -111,7 +133,8 @@ class Injection:
     ) -> Selection:
         chosen = configured(config or self._settings.config, overrides)
         within = reach(self._owner, scope, self._project_of)
-        return Selection(self._database, within, chosen, self._clock, Contextual(self._search().memories, chosen))
+        found = Contextual(self._search().memories, chosen)
+        return Selection(self._database, within, chosen, self._clock, found, off=not self._settings.config.enabled)
 
     def _seen(self, session: str, asked: bool) -> list[Seen]:
         """Blocks that the session was given and has not lost; a new prompt makes them a turn older."""
@@ -120,7 +143,7 @@ class Injection:
         with self._database.read() as tx:
             turns = injections.turns(tx, self._owner, session) + int(asked)
             rows = [each for each in injections.lines(tx, self._owner, session) if each.visible]
-        frame = estimate_tokens(render.HEAD)
+        frame = estimate_tokens(render.FRAME)
         found = []
         for _, group in groupby(rows, key=lambda each: each.block):
             own = list(group)
@@ -135,6 +158,20 @@ class Injection:
         ]
         with self._database.write() as tx:
             injections.save(tx, self._owner, session, timestamp(self._clock()), rows, prompts=prompts)
+
+
+def paired(said: Sequence[tuple[str, str]], prompt: str) -> tuple[Exchange, ...]:
+    """(role, text) in order → the last exchanges."""
+    found: list[Exchange] = []
+    for role, text in said:
+        if role == Role.USER:
+            found.append(Exchange(text, ""))
+        elif found:
+            last = found[-1]
+            found[-1] = Exchange(last.user, f"{last.assistant}\n{text}".strip())
+    if found and not found[-1].assistant and found[-1].user.strip() == prompt.strip():
+        found.pop()  # the transcript has it already
+    return tuple(found[-EXCHANGES:])
 
 
 def _told(session: str, rows: Sequence[Injected], known: dict[tuple[str, int], Remembered]) -> Told:

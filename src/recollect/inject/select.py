@@ -51,13 +51,21 @@ def within(reach: Reach, memory: Remembered) -> bool:
 
 class Selection:
     def __init__(
-        self, database: Database, reach: Reach, config: InjectorConfig, clock: Clock, contextual: Contextually
+        self,
+        database: Database,
+        reach: Reach,
+        config: InjectorConfig,
+        clock: Clock,
+        contextual: Contextually,
+        *,
+        off: bool = False,
     ) -> None:
         self.config = config
         self._database = database
         self._reach = reach
         self._clock = clock
         self._contextual = contextual
+        self._off = off  # nothing is given
 
     def current(self, ids: Iterable[str]) -> dict[str, Remembered]:
         """The memories that hold and may be shown here, by id."""
@@ -75,6 +83,8 @@ class Selection:
     ) -> list[Candidate]:
         """Best first. `visible` is how many memories may be held back; `stale` are ids of lines that no longer hold."""
         config, now = self.config, self._clock()
+        if self._off:
+            return []
         found: list[Candidate] = self._ambient(prompt, now) if config.ambient_enabled else []
         found += [
             Candidate(each, Section.RELEVANT, 0.0, "replaces an earlier revision that was shown")

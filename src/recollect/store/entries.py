@@ -272,6 +272,16 @@ def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> l
     )
 
 
+def last_of_session(tx: Transaction, key: FileKey, session_id: str, limit: int) -> list[tuple[str, str]]:
+    """(role, content) of what was said last, in order."""
+    rows = tx.rows(
+        f"SELECT role, content FROM memory_transcript_entries WHERE {_FILE} AND session_id = :session_id"
+        " AND withdrawn = 0 ORDER BY timestamp DESC, generation DESC, line_offset DESC LIMIT :limit",
+        {**key.names(), "session_id": session_id, "limit": limit},
+    )
+    return rows[::-1]
+
+
 def user_texts(
     tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp, limit: int = 1000
 ) -> list[str]:

@@ -74,7 +74,11 @@ def save(tx: Transaction, owner: Owner, artifacts: Iterable[Artifact], *, replac
         tx.run_many(
             f"INSERT INTO memory_turn_tags ({', '.join(key)}) VALUES ({', '.join(':' + name for name in key)})"
             " ON CONFLICT DO NOTHING",
-            [{**{name: names[name] for name in (*key[:8], "at")}, "tag": tag} for tag in dict.fromkeys(each.tags)],
+            [
+                {**{name: names[name] for name in (*key[:8], "at")}, "tag": tag}
+                for tag in dict.fromkeys(each.tags)
+                if tag != each.kind  # which the artifact says itself
+            ],
         )
     return made
 
@@ -139,18 +143,17 @@ def said_in(
 
 def tagged(tx: Transaction, person: Person, tag: str, now: Timestamp, limit: int) -> list[Artifact]:
     """Of all conversations of a user, newest first."""
-    rows = tx.rows(
-        f"SELECT {', '.join('a.' + name for name in _COLUMNS)} FROM memory_turn_tags t"
-        f" JOIN memory_turn_artifacts a ON {_SAME}"
-        " WHERE t.tenant = :tenant AND t.agent_id = :agent_id AND t.project = :project AND t.user_id = :user_id"
-        " AND t.tag = :tag AND a.expires_at > :now ORDER BY t.at DESC, t.conversation, t.turn_id DESC LIMIT :limit",
-        {**person.names(), "tag": tag, "now": now, "limit": limit},
+    rows = tx.rows(  # the newest tags first, then their artifacts: the oldest are the first to expire
+        f"SELECT {', '.join('a.' + name for name in _COLUMNS)} FROM (SELECT * FROM memory_turn_tags"
+        f" WHERE {_USER} AND tag = :tag ORDER BY at DESC, turn_id DESC LIMIT :limit) t"
+        f" JOIN memory_turn_artifacts a ON {_SAME} ORDER BY t.at DESC, t.turn_id DESC, t.conversation",
+        {**person.names(), "tag": tag, "limit": limit},
     )
-    return [Artifact(*row) for row in rows]
+    return [found for row in rows if (found := Artifact(*row)).expires_at > now]
 
 
 def tags(tx: Transaction, person: Person, conversation: str, kind: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    """(turn, ref) → tags of the artifacts of a kind."""
+    """(turn, ref) → tags of the artifacts of a kind, beside the kind itself."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     rows = tx.rows(
         "SELECT turn_id, ref, tag FROM memory_turn_tags a"
@@ -174,14 +177,28 @@ def of_session(tx: Transaction, owner: Owner, session_id: str, kind: str) -> lis
 # The active set
 
 
-def load_active_set(tx: Transaction, person: Person, conversation: str, now: Timestamp, *, lock: bool = False) -> str:
+def load_active_set(tx: Transaction, person: Person, conversation: str, now: Timestamp, lock: str = "") -> str:
     """Its JSON; empty when there is none."""
     row = tx.row(
-        f"SELECT text FROM memory_active_sets WHERE {_USER} AND conversation = :conversation AND expires_at > :now"
-        + (f" {tx.dialect.for_update}" if lock else ""),
+        f"SELECT text FROM memory_active_sets WHERE {_USER} AND conversation = :conversation"
+        f" AND expires_at > :now{lock}",
         {**person.names(), "conversation": conversation, "now": now},
     )
     return str(row[0]) if row else ""
+
+
+def hold_active_set(
+    tx: Transaction, person: Person, conversation: str, session_id: str, at: Timestamp, expires_at: str
+) -> str:
+    """The same, and nobody else changes it until the transaction ends; there is one from now on."""
+    own = {"conversation": conversation, "session_id": session_id, "text": "", "at": at, "expires_at": expires_at}
+    names = {**person.names(), **own}
+    tx.run(
+        f"INSERT INTO memory_active_sets ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
+        " ON CONFLICT DO NOTHING",
+        names,
+    )
+    return load_active_set(tx, person, conversation, at, f" {tx.dialect.for_update}")
 
 
 def save_active_set(

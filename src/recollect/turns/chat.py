@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from recollect.search.run import Search
     from recollect.search.vectors.vectors import Vectors
 
-_MOST_DELTA = 50  # turn memories since the last reconcile that are shown at the most
+_MOST_DELTA = 30  # turn memories since the last reconcile that are shown at the most
 _STANDING = 20  # turns of other conversations that hold what binds
 _RECALLED = 24  # messages that search may find
 _EMBEDDED = 16  # documents that a turn makes vectors of: somebody waits
@@ -156,7 +156,7 @@ class Turns:
     def title(self) -> str:
         """The conversation's title: as it was chosen, else as it began; empty before the first turn."""
         with self._ground.database.read() as tx:
-            chosen = _active_set(tx, self, lock=False).conversation_title
+            chosen = self._active_set(tx).conversation_title
             begun = None if chosen else rows.first(tx, self._person, self.scope.conversation, TURN_LOG, self.now)
             named = begun and rows.first(tx, self._person, self.scope.conversation, FINGERPRINT, self.now)
         if chosen or begun is None:
@@ -170,7 +170,7 @@ class Turns:
         with self._ground.database.read() as tx:
             found = rows.newest(tx, self._person, where, kind, self.now, limit)
             tags = rows.tags(tx, self._person, where, kind)
-        return [each._replace(tags=tags.get((each.turn_id, each.ref), ())) for each in found]
+        return [each._replace(tags=(kind, *tags.get((each.turn_id, each.ref), ()))) for each in found]
 
     def payload(self, turn_id: str) -> dict[str, Any] | None:
         """A turn as its log has it, with the feedback that came later; None when there is none."""
@@ -231,7 +231,7 @@ class Turns:
             return Changes()
         now = self.now
         with self._ground.database.read() as tx:
-            last = _active_set(tx, self, lock=False).last_reconciled_ts
+            last = self._active_set(tx).last_reconciled_ts
             new = rows.newest(tx, self._person, self.scope.conversation, FINGERPRINT, now, _RECONCILED, since=last)
         said = [replace(self.memory(each), conversation=each.conversation) for each in new]
         stale = timestamp(moment(now) - keep_for(self._ground.settings))
@@ -239,9 +239,8 @@ class Turns:
         changed, changes = files.reconcile(said, now, stale)
         with self._ground.database.write() as tx:
             self._save_buckets(tx, changed.values())
-            before = _active_set(tx, self, lock=True)
-            done = replace(before, last_reconciled_ts=max((each.at for each in new), default=last))
-            _save_active_set(tx, self, replace(done, since_last_reconcile=0))
+            done = max((each.at for each in new), default=last)
+            self._choose(tx, lambda held: replace(held, last_reconciled_ts=done, since_last_reconcile=0))
         return changes
 
     def forget(self, reason: str) -> object:
@@ -286,7 +285,7 @@ class Turns:
         config, now, where = self._ground.settings.config, self.now, self.scope.conversation
         most = config.turn_window
         with self._ground.database.read() as tx:
-            chosen = _active_set(tx, self, lock=False)
+            chosen = self._active_set(tx)
             window = min(max(most, chosen.since_last_reconcile), max(most, _MOST_DELTA))
             told = rows.newest(tx, self._person, where, FINGERPRINT, now, window)
             seen = {each.turn_id for each in told}
@@ -357,11 +356,24 @@ class Turns:
         self._reached()
         with self._ground.database.write() as tx:
             if rows.save(tx, self._ground.owner, made):
-                _save_active_set(tx, self, chosen(_active_set(tx, self, lock=True)))
+                self._choose(tx, chosen)
             rows.purge(tx, self._ground.owner, self.now, _PURGED)
 
     def _reached(self) -> None:
         """Between the line and its rows; a test crashes here."""
+
+    def _active_set(self, tx: Transaction) -> ActiveSet:
+        return _parsed(rows.load_active_set(tx, self._person, self.scope.conversation, self.now))
+
+    def _choose(self, tx: Transaction, chosen: Callable[[ActiveSet], ActiveSet]) -> None:
+        """Changes what the conversation has chosen, alone with it."""
+        now = self.now
+        own, end = (
+            (self._person, self.scope.conversation, self.session_id),
+            expiry(now, keep_for(self._ground.settings)),
+        )
+        held = _parsed(rows.hold_active_set(tx, *own, now, end))
+        rows.save_active_set(tx, *own, chosen(held).serialized(), now, end)
 
     def _save_buckets(self, tx: Transaction, changed: Iterable[Bucket]) -> None:
         keep = keep_for(self._ground.settings)
@@ -372,15 +384,8 @@ class Turns:
         rows.save(tx, self._ground.owner, made, replacing=True)
 
 
-def _active_set(tx: Transaction, turns: Turns, *, lock: bool) -> ActiveSet:
-    text = rows.load_active_set(tx, turns._person, turns.scope.conversation, turns.now, lock=lock)
+def _parsed(text: str) -> ActiveSet:
     return ActiveSet.parse(text) if text else ActiveSet()
-
-
-def _save_active_set(tx: Transaction, turns: Turns, chosen: ActiveSet) -> None:
-    now = turns.now
-    end = timestamp(moment(now) + keep_for(turns._ground.settings))
-    rows.save_active_set(tx, turns._person, turns.scope.conversation, turns.session_id, chosen.serialized(), now, end)
 
 
 def _prior(row: Artifact) -> PriorTurn:

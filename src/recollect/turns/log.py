@@ -35,6 +35,9 @@ _LOCK = ".lock"
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}", re.ASCII)
 _HASHED = re.compile(r".*-[0-9a-f]{8}", re.ASCII)
 _LONGEST = 48
+# Bytes, some 200 turns: a turn that is tried again after a crash. One that were further back would stand there twice,
+# and counts once, as its first line has it.
+_LOOK_BACK = 512 * 1024
 _NAMES = frozenset(("line", "id", "at", "answered_at", "project", "user", "conversation", "turn", "memory", "target"))
 
 
@@ -225,22 +228,23 @@ def _replace(name: str, folder: int, data: bytes) -> None:
 def rendered(record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = None) -> bytes:
     """A line as it is written: without secrets."""
     told = {**(more or {}), **msgspec.to_builtins(record)}
-    clean = {key: value if key in _NAMES else _redacted(value) for key, value in told.items()}
+    seen: dict[str, str] = {}  # a turn says the same in several places
+    clean = {key: value if key in _NAMES else _redacted(value, seen) for key, value in told.items()}
     return msgspec.json.encode({"type": TYPE, "v": VERSION, **clean}) + b"\n"
 
 
 def _line_of(descriptor: int, turn: Turn) -> bytes | None:
-    """The line of the turn, if there is one: lines that do not hold its id anywhere are not decoded."""
-    with os.fdopen(os.dup(descriptor), "rb") as file:
-        file.seek(0)
-        data = file.read()
+    """The line of the turn, if it is among the last ones: those that do not hold its id anywhere are not decoded."""
+    start = max(os.fstat(descriptor).st_size - _LOOK_BACK, 0)
+    data = os.pread(descriptor, _LOOK_BACK, start)
+    data = data[data.find(b"\n") + 1 :] if start else data
     needle = msgspec.json.encode(turn.id)
     place = data.find(needle)
     while place >= 0:
-        start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+        end = data.find(b"\n", place)
         if end < 0:
             return None  # torn by a crash: it tells nothing
-        line = data[start : end + 1]
+        line = data[data.rfind(b"\n", 0, place) + 1 : end + 1]
         with suppress(*UNDECODABLE):
             if msgspec.json.decode(line, type=Turn).id == turn.id:
                 return line
@@ -272,12 +276,14 @@ def _append(folder: int, descriptor: int, line: bytes) -> None:
         os.fsync(folder)
 
 
-def _redacted(value: Any) -> Any:
+def _redacted(value: Any, seen: dict[str, str]) -> Any:
     """Every text in it, keys aside."""
     if isinstance(value, str):
-        return redact(value.replace("\0", "").encode("utf-8", "replace").decode())
+        if value not in seen:
+            seen[value] = redact(value.replace("\0", "").encode("utf-8", "replace").decode())
+        return seen[value]
     if isinstance(value, Mapping):
-        return {str(key): _redacted(each) for key, each in value.items()}
+        return {str(key): _redacted(each, seen) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_redacted(each) for each in value]
+        return [_redacted(each, seen) for each in value]
     return value

@@ -8,13 +8,14 @@ a line says that something is missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from recollect.blocks import strip_blocks
+from recollect.blocks import PREFIX, strip_blocks
 from recollect.text import estimate_tokens, plain
 from recollect.turns.values import (
     Feedback,
@@ -36,6 +37,9 @@ NOTHING = "(none)"
 _LONGEST = 320  # characters of one text in a line
 _TABLE = ("| turn_id | when | objective | items | feedback |", "| --- | --- | --- | --- | --- |")
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\ufeff]")
+
+
+Group = tuple[list[str], Callable[[], list[str]]]  # lines of one turn; those of them that bind
 
 
 class ViewRole(StrEnum):
@@ -80,7 +84,9 @@ class View:
 
 def inert(text: str, longest: int = _LONGEST) -> str:
     """One line of plain text, whatever it was."""
-    flat = " ".join(_BIDI.sub("", plain(strip_blocks(text))).split())
+    if not text.isprintable() or PREFIX in text:
+        text = _BIDI.sub("", plain(strip_blocks(text)))
+    flat = " ".join(text.split())
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 
 
@@ -129,14 +135,24 @@ def format_turn_memories_block(
 def memories_block(
     memories: Sequence[TurnMemory],
     *,
+    current: TurnMemory | None = None,
     order_label: str = NEWEST_FIRST,
     scope_label: str = "conversation",
     now: datetime | None = None,
     budget: int | None = None,
 ) -> Block:
-    ordered = [each for each in settled(memories) if each.fingerprint.items]
+    """`current` is not shown; where it says otherwise than the others, it replaces them and a line says so."""
+    every = settled([*memories, *((current,) if current else ())])
+    ordered = [each for each in every if each.fingerprint.items and (current is None or each.ref != current.ref)]
     head = heading("TURN MEMORIES", order_label, _scope(scope_label))
-    groups = [(_memory_lines(each, now), _memory_lines(each, now, binding=True)) for each in ordered]
+    groups: list[Group] = [
+        (_memory_lines(each, now), partial(_memory_lines, each, now, binding=True)) for each in ordered
+    ]
+    for each in every if current else ():
+        if current is not None and each.ref == current.ref and each.replaced:
+            told = [f"  - {inert(said)} [newest; {inert(note)}]" for said, note in each.replaced.items()]
+            lines = [f"- {inert(each.ref, 120)} (current turn)", *told]
+            groups.insert(0, (lines, partial(list, lines)))
     return _fitted(head, groups, order_label, budget, "turns")
 
 
@@ -192,12 +208,12 @@ def feedback_block(
 ) -> Block:
     counted = sorted((each for each in feedback if each.counts), key=lambda each: (each.at, each.turn_id), reverse=True)
     head = heading("USER FEEDBACK", order_label, _scope(scope_label))
-    groups: list[tuple[list[str], list[str]]] = []
+    groups: list[Group] = []
     for each in counted:
         said = f": {inert(each.text)}" if each.text.strip() else ""
         sure = f" (confidence {each.confidence:.2f})" if each.origin is Origin.MACHINE else ""
         lines = [f"- {inert(each.turn_id, 120)} · {when(each.at, now)} · {each.origin} · {each.reaction}{sure}{said}"]
-        groups.append((lines, []))
+        groups.append((lines, list))
     return _fitted(head, groups, order_label, budget, "reactions")
 
 
@@ -235,11 +251,11 @@ def signals_block(
 ) -> Block:
     ordered = sorted(signals, key=lambda each: (each.at, each.conversation, each.turn_id), reverse=True)
     head = heading("ASSISTANT SIGNALS", order_label, _scope(scope_label))
-    groups: list[tuple[list[str], list[str]]] = []
+    groups: list[Group] = []
     for each in ordered:
         where = inert(f"{each.conversation}/{each.turn_id}" if each.conversation else each.turn_id, 120)
         said = f"{inert(each.signal.key, 80)}: {inert(shown(each.signal.value))}"
-        groups.append(([f"- {where} · {when(each.at, now)} · {each.signal.severity} · {said}"], []))
+        groups.append(([f"- {where} · {when(each.at, now)} · {each.signal.severity} · {said}"], list))
     return _fitted(head, groups, order_label, budget, "signals")
 
 
@@ -259,14 +275,14 @@ def current_block(turn_id: str, user_text: str) -> Block:
 
 def prior_block(prior: Sequence[PriorTurn], *, now: datetime | None = None, budget: int | None = None) -> Block:
     head = "[PRIOR TURNS (newest->oldest) - COMPRESSED VIEWS]"
-    groups: Groups = [
+    groups: list[Group] = [
         (
             [
                 f"- {inert(each.turn_id, 120)} · {when(each.at, now)}",
                 f"  - user: {inert(each.user) or NOTHING}",
                 f"  - assistant: {inert(each.assistant) or NOTHING}",
             ],
-            [],
+            list,
         )
         for each in prior
     ]
@@ -282,22 +298,19 @@ def candidates_block(
 ) -> Block:
     """The turns whose memories may be chosen: their ids are the only ones that count."""
     thought = {each.turn_id: each.reaction for each in reversed(feedback) if each.counts}
-    groups: list[tuple[list[str], list[str]]] = []
+    groups: list[Group] = []
     for each in memories:
         told = each.fingerprint
         keys = ", ".join(dict.fromkeys(one.key for one in told.items))
         liked = "" if each.conversation else str(thought.get(each.turn_id, ""))
         cells = (each.ref, when(each.at, now), told.objective, keys, liked)
         row = " | ".join(inert(cell, 160).replace("|", "¦") for cell in cells)
-        groups.append(([f"| {row} |"], []))
+        groups.append(([f"| {row} |"], list))
     block = _fitted("[TURNS CANDIDATES TABLE]", groups, NEWEST_FIRST, budget, "turns")
     return Block(block.heading, (*_TABLE, *block.lines), block.left_out) if block.lines else block
 
 
-Groups = Sequence[tuple[list[str], list[str]]]  # lines of one turn, newest first; those that bind
-
-
-def _fitted(head: str, groups: Groups, order_label: str, budget: int | None, what: str) -> Block:
+def _fitted(head: str, groups: Sequence[Group], order_label: str, budget: int | None, what: str) -> Block:
     """What binds first, then the newest; in the order asked for."""
     if budget is None or estimate_tokens("\n".join((head, *(line for full, _ in groups for line in full)))) <= budget:
         chosen = [full for full, _ in groups]
@@ -306,10 +319,10 @@ def _fitted(head: str, groups: Groups, order_label: str, budget: int | None, wha
     notice = f"(… {what} left out: the budget is {budget} tokens, and they are the oldest)"
     left = budget - estimate_tokens(f"{head}\n{notice}\n0000")
     kept: list[list[str]] = [[] for _ in groups]
-    for place, (_, binding) in enumerate(groups):  # newest first
-        cost = _cost(binding)
-        if binding and cost <= left:
-            kept[place], left = binding, left - cost
+    for place, (_, bind) in enumerate(groups):  # newest first
+        binding = bind()
+        if binding and _cost(binding) <= left:
+            kept[place], left = binding, left - _cost(binding)
     missing = 0
     full_up = False
     for place, (full, _) in enumerate(groups):

@@ -219,7 +219,7 @@ def topics_of(text: str, items: Sequence[Item]) -> tuple[str, ...]:
 
 
 _CUES = frozenset(
-    """prefer always never please must should avoid actually instead remember need needs keep note want rather note
+    """except prefer always never please must should avoid actually instead remember need needs keep note want rather
     stop time today now answer say said dont don't can't anymore longer current mean meant wrong correction""".split()
 )
 

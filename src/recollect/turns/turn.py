@@ -112,14 +112,16 @@ class ChatTurn:
         state = self.preload()
         now = moment(self._turns.now) if ages else None
         memories: Sequence[TurnMemory] = state.memories
+        current = None
         if role in (ViewRole.DOWNSTREAM, ViewRole.FINAL):
             memories = self._chosen(state)
+            current = TurnMemory(self.turn_id, self._turns.now, self.fingerprint)
         more: dict[str, Any] = {"now": now, "budget": budget}
         if role is ViewRole.FINAL:
             return View(
                 role,
                 (
-                    present.memories_block(memories, order_label="selected", **more),
+                    present.memories_block(memories, current=current, order_label="selected", **more),
                     present.feedback_block(state.feedback, order_label="", **more),
                     present.signals_block(state.signals, order_label="", **more),
                 ),
@@ -131,7 +133,7 @@ class ChatTurn:
                 present.prior_block(state.prior, **more),
                 present.candidates_block(memories, state.feedback, **more),
                 present.feedback_block(state.feedback, **more),
-                present.memories_block(memories, **more),
+                present.memories_block(memories, current=current, **more),
             ),
         )
 

@@ -249,11 +249,27 @@ class Fingerprint:
         )
 
 
+_SCOPES = {str(scope): scope for scope in Scope}
+
+
 def _items(kind: Kind, told: Any) -> Iterable[Item]:
     for each in told if isinstance(told, list | tuple) else ():
-        if isinstance(each, Item):
-            yield each
-        elif isinstance(each, Mapping):
+        try:  # as we write it: many are read before every turn
+            source = each["provenance"]
+            yield Item(
+                kind,
+                each["key"],
+                each["value"],
+                _SEVERITIES[kind](each["severity"]),
+                _SCOPES[each["scope"]],
+                tuple(each["applies_to"]),
+                source["quote"],
+                By(source["by"]),
+            )
+            continue
+        except (KeyError, TypeError, ValueError):
+            pass
+        if isinstance(each, Mapping):
             source = each.get("provenance")
             source = source if isinstance(source, Mapping) else {}
             by = source.get("by")

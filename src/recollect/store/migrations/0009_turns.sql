@@ -22,7 +22,7 @@ CREATE INDEX memory_turn_artifacts_at
 CREATE INDEX memory_turn_artifacts_session ON memory_turn_artifacts (tenant, agent_id, session_id, turn_id);
 CREATE INDEX memory_turn_artifacts_expires ON memory_turn_artifacts (tenant, agent_id, expires_at);
 
--- derived: tags of those artifacts
+-- derived: tags of those artifacts, beside their kind, which is one
 CREATE TABLE memory_turn_tags (
   tenant {KEY} NOT NULL,
   agent_id {KEY} NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE memory_turn_tags (
   at {KEY} NOT NULL,
   PRIMARY KEY (tenant, agent_id, project, user_id, conversation, kind, turn_id, ref, tag)
 );
-CREATE INDEX memory_turn_tags_tag ON memory_turn_tags (tenant, agent_id, project, user_id, tag, at);
+CREATE INDEX memory_turn_tags_tag ON memory_turn_tags (tenant, agent_id, project, user_id, tag, at, turn_id);
 
 -- derived: turn logs and bucket files as they were when their rows were made
 CREATE TABLE memory_turn_files (

@@ -201,6 +201,41 @@ def vectors(sizes: tuple[int, ...], database: str, as_json: bool) -> int:
     return 0
 
 
+@command.command("hooks")
+@click.option("--mb", type=click.IntRange(min=1), default=1000, show_default=True, help="Size of the import.")
+@click.option("--sessions", type=click.IntRange(min=1), default=50, show_default=True, help="Sessions at once.")
+@click.option("--idle-seconds", type=click.FloatRange(min=1), default=60, show_default=True, help="How long to idle.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def hooks(mb: int, sessions: int, idle_seconds: float, as_json: bool) -> int:
+    """Latency of hooks with the daemon up, down and busy, and of many at once; CPU and memory of an idle daemon."""
+    from recollect.surfaces.bench import hooks as bench
+
+    result = bench.run(mb, sessions, idle_seconds)
+    if as_json:
+        print_json(result)
+        return 0
+    columns = ("p50", "p95", "p99", "calls", "answered")
+    table(("milliseconds", *columns), bench.rows(result), right=columns)
+    for name in ("import", "idle"):
+        click.echo(f"{name}: " + ", ".join(f"{key} {value}" for key, value in result[name].items()))
+    return 0
+
+
+@command.command("turns")
+@click.option("--turns", type=click.IntRange(min=100), default=100_000, show_default=True, help="Turns in all.")
+@click.option("--users", type=click.IntRange(min=1), default=1_000, show_default=True, help="Users they belong to.")
+@click.option("--own", type=click.IntRange(min=1), default=1_000, show_default=True, help="Turns of the conversation.")
+@click.option("--measured", type=click.IntRange(min=20), default=200, show_default=True, help="Turns that are timed.")
+@click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def turns(turns: int, users: int, own: int, measured: int, database: str, as_json: bool) -> int:
+    """What a chat pays for a turn's memory: preload and view, and persist; beside an append and a commit."""
+    from recollect.surfaces.bench import turns as bench
+
+    _show(bench.run(turns, users, own, measured, database), as_json)
+    return 0
+
+
 def _show(result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(result)

@@ -15,6 +15,7 @@ from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import RecollectError, UsageError
 from recollect.surfaces.cli.common import EMBED_SECONDS, count, memory, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
+from recollect.surfaces.cli.serve import stopped
 from recollect.types import utc_now
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ OWN_NAMES = (
     "workspace*",
     "agents",
     "context",
+    "spool",
+    "paused",
     "turns",
     "models",
     "logs",
@@ -95,7 +98,7 @@ def command(
     understood is refused. Running it again changes nothing, or brings older entries up to date.
     """
     from recollect.surfaces.installers import agents
-    from recollect.surfaces.installers.files import diff, installing, uninstalling
+    from recollect.surfaces.installers.files import diff, installing, obstacles, uninstalling
 
     if purge and not uninstall:
         raise UsageError("--purge goes with --uninstall")
@@ -114,6 +117,11 @@ def command(
         click.echo(result.diff if not as_json else "", nl=False)
     else:
         _act(changes, result, say, yes=yes, uninstall=uninstall)
+        if not uninstall:
+            settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)  # hooks do nothing where there is none
+            _advise(result, say, obstacles(chosen))
+        if uninstall and len(chosen) == len(known):
+            stopped(settings.home)  # nobody calls it any more
         if purge:
             _purge(settings, result, say, yes=yes)
         elif import_ and not uninstall:
@@ -161,10 +169,14 @@ def _act(changes: Sequence[Change], result: Result, say: _Speaker, *, yes: bool,
     if not changes and result.agents:
         say("Nothing of recollect is in the settings." if uninstall else "Everything is set up already.")
     if not uninstall:
-        titles = {each.agent.title: each.agent.advice for each in agreed if each.agent.advice}
-        result.advice = [f"{title}: {advice}" for title, advice in titles.items()]
-        for advice in result.advice:
-            say(advice)
+        advice = {each.agent.title: each.agent.advice for each in agreed}
+        _advise(result, say, [f"{title}: {said}" for title, said in advice.items()])
+
+
+def _advise(result: Result, say: _Speaker, advice: Sequence[str]) -> None:
+    result.advice += advice
+    for each in advice:
+        say(each)
 
 
 def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: bool) -> None:
@@ -211,12 +223,11 @@ def _purge(settings: Settings, result: Result, say: _Speaker, *, yes: bool) -> N
         return
     if not yes and not click.confirm(f"Erase {settings.home} and all memory in it, for good?", default=False):
         return
+    stopped(settings.home)
     shutil.rmtree(settings.home.resolve())
     if settings.home.is_symlink():
         settings.home.unlink()
     result.purged = str(settings.home)
     say(f"Erased {settings.home}")
     if settings.config.database:
-        said = "The PostgreSQL database that config.toml named still holds what was in it; drop it where it runs."
-        result.advice.append(said)
-        say(said)
+        _advise(result, say, ["PostgreSQL still holds what was in its database; drop it where it runs."])

@@ -41,7 +41,7 @@ def command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -
 
     chosen = settings(agent_id)
     if stop:
-        was = _stopped(chosen.home)
+        was = stopped(chosen.home)
         _say(as_json, "stopped" if was else "not running", was)
         return 0
     lock = place.acquire(chosen.home)
@@ -82,19 +82,18 @@ def _started(chosen: Settings, agent_id: str | None) -> Running:
         )
     deadline = time.monotonic() + _PATIENCE
     while process.poll() is None and time.monotonic() < deadline:
-        there = place.running(chosen.home)
         try:
             client.ask(str(chosen.home), ["status"], b"", time.monotonic() + 1)
         except (OSError, client.Refused):
             time.sleep(0.02)
             continue
-        if there is not None:
+        if there := place.running(chosen.home):
             return there
     said = told.read_text(errors="replace").strip().splitlines()
     raise RecollectError(f"the daemon did not come up: {said[0] if said else 'no answer'}", hint=f"See {told}.")
 
 
-def _stopped(home: Path) -> Running | None:
+def stopped(home: Path) -> Running | None:
     """The daemon that there was."""
     from recollect.surfaces.daemon import place
 

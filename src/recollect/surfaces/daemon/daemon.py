@@ -13,7 +13,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect.app import Memory
 from recollect.config import Settings
@@ -26,6 +26,9 @@ from recollect.surfaces.daemon.work import LANES, Backlog, Result, Task, Work
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.answer import Hooks
 from recollect.types import timestamp
+
+if TYPE_CHECKING:
+    from recollect.surfaces.mcp.http import Serving
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +64,16 @@ class Daemon:
         for thread in (*self._lanes, self._watcher):
             thread.start()
         self._hooks.warm()
+        mcp = self._serve_mcp() if self._settings.config.mcp_http_port else None
         self._stopping.wait()
+        if mcp is not None:
+            mcp.close()
         self._close()
+
+    def _serve_mcp(self) -> Serving | None:
+        from recollect.surfaces.mcp.http import start  # its libraries take 30 MB, and few switch it on
+
+        return start(self._settings)
 
     def _close(self) -> None:
         log.info("stopping")
@@ -70,6 +81,7 @@ class Daemon:
         for lane in self._lanes:
             lane.stop()
         self._server.stop()
+        self._hooks.close()
         for thread in (*self._lanes, self._watcher):
             thread.join(10.0)
         if self._lock.is_valid():

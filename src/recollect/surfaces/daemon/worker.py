@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from recollect.app import Memory
+from recollect.app import Estimate, Memory
 from recollect.config import Config, Settings
 from recollect.consolidate.run import Outcome
 from recollect.errors import RecollectError
@@ -114,7 +114,8 @@ class Worker:
             self._memory.record_compaction(talks[0].session_key, text, now, uuid)
 
     def _run(self, work: Work) -> Result:
-        done = self._memory.process()
+        most = self._memory.settings.config.confirm_above_tokens
+        done = self._memory.process(limit=limited(self._memory.estimate(), most))
         for key, reason in done.problems:
             log.warning("%s: %s", key, reason)
         made = self._memory.consolidate()
@@ -133,6 +134,13 @@ class Worker:
     def _refresh(self, work: Work) -> Result:
         self._memory.briefing.refresh()
         return Result(changed=True)
+
+
+def limited(estimate: Estimate | None, most: int) -> int | None:
+    """How many conversations a run takes, so that a paid model is not sent more than a person would be asked about."""
+    if estimate is None or estimate.tokens <= most:
+        return None
+    return max(1, estimate.conversations * most // estimate.tokens)
 
 
 def _same(one: str, other: str) -> bool:

@@ -17,16 +17,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from recollect.app import Memory
+from recollect.errors import RecollectError
 from recollect.ingest.scan import SUFFIXES
 from recollect.ingest.sources import all_sources
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.hooks import client
+from recollect.surfaces.hooks.keeper import Keeper
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +68,7 @@ class Hooks:
     def __init__(self, memory: Memory, queue: Callable[[Work], None]) -> None:
         self._memory = memory
         self._queue = queue
+        self._keeper = Keeper()
         self._sessions: dict[str, str] = {}  # folder → the session that was seen there last
 
     def answer(self, fields: Sequence[str], payload: bytes) -> bytes:
@@ -89,8 +93,16 @@ class Hooks:
         """Empty: none was seen there."""
         return self._sessions.get(cwd, "")
 
+    def close(self) -> None:
+        """What was given is kept."""
+        self._keeper.close()
+
     def warm(self) -> None:
         """So that the first prompt does not wait for what is loaded once."""
+        try:
+            self._memory.context("recollect/warm", "how is this done here?")
+        except RecollectError as error:
+            log.warning("%s", error)
 
     def spooled(self) -> Iterator[Work]:
         """Ends of sessions that nobody was there to take."""
@@ -110,25 +122,30 @@ class Hooks:
 
     def _start(self, call: Call) -> str:
         event = call.event
+        session = event.session_id
         if event.source in _FRESH:
-            getattr(self._memory, "compacted", str)(event.session_id)
+            self._keeper.later(session, lambda: self._memory.compacted(session))
         if event.transcript_path and event.source != "compact":  # no transcript: an ephemeral session
             self._queue(Work(task=Task.RUN))
         project = self._project(event)
-        return "" if project is None else self._memory.briefing.orientation(project)
+        if project is None:
+            return ""
+        return self._memory.briefing.start(project, session, partial(self._keeper.later, session))
 
     def _prompt(self, call: Call) -> str:
         project = self._project(call.event)
         if not project or not call.event.prompt.strip():
             return ""
-        give = getattr(self._memory, "give", None)
-        return str(give(project, call.event.prompt, call.event.session_id).text) if give else ""
+        session = call.event.session_id
+        self._keeper.settle(session)
+        later = partial(self._keeper.later, session)
+        return self._memory.give(project, call.event.prompt, session, later=later).text
 
     def _project(self, event: Event) -> str | None:
         """None: nothing may be said there."""
         if not event.cwd or client.is_paused(str(self._memory.settings.home), event.session_id):
             return None
-        return self._memory.intake.project_of(event.cwd)
+        return self._memory.intake.allowed([event.cwd]).get(event.cwd)
 
     # What is taken from it
 

@@ -40,7 +40,8 @@ SPOOLED = 64  # ends of sessions that wait for a daemon
 _PATIENCE = {"SessionStart": 1.5, "UserPromptSubmit": 1.5}  # seconds from the start; the others:
 _SOON = 0.8
 _LOG = 200_000  # bytes, of two log files each
-_AGAIN = 60.0  # seconds after which a daemon that did not come up is started again
+_AGAIN = 3.0  # seconds after which a daemon that did not come up is started again
+_DELAY = 0.05  # seconds that a daemon waits for the hook that started it to end
 _SOCKET_PATH = 100  # bytes; the system's limit is 104 to 108
 
 
@@ -48,25 +49,30 @@ class Refused(Exception):
     """Not answered; the argument says why."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Ends the process: an interpreter that tidies up first costs as much as the request."""
+def main(arguments: Sequence[str] | None = None, *, installed: bool = False) -> None:
+    """Ends the process: an interpreter that tidies up first costs as much as the request. `installed`: by an agent's
+    settings, for a home that was there then; if it is not any more, it was purged, and stays away."""
     try:
-        printed = run(sys.argv[1:] if arguments is None else arguments, os.environ)
+        printed, home = run(sys.argv[1:] if arguments is None else arguments, os.environ, installed)
         while printed:
             printed = printed[os.write(1, printed) :]
+        if home:  # at last: it would compete with us
+            start(home, os.environ)
     except BaseException:  # reason: whatever it is, the agent goes on
         pass
     os._exit(0)
 
 
-def run(arguments: Sequence[str], environ: Mapping[str, str]) -> bytes:
-    """What to print."""
+def run(arguments: Sequence[str], environ: Mapping[str, str], installed: bool = False) -> tuple[bytes, str]:
+    """What to print, and the home that needs a daemon, if one does."""
     if environ.get(BYPASS, "0") not in ("", "0"):
-        return b""
+        return b"", ""
     started = time.monotonic()
-    home, event = "", ""
+    home, event, alone = "", "", ""
     try:
         event, agent, home = parse(arguments, environ)
+        if installed and not os.path.isdir(home):  # noqa: PTH112
+            return b"", ""
         payload = read(0, started + _SOON)
         event = event or named(payload)
         if event not in EVENTS:
@@ -74,17 +80,17 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> bytes:
         until = started + _PATIENCE.get(event, _SOON)
         fields = ["hook", event, agent, *(environ.get(name, "") for name in FOLDERS)]
         try:
-            return ask(home, fields, payload, until)
+            return ask(home, fields, payload, until), ""
         except Refused as error:
             log(home, event, error)
         except OSError as error:
             log(home, event, f"no daemon: {error.strerror}")
-            start(home, environ)
-        return unanswered(home, event, agent, payload, environ)
+            alone = home
+        return unanswered(home, event, agent, payload, environ), alone
     except BaseException as error:  # reason: a hook that fails must look like one that has nothing to say
         if home:
             log(home, event, error)
-        return b""
+        return b"", alone
 
 
 def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str, str]:
@@ -243,6 +249,7 @@ def start(home: str, environ: Mapping[str, str]) -> None:
                 _close(descriptor)
         os.set_inheritable(lock, True)
         os.chdir(home)
+        time.sleep(_DELAY)
         program = sys.executable or "python3"
         os.execve(program, [program, "-P", "-m", "recollect", "serve"], {**environ, "RECOLLECT_HOME": home})
     finally:

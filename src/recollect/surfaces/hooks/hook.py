@@ -6,4 +6,4 @@ if __name__ == "__main__":
     sys.path.append(__file__.rpartition("/")[0])
     from client import main  # type: ignore[import-not-found]
 
-    main()
+    main(installed=True)

@@ -29,6 +29,8 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     chosen = environ.get("CLAUDE_CONFIG_DIR")
     folder = Path(chosen) if chosen else user_home / ".claude"
     settings, servers = folder / "settings.json", (folder if chosen else user_home) / ".claude.json"
+    if not servers.exists() and (older := folder / ".config.json").exists():
+        servers = older  # where it was kept at first, and is still read from
 
     def merged(texts: Texts, wanted: Wanted) -> dict[Path, str]:
         with reading(settings):
@@ -42,6 +44,10 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
         with reading(servers):
             return {settings: bare, servers: without_server(_or_empty(texts[servers]))}
 
+    def switched_off(texts: Texts) -> str:
+        off = value_of(_or_empty(texts[settings])).get("disableAllHooks")
+        return f"`disableAllHooks` in {settings} keeps every hook from running." if off else ""
+
     hooks = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
     return Agent(
         AGENT,
@@ -51,6 +57,7 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
         Wanted(hooks, commands.server),
         merged,
         stripped,
+        switched_off,
         advice="Sessions that are open take no notice until they are started again.",
     )
 

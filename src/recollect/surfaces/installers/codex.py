@@ -43,11 +43,13 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     def merged(texts: Texts, wanted: Wanted) -> dict[Path, str]:
         with reading(config):
             told = with_server(texts[config] or "", wanted.server)
-            in_toml = bool(_events(told)) and not _has_hooks(texts[hooks])
-            if in_toml:
-                return {config: with_toml_hooks(told, wanted.hooks)}
+            there, ours = bool(_events(told)), bool(_ours(told))
         with reading(hooks):
-            return {config: told, hooks: with_hooks(_or_empty(texts[hooks]), wanted.hooks)}
+            text = texts[hooks]
+            if ours or (there and not _has_hooks(text)):  # in one file, not in two: else they would run twice
+                kept = {} if text is None else {hooks: without_hooks(_or_empty(text))}
+                return {config: with_toml_hooks(told, wanted.hooks), **kept}
+            return {config: told, hooks: with_hooks(_or_empty(text), wanted.hooks)}
 
     def stripped(texts: Texts) -> dict[Path, str]:
         with reading(hooks):
@@ -58,9 +60,14 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
             text = without_trust(text, config, [each[:3] for each in handlers_of({"hooks": _events(text)})])
             return {config: without_server(without_toml_hooks(text)), hooks: bare}
 
+    def switched_off(texts: Texts) -> str:
+        features = plain(texts[config] or "").get("features", {})
+        off = isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks"))
+        return f"`[features] hooks = false` in {config} keeps every hook from running." if off else ""
+
     calls = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
     wanted = Wanted(calls, commands.server)
-    return Agent(AGENT, "Codex", (config, hooks), (folder,), wanted, merged, stripped, advice=ADVICE)
+    return Agent(AGENT, "Codex", (config, hooks), (folder,), wanted, merged, stripped, switched_off, ADVICE)
 
 
 def with_server(text: str, server: Server) -> str:

@@ -43,6 +43,11 @@ def installing(agents: Iterable[Agent]) -> list[Change]:
     return changes
 
 
+def obstacles(agents: Iterable[Agent]) -> list[str]:
+    """What in the users' settings keeps our hooks from running."""
+    return [f"{agent.title}: {reason}" for agent in agents if (reason := agent.switched_off(_read(agent)))]
+
+
 def uninstalling(agents: Iterable[Agent]) -> list[Change]:
     """What it takes to leave no trace: the bytes of before where nothing else changed, else without our entries."""
     changes = []

@@ -38,7 +38,8 @@ class Agent:
     wanted: Wanted  # what its settings should hold of ours
     merged: Callable[[Texts, Wanted], dict[Path, str]]  # settings with it; files that need no change may be left out
     stripped: Callable[[Texts], dict[Path, str]]  # settings without anything of ours
-    advice: str = ""  # what its user has to do after the hooks changed
+    switched_off: Callable[[Texts], str]  # why hooks do not run there, if the user's own settings say so
+    advice: str  # what its user has to do after the hooks changed
 
 
 @contextmanager

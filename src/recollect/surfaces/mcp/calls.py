@@ -17,6 +17,7 @@ from recollect.artifacts.names import Kind
 from recollect.errors import NotFound
 from recollect.search.values import ALL_PROJECTS
 from recollect.surfaces.mcp import answers
+from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity
 
 PAGE = 8_000  # characters of a session that one call gives
@@ -135,6 +136,10 @@ class Calls:
         )
 
     def context(self, prompt: str, project: str) -> answers.Context:
+        """For a prompt; without one what a new session is told."""
+        if not prompt.strip():
+            told = self._memory.briefing.orientation(project)
+            return answers.Context(project=project, text=told, tokens=estimate_tokens(told))
         given = self._memory.context(project, prompt)
         return answers.Context(project=project, text=given.text, tokens=given.tokens)
 
@@ -176,7 +181,7 @@ class Calls:
 
     def _look(self, name: str) -> Shown | None:
         try:
-            return self._memory.look(name)
+            return self._memory.show(name, use=False)
         except NotFound:
             return None
 

@@ -7,6 +7,7 @@ is answered without the token, which lies in a file that only its owner can read
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import secrets
 import socket
@@ -27,6 +28,8 @@ from recollect.errors import RecollectError
 from recollect.surfaces.mcp.calls import Calls
 from recollect.surfaces.mcp.scope import Launch
 from recollect.surfaces.mcp.server import build
+
+log = logging.getLogger(__name__)
 
 TOKEN_FILE = "mcp.token"
 _HOST = "127.0.0.1"
@@ -66,6 +69,15 @@ class Serving:
         self._server.should_exit = True
         self._thread.join(_PATIENCE)
         self._memory.close()
+
+
+def start(settings: Settings) -> Serving | None:
+    """As it is configured, for the daemon; a port that cannot be had is told in the log and stops nobody."""
+    try:
+        return serve_http(settings, settings.config.mcp_http_port, token(settings))
+    except (PortTaken, OSError) as error:
+        log.warning("no MCP over HTTP: %s", error)
+        return None
 
 
 def serve_http(settings: Settings, port: int, token: str) -> Serving:

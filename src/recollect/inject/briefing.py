@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import translate
 from pathlib import Path
@@ -19,27 +19,36 @@ from pathlib import Path
 from recollect import note
 from recollect.artifacts.ledger import Row
 from recollect.config import Settings
-from recollect.consolidate import render
+from recollect.consolidate.render import SUMMARY, project_folder, project_path
+from recollect.inject import render
 from recollect.inject.orientation import SESSIONS, Known, orientation
 from recollect.models.base import ToolRefused
-from recollect.store import artifacts, memories, projects
+from recollect.store import artifacts, injections, memories, projects
 from recollect.store.database import Database, Transaction
-from recollect.types import Owner, Remembered, Scope, Timestamp
+from recollect.store.injections import Injected
+from recollect.types import Clock, Owner, Remembered, Scope, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 INDEX = "index.json"
+_REASON = "told at the start of the session"
 
 
-class Context:
-    """`allows` tells whether a folder may be remembered at all: its project, or None."""
+class Briefing:
+    """`allowed` tells the projects of those folders that may be remembered at all."""
 
     def __init__(
-        self, database: Database, settings: Settings, owner: Owner, allows: Callable[[str], str | None]
+        self,
+        database: Database,
+        settings: Settings,
+        owner: Owner,
+        clock: Clock,
+        allowed: Callable[[Iterable[str]], dict[str, str]],
     ) -> None:
         self._database = database
         self._settings = settings
         self._owner = owner
-        self._allows = allows
+        self._clock = clock
+        self._allowed = allowed
         self._workspace = Workspace(settings.workspace)
         self._folder = Workspace(settings.workspace.parent / "context", most=None)
         patterns = [translate(pattern) for pattern in settings.config.test_sessions]
@@ -51,6 +60,22 @@ class Context:
             scopes = [(Scope.USER, "")] + ([(Scope.PROJECT, project_id)] if project_id else [])
             held = memories.current(memories.in_scopes(tx, self._owner, scopes))
             return self._told(tx, project_id, held, memories.uses(tx, self._owner))
+
+    def start(self, project_id: str, session: str, later: Callable[[Callable[[], object]], object]) -> str:
+        """The same, and it is kept that the session has it: prompts need not bring it once more. `later` is given the
+        write that keeps it."""
+        text = self.orientation(project_id)
+        shown = [
+            Injected(0, 0, "", True, each.id, each.revision, each.section, 0.0, _REASON, 0)
+            for each in render.parse(text)
+        ]
+
+        def keep() -> None:
+            with self._database.write() as tx:
+                injections.save(tx, self._owner, session, timestamp(self._clock()), shown, prompts=0)
+
+        later(keep)
+        return text
 
     def refresh(self) -> None:
         """Brings every file up to date; those of projects that nothing is known of go."""
@@ -69,14 +94,13 @@ class Context:
                     )
                     for project_id in {each.project_id for each in known.values()} - {""}
                 }
-            self._publish({cwd: each.project_id for cwd, each in known.items()}, texts)
+            self._publish(self._allowed(cwd for cwd in known if cwd), texts)
 
     def _publish(self, folders: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        allowed = {cwd: project for cwd, project in folders.items() if cwd and self._allows(cwd) == project}
-        names = {project: f"{render.project_folder(project)}.md" for project in set(allowed.values()) if texts[project]}
+        names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if texts.get(project)}
         for project, name in names.items():
             self._folder.write(name, texts[project])
-        index = {cwd: names[project] for cwd, project in sorted(allowed.items()) if project in names}
+        index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
         index = {_repository(cwd): name for cwd, name in index.items()} | index
         text = json.dumps({"config": stamp(self._settings.home / "config.toml"), "folders": index}, indent=1)
         self._folder.write(INDEX, text + "\n", limit=READ_LIMIT)
@@ -100,8 +124,8 @@ class Context:
                 project_id,
                 held,
                 uses,
-                self._summary(render.SUMMARY),
-                self._summary(render.project_path(project_id)) if project_id else "",
+                self._summary(SUMMARY),
+                self._summary(project_path(project_id)) if project_id else "",
                 rows,
             )
         )

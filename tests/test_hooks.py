@@ -1,0 +1,511 @@
+"""Hooks as agents call them: what they print, what they never do, and what is left when nobody answers."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import random
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.app import Memory, open_memory
+from recollect.surfaces.daemon.work import Task, Work
+from recollect.surfaces.hooks import client
+from recollect.surfaces.hooks.answer import CLAUDE, CODEX, Event, Hooks, checked, guessed, printed
+from recollect.surfaces.hooks.command import hook_command
+from recollect.surfaces.hooks.keeper import Keeper
+from tests.daemons import Home, home, wait
+from tests.transcripts import talk, write
+
+RULE = "Never deploy the lighthouse service on a Friday."
+EVERYWHERE = "In all my projects, always answer in British English."
+SESSION = "bbbbbbbb-2222-4333-8444-555555555555"
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[Home]:
+    with home(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def tides(tmp_path: Path) -> Path:
+    """A project, with a repository's mark."""
+    folder = tmp_path / "tides"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "src").mkdir()
+    return folder
+
+
+def told(cwd: Path | str, **more: Any) -> dict[str, Any]:
+    return {"session_id": SESSION, "cwd": str(cwd), "source": "startup", **more}
+
+
+# What is said
+
+
+def test_a_new_session_is_oriented_and_another_project_is_not(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    there.json("remember", EVERYWHERE, "--everywhere")
+    there.start()
+    given = there.said("SessionStart", told(tides / "src"))
+    assert RULE in given and "British English" in given and given.startswith("[Context from memory]")
+    other = there.said("SessionStart", told(there.user / "other", session_id="other"))
+    assert RULE not in other and "British English" in other
+    assert len(given) < 10_000
+
+
+def test_a_prompt_gets_what_has_to_do_with_it_once(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    there.start()
+    asks = told(tides, prompt="Can we deploy the lighthouse service today?")
+    assert RULE in there.said("UserPromptSubmit", asks)
+    assert there.said("UserPromptSubmit", asks) == ""  # it is in the history already
+    assert there.said("UserPromptSubmit", {**asks, "cwd": str(there.user), "session_id": "elsewhere"}) == ""
+    for source in ("compact", "clear"):
+        assert RULE in there.said("SessionStart", told(tides, source=source))  # what was injected counts as gone
+    assert there.said("UserPromptSubmit", asks) == ""  # the orientation told it
+    assert there.json("context", "--last")["blocks"]
+
+
+def test_after_forgetting_nothing_is_said_with_or_without_a_daemon(there: Home, tides: Path) -> None:
+    memory_id = there.json("remember", RULE, "--project", str(tides))["id"]
+    there.start()
+    assert RULE in there.said("SessionStart", told(tides))
+    there.json("forget", "--memory", memory_id, "--reason", "test")
+    assert RULE not in there.said("SessionStart", told(tides, session_id="after"))
+    assert there.said("UserPromptSubmit", told(tides, session_id="new", prompt="deploy the lighthouse service?")) == ""
+    there.stop()
+    assert there.said("SessionStart", told(tides, session_id="down")) == ""
+    assert "lighthouse" not in "".join(path.read_text() for path in (there.path / "context").rglob("*.md"))
+
+
+def test_a_correction_replaces_what_is_ready_to_send(there: Home, tides: Path) -> None:
+    memory_id = there.json("remember", RULE, "--project", str(tides))["id"]
+    there.json("correct", memory_id, "Never deploy the lighthouse service on a Monday.")
+    text = there.said("SessionStart", told(tides))  # nobody answers: from context/
+    assert "Monday" in text and "Friday" not in text
+
+
+@pytest.mark.parametrize("more", [{"agent_id": "sub-1"}, {"cwd": ""}])
+def test_sub_agents_and_sessions_without_a_folder_get_nothing(there: Home, tides: Path, more: dict[str, str]) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    there.start()
+    for event in ("SessionStart", "UserPromptSubmit"):
+        assert there.hook(event, {**told(tides, prompt="deploy the lighthouse service?"), **more}) == ""
+    there.stop()
+    assert there.hook("SessionStart", {**told(tides), **more}) == ""
+
+
+def test_switched_off_it_does_nothing(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    (there.path / "config.toml").write_text("enabled = false\n")
+    assert there.hook("SessionStart", told(tides)) == ""
+    wait(lambda: "switched off" in _read(there.path / "logs" / "daemon.err"))
+    assert there.pid() == 0
+    (there.path / "config.toml").unlink()
+    assert there.hook("SessionStart", told(tides), RECOLLECT_ENABLED="false") == ""
+
+
+def test_a_project_that_is_switched_off_is_told_nothing(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    there.json("remember", EVERYWHERE, "--everywhere")
+    (there.path / "config.toml").write_text(f'disabled_projects = ["{tides}"]\n')
+    assert there.hook("SessionStart", told(tides)) == ""  # what is ready may be out of date
+    wait(there.pid)
+    assert there.said("SessionStart", told(tides)) == ""
+    assert there.said("UserPromptSubmit", told(tides, prompt="deploy the lighthouse service?")) == ""
+
+
+@pytest.mark.parametrize("event", client.EVENTS)
+def test_bypassed_every_hook_is_a_no_op(there: Home, tides: Path, event: str) -> None:
+    assert there.hook(event, told(tides), RECOLLECT_BYPASS="1") == ""
+    assert not there.path.exists()
+
+
+def test_a_paused_session_is_told_nothing_until_it_goes_on(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    there.start()
+    asks = told(tides, prompt="deploy the lighthouse service?")
+    assert there.json("pause", "--session", SESSION) == {"id": SESSION, "paused": True}
+    assert there.hook("SessionStart", asks) == "" and there.hook("UserPromptSubmit", asks) == ""
+    assert RULE in there.said("SessionStart", told(tides, session_id="another"))
+    there.stop()
+    assert there.hook("SessionStart", asks) == ""
+    assert there.json("pause", "--session", SESSION, "--resume")["paused"] is False
+    wait(there.pid)
+    assert RULE in there.said("UserPromptSubmit", asks)
+
+
+def test_pause_finds_the_session_by_the_environment_or_the_folder(there: Home, tides: Path) -> None:
+    done = there.run("pause", "--json", CLAUDE_CODE_SESSION_ID="from-environment")
+    assert json.loads(done.stdout)["id"] == "from-environment"
+    assert there.run("pause").returncode == 2
+    there.start()
+    there.hook("UserPromptSubmit", told(tides, prompt="hello"))
+    call = [sys.executable, "-m", "recollect", "pause", "--json"]
+    done = subprocess.run(call, cwd=tides, env=there.environ, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["id"] == SESSION
+    for wrong in ("../x", "a/b", "x" * 200):
+        assert there.run("pause", "--session", wrong).returncode == 2
+
+
+# Nobody answers
+
+
+def test_without_a_daemon_a_session_is_given_what_is_ready_and_one_is_started(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    assert there.pid() == 0
+    assert RULE in there.said("SessionStart", told(tides / "src"))
+    wait(there.pid)
+    assert "no daemon" in there.log()
+    assert stat.S_IMODE((there.path / "logs" / "hooks.log").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("where", ["unknown", "tides/nested", ".."])
+def test_without_a_daemon_a_folder_that_is_not_known_gets_nothing(there: Home, tides: Path, where: str) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    folder = there.user / where
+    (folder / ".git").mkdir(parents=True, exist_ok=True) if where == "tides/nested" else None
+    assert there.hook("SessionStart", told(folder)) == ""
+
+
+def test_an_end_that_nobody_heard_is_not_lost(there: Home) -> None:
+    there.path.mkdir(mode=0o700)
+    now = time.time()
+    from tests.transcripts import START, claude
+
+    lines = claude(1, "Always run make lint before you commit.", session=SESSION, at=now - START.timestamp())
+    file = write(there.projects / "-code-tides" / f"{SESSION}.jsonl", lines)
+    there.hook("SessionEnd", told("/code/tides", transcript_path=str(file), last_assistant_message="secret words"))
+    spooled = list((there.path / client.SPOOL).glob("*.json"))
+    assert all("secret" not in path.read_text() for path in spooled)
+    wait(there.pid)
+    with open_memory(there.path, environ=there.environ) as memory:
+        wait(lambda: memory.conversations() and str(memory.conversations()[0].status) == "archived")
+    assert list((there.path / client.SPOOL).iterdir()) == []
+
+
+def test_a_daemon_that_cannot_come_up_is_not_started_at_every_hook(there: Home, tides: Path) -> None:
+    there.path.mkdir(mode=0o700)
+    (there.path / "config.toml").write_text("nonsense = 1\n")
+    mark = there.path / client.STARTING
+    assert there.hook("Stop", told(tides)) == ""
+    wait(lambda: "nonsense" in _read(there.path / "logs" / "daemon.err"))
+    before = mark.stat().st_mtime_ns
+    for _ in range(3):
+        assert there.hook("Stop", told(tides)) == ""
+    assert mark.stat().st_mtime_ns == before and there.pid() == 0
+    os.utime(mark, (1, 1))  # long ago
+    (there.path / "config.toml").unlink()
+    assert there.hook("Stop", told(tides)) == ""
+    wait(there.pid)
+
+
+def test_an_installed_hook_does_not_bring_back_a_home_that_was_purged(there: Home, tides: Path) -> None:
+    for event in client.EVENTS:
+        assert there.hook(event, told(tides)) == ""
+    assert not there.path.exists()
+    assert there.run("hook", "Stop").returncode == 0  # a person may call it anywhere
+    wait(there.pid)
+
+
+def test_many_hooks_at_once_start_one_daemon(there: Home, tides: Path) -> None:
+    there.path.mkdir(mode=0o700)
+    call = hook_command("SessionStart")
+    data = json.dumps(told(tides)).encode()
+    started = [subprocess.Popen(call, env=there.environ, stdin=subprocess.PIPE) for _ in range(12)]
+    for each in started:
+        each.communicate(data, timeout=20)
+    assert {each.returncode for each in started} == {0}
+    wait(there.pid)
+    pid = there.pid()
+    time.sleep(1.0)
+    assert there.pid() == pid
+    log = (there.path / "logs" / "daemon.log").read_text()
+    assert log.count("serving") == 1
+
+
+def test_a_log_of_failures_stays_small(tmp_path: Path) -> None:
+    for _ in range(6000):
+        client.log(str(tmp_path), "Stop", "no daemon: " + "x" * 60)
+    sizes = [path.stat().st_size for path in (tmp_path / "logs").iterdir()]
+    assert len(sizes) == 2 and max(sizes) < 300_000
+
+
+# Hostile input
+
+HOSTILE: list[bytes] = [
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b"42",
+    b'"text"',
+    b"\xff\xfe\x00",
+    b"{" * 100_000,
+    b"[" * 200_000,
+    b'{"session_id": 5}',
+    b'{"session_id": "../../etc/passwd", "cwd": "/"}',
+    b'{"session_id": "s", "cwd": ["/"]}',
+    b'{"session_id": "s", "cwd": "/a\\u0000b", "prompt": "x"}',
+    b'{"session_id": "s", "cwd": "relative", "prompt": "x"}',
+    b'{"session_id": "s", "transcript_path": "/etc/passwd", "cwd": "/"}',
+    b'{"session_id": "s", "transcript_path": "/etc/../etc/x.jsonl", "cwd": "/"}',
+    b'{"session_id": "s", "transcript_path": 7}',
+    b'{"session_id": "s", "prompt": {"a": 1}}',
+    b'{"session_id": "s"}, "event": "SessionStart"}\nhook\tSessionStart\t\t',
+    b'{"session_id": "s\\n\\thook"}',
+    b"x" * 5_000_000,
+    b'{"session_id": "' + b"s" * 900_000 + b'"}',
+    b'{"session_id": "s", "prompt": "' + b"p" * 3_000_000 + b'"}',
+]
+
+
+def test_hostile_input_ends_well_says_nothing_and_stores_nothing(there: Home) -> None:
+    """To a daemon that lives, and without one: real processes, the events by turns."""
+    write(there.user / "outside" / "-p" / f"{SESSION}.jsonl", talk(1, 4, SESSION))
+    pid = there.start()
+    there.settle()
+    before = _rows(there)
+    for number, data in enumerate(HOSTILE):
+        for event in (*client.EVENTS[number % 3 :: 3], "Nonsense", "--agent"):
+            assert there.hook(event, data) == "", (event, data[:80])
+    there.settle()
+    assert there.pid() == pid and _rows(there) == before
+    there.stop()
+    for data in HOSTILE:
+        (there.path / client.STARTING).write_bytes(b"starting")  # none is started meanwhile
+        for event in ("SessionStart", "SessionEnd"):
+            assert there.hook(event, data) == "", (event, data[:80])
+    assert there.pid() == 0
+
+
+def _rows(there: Home) -> dict[str, int]:
+    return {table: number for table, number in there.json("status")["tables"].items() if table != "memory_jobs"}
+
+
+def test_an_agent_that_does_not_close_its_pipe_is_not_waited_for(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    there.start()
+    process = subprocess.Popen(
+        hook_command("SessionStart"), env=there.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(json.dumps(told(tides)).encode())
+    process.stdin.flush()
+    started = time.monotonic()
+    assert process.wait(10) == 0 and time.monotonic() - started < 5
+    assert RULE in process.stdout.read().decode()
+    process.stdin.close()
+    process.stdout.close()
+
+
+class Queue:
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+
+    def __call__(self, work: Work) -> None:
+        self.works.append(work)
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Iterator[tuple[Hooks, Queue, Memory]]:
+    queue = Queue()
+    environ = {"HOME": str(tmp_path), "RECOLLECT_EMBEDDER": "none"}
+    with open_memory(tmp_path / ".recollect", environ=environ) as memory:
+        made = Hooks(memory, queue)
+        yield made, queue, memory
+        made.close()
+
+
+KEYS = ("session_id", "cwd", "transcript_path", "agent_id", "source", "prompt", "compact_summary", "turn_id", "x")
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=60),
+    st.sampled_from(["s", "/", "/etc/passwd", "/tmp/x.jsonl", "compact", "../x", "\x00", "\ud800", "m-" + "a" * 16]),
+    st.lists(st.integers(), max_size=3),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
+)
+
+
+@settings(max_examples=400)
+@given(
+    event=st.sampled_from([*client.EVENTS, "Other", ""]),
+    agent=st.sampled_from(["", "claude-code", "codex", "pi", "\t"]),
+    payload=st.one_of(
+        st.binary(max_size=400),
+        st.dictionaries(st.sampled_from(KEYS), VALUES).map(lambda d: json.dumps(d).encode()),
+        st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3), max_leaves=10).map(
+            lambda d: json.dumps(d).encode()
+        ),
+    ),
+)
+def test_whatever_comes_is_answered_or_ignored_and_nothing_is_stored(
+    hooks: tuple[Hooks, Queue, Memory], event: str, agent: str, payload: bytes
+) -> None:
+    answers, queue, _ = hooks
+    printed = answers.answer([event, agent, "/home/x", "", ""], payload)
+    assert printed == b"" or json.loads(printed)["hookSpecificOutput"]["hookEventName"] == event
+    assert all(not work.path for work in queue.works)  # nothing outside of the agents' folders is ever read
+    queue.works.clear()
+
+
+# Decisions
+
+
+def test_what_is_kept_later_is_kept_in_order_and_the_next_answer_waits_for_it() -> None:
+    keeper, done, go = Keeper(), [], threading.Event()
+    keeper.later("a", lambda: go.wait(5) and done.append(1))
+    keeper.later("a", lambda: done.append(2))
+    keeper.settle("b")  # another session waits for nobody
+    assert done == []
+    go.set()
+    keeper.settle("a")
+    assert done == [1, 2]
+    go.clear()
+    keeper.later("a", lambda: go.wait(5))
+    for _ in range(1000):
+        keeper.later("a", lambda: done.append(3))
+    go.set()
+    keeper.close()
+    assert 200 < done.count(3) < 300  # never more than fit
+
+
+def test_transcripts_are_taken_from_agents_folders_only(hooks: tuple[Hooks, Queue, Memory], tmp_path: Path) -> None:
+    answers, queue, _ = hooks
+    inside = write(tmp_path / ".claude" / "projects" / "-p" / "s.jsonl", talk(1, 2))
+    elsewhere = write(tmp_path / "config" / "projects" / "-p" / "s.jsonl", talk(1, 2))
+    link = inside.with_name("link.jsonl")
+    link.symlink_to(write(tmp_path / "private.jsonl", talk(1, 2)))
+    for path in (link, elsewhere, tmp_path / "private.jsonl", inside.with_suffix(".txt")):
+        answers.answer(
+            ["Stop", CLAUDE, str(tmp_path), "", ""], json.dumps(told("/p", transcript_path=str(path))).encode()
+        )
+    assert queue.works == []
+    folders = [str(tmp_path), str(tmp_path / "config"), ""]  # its CLAUDE_CONFIG_DIR is another
+    answers.answer(["Stop", CLAUDE, *folders], json.dumps(told("/p", transcript_path=str(elsewhere))).encode())
+    answers.answer(["SessionEnd", CLAUDE, *folders], json.dumps(told("/p", transcript_path=str(inside))).encode())
+    assert [(work.path, work.ended) for work in queue.works] == [(str(elsewhere), False), (str(inside), True)]
+
+
+@pytest.mark.parametrize(
+    "more, runs",
+    [
+        ({"transcript_path": "/t.jsonl"}, 1),
+        ({"transcript_path": "/t.jsonl", "source": "resume"}, 1),
+        ({"transcript_path": "/t.jsonl", "source": "compact"}, 0),
+        ({"transcript_path": "/t.jsonl", "agent_id": "sub"}, 0),
+        ({"transcript_path": None}, 0),
+    ],
+    ids=["startup", "resume", "compact", "sub-agent", "ephemeral"],
+)
+def test_the_start_of_a_root_session_asks_for_one_run(
+    hooks: tuple[Hooks, Queue, Memory], more: dict[str, Any], runs: int
+) -> None:
+    answers, queue, _ = hooks
+    answers.answer(["SessionStart", CLAUDE, "", "", ""], json.dumps(told("/p", **more)).encode())
+    assert queue.works == [Work(task=Task.RUN)] * runs
+
+
+def test_codex_has_no_summary_in_its_compaction_and_no_end_in_its_stop(
+    hooks: tuple[Hooks, Queue, Memory], tmp_path: Path
+) -> None:
+    answers, queue, _ = hooks
+    path = write(tmp_path / ".codex" / "sessions" / "2026" / "03" / "02" / "rollout-x.jsonl", b"{}\n")
+    for event in ("Stop", "PostCompact", "SessionEnd"):
+        payload = json.dumps({**told("/p", transcript_path=str(path)), "turn_id": "1", "model": "m"}).encode()
+        answers.answer([event, "", str(tmp_path), "", ""], payload)
+    assert [(work.source, work.ended, work.compaction) for work in queue.works] == [
+        (CODEX, False, ""),
+        (CODEX, False, ""),
+        (CODEX, True, ""),
+    ]
+
+
+def test_whose_event_it_is_is_guessed_where_nobody_says() -> None:
+    assert guessed(Event("s", turn_id="1")) == CODEX
+    assert guessed(Event("s", transcript_path="/h/.codex/sessions/rollout-2026.jsonl")) == CODEX
+    assert guessed(Event("s", transcript_path="/h/.claude/projects/-p/s.jsonl")) == CLAUDE
+    call = checked(["Stop", "codex", "/home"], b'{"session_id": "s"}')
+    assert call is not None and (call.agent, call.folders) == (CODEX, {"HOME": "/home"})
+
+
+def test_nothing_is_printed_for_nothing() -> None:
+    assert printed("Stop", "") == b""
+    assert json.loads(printed("SessionStart", "a\nb")) == {
+        "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "a\nb"}
+    }
+    assert b"\n" not in printed("SessionStart", "a\nb")
+
+
+# The client
+
+
+def test_the_client_imports_little_and_nothing_of_ours() -> None:
+    tree = ast.parse(Path(client.__file__).read_text())
+    names = {
+        alias.name if isinstance(node, ast.Import) else str(node.module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert names <= {
+        "__future__",
+        "os",
+        "sys",
+        "time",
+        "select",
+        "_socket",
+        "fcntl",
+        "json",
+        "collections.abc",
+        "typing",
+    }
+    call = [sys.executable, "-X", "importtime", *hook_command("Stop")[1:]]
+    done = subprocess.run(call, env={"RECOLLECT_HOME": "/nonexistent/x"}, input=b"{}", capture_output=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert not loaded & {"json", "re", "enum", "socket", "typing", "site", "pathlib", "recollect"}
+
+
+def test_the_command_line_goes_to_the_client_before_anything_else() -> None:
+    call = [sys.executable, "-X", "importtime", "-m", "recollect", "hook", "Stop"]
+    done = subprocess.run(call, env={"RECOLLECT_HOME": "/nonexistent/x"}, input=b"{}", capture_output=True, check=True)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    assert "recollect.surfaces.hooks.client" in loaded and not loaded & {"click", "msgspec", "recollect.app", "json"}
+
+
+def test_the_name_of_the_event_may_stand_in_the_event(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    data = json.dumps({**told(tides), "hook_event_name": "SessionStart"}).encode()
+    call = hook_command("x", home=there.path)[:4]
+    environ = {**there.environ, "RECOLLECT_HOME": "/elsewhere"}
+    done = subprocess.run([*call, "--home", str(there.path)], env=environ, input=data, capture_output=True, check=True)
+    assert RULE in done.stdout.decode()
+
+
+def _read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def test_random_bytes_to_real_hooks_end_well(there: Home) -> None:
+    chance = random.Random(7)
+    there.start()
+    for _ in range(12):
+        data = chance.randbytes(chance.randrange(2000))
+        assert there.hook(chance.choice(client.EVENTS), data) == ""
+    assert there.pid()

@@ -1,0 +1,941 @@
+"""Turn memory end to end on both databases, section by section of the turns specification."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from recollect.app import Memory, open_memory
+from recollect.errors import NotFound, UsageError
+from recollect.store import memories
+from recollect.store import turns as rows
+from recollect.store.turns import Person
+from recollect.turns import buckets as bucket_rules
+from recollect.turns.buckets import BucketStatus
+from recollect.turns.chat import TurnConflict, Turns
+from recollect.turns.signals import SignalRule
+from recollect.turns.values import (
+    ACTIVE_SET,
+    BUCKET,
+    FINGERPRINT,
+    REACTION,
+    REACTION_PREFIX,
+    TURN_LOG,
+    ActiveSet,
+    Feedback,
+    Fingerprint,
+    TurnScope,
+    assertion,
+    exception,
+    fact,
+)
+from recollect.types import Scope, Severity
+from tests.conftest import Clock, Place
+from tests.model_server import Answer, ModelServer, RateLimit, Request
+
+REPOSITORY = Path(__file__).parent.parent
+KEY = "ghp_a1B2c3D4e5a1B2c3D4e5a1B2c3D4e5f6G7h8"
+SPEC = {"plus_plan": SignalRule("the Plus plan is offered", ("Plus plan",))}
+GATE = (
+    "[CURRENT TURN]",
+    "[PRIOR TURNS (newest->oldest) - COMPRESSED VIEWS]",
+    "[TURNS CANDIDATES TABLE]",
+    "[USER FEEDBACK — CHRONOLOGICAL (newest->oldest; scope=conversation)]",
+    "[TURN MEMORIES — CHRONOLOGICAL (newest->oldest; scope=conversation)]",
+)
+FINAL = (
+    "[TURN MEMORIES — CHRONOLOGICAL (selected; scope=conversation)]",
+    "[USER FEEDBACK — CHRONOLOGICAL (scope=conversation)]",
+    "[ASSISTANT SIGNALS — CHRONOLOGICAL (scope=user_cross_conversation)]",
+)
+
+
+@pytest.fixture
+def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
+    with open_memory(database_url.home, database=database_url.url, clock=clock) as opened:
+        yield opened
+
+
+def chat(memory: Memory, conversation: str = "c1", user: str = "alice", project: str = "shop") -> Turns:
+    return memory.turns(project=project, user=user, conversation=conversation)
+
+
+def say(turns: Turns, turn_id: str, text: str = "Hello there.", answer: str = "Noted.", **told: Any) -> Any:
+    """A turn by the caller's own reconciler."""
+    with turns.turn(turn_id, text) as turn:
+        turn.update_fingerprint(**told)
+        turn.persist(answer, SPEC)
+    turns._ground.clock.advance(60)  # type: ignore[attr-defined]
+    return turn
+
+
+def lines(memory: Memory) -> list[dict[str, Any]]:
+    return [
+        json.loads(line) for path in memory.settings.turns.rglob("*.jsonl") for line in path.read_text().splitlines()
+    ]
+
+
+def everything(memory: Memory) -> dict[str, list[Any]]:
+    tables = ("memory_turn_artifacts", "memory_turn_tags", "memory_active_sets")
+    with memory.database.read() as tx:
+        return {table: sorted(tx.rows(f"SELECT * FROM {table}")) for table in tables}
+
+
+def derived(memory: Memory) -> dict[str, list[Any]]:
+    found = everything(memory)
+    del found["memory_active_sets"]
+    return found
+
+
+# Artifacts and Storage
+
+
+def test_storage_turn_log_is_a_hosted_line_with_every_memory_path_and_a_compact_row(memory: Memory) -> None:
+    turns = chat(memory)
+    say(
+        turns,
+        "t1",
+        "Use metric units.",
+        "Try the Plus plan.",
+        objective="units",
+        assertions=[assertion("units", "metric", "must")],
+        exceptions=[exception("units", "imperial")],
+        facts=[fact("city", "Lisbon")],
+    )
+    (row,) = turns.artifacts(TURN_LOG)
+    assert row.hosted_uri == "turns/default/shop/alice/c1.jsonl#t1"
+    assert (memory.settings.home / row.hosted_uri.partition("#")[0]).is_file()
+    assert json.loads(row.text) == {"user": "Use metric units.", "assistant": "Try the Plus plan."}
+    payload = turns.payload("t1")
+    assert payload is not None
+    told = payload["turn_log"]["state"]["fingerprint"]
+    assert [each["value"] for each in told["assertions"]] == ["metric"]
+    assert payload["turn_summary"] == {
+        "prefs": {"assertions": told["assertions"], "exceptions": told["exceptions"]},
+        "facts": told["facts"],
+        "assistant_signals": told["assistant_signals"],
+    }
+    assert told["assistant_signals"][0]["key"] == "plus_plan"
+
+
+def test_storage_feedback_is_mirrored_in_the_turn_log_with_a_chronological_entry(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1")
+    turns.react("t1", "not_ok", "too long")
+    payload = turns.payload("t1")
+    assert payload is not None
+    (told,) = payload["turn_log"]["feedbacks"]
+    assert (told["reaction"], told["text"], told["origin"]) == ("not_ok", "too long", "user")
+    assert payload["turn_log"]["entries"] == [{"area": "feedback", **told}]
+    assert turns.payload("t9") is None
+
+
+def test_storage_fingerprint_is_an_index_only_row_with_its_tags(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", answer="Nothing to sell.", assertions=[assertion("Tone", "dry")])
+    say(turns, "t2", answer="The Plus plan!", conversation_title="Plans", topics=["plans"])
+    promoted, plain = turns.artifacts(FINGERPRINT)
+    assert promoted.hosted_uri == plain.hosted_uri == ""
+    assert FINGERPRINT in plain.tags and "assistant_signal" not in plain.tags
+    assert {FINGERPRINT, "assistant_signal", "assistant_signal:plus_plan"} <= set(promoted.tags)
+    made = Fingerprint.of(json.loads(promoted.text))
+    assert (made.topics, made.conversation_title, made.made_at) == (("plans",), "Plans", "2026-03-02T09:01:00.000Z")
+
+
+def test_storage_all_three_ways_to_a_fingerprint_agree(memory: Memory) -> None:
+    turns = chat(memory)
+    turn = turns.turn("t1", "Hello.")
+    turn.update_fingerprint(facts=[fact("city", "Lisbon")])
+    assert "fingerprint" not in turn.tlog.state
+    turn.persist("Hi.")
+    payload, (row,) = turns.payload("t1"), turns.artifacts(FINGERPRINT)
+    stored = json.loads(row.text)
+    assert stored.pop("turn_id") == "t1"
+    assert payload and payload["turn_log"]["state"]["fingerprint"] == stored == turn.tlog.state["fingerprint"]
+
+
+def test_storage_reactions_have_their_prefix_and_origin_and_one_of_the_user_is_active(
+    memory: Memory, clock: Clock
+) -> None:
+    turns = chat(memory)
+    say(turns, "t1")
+    turns.react("t1", "ok", "thanks")
+    clock.advance(5)
+    turns.react("t1", "not_ok", "on second thought")
+    turns.react("t1", "neutral", "maybe", confidence=0.69, origin="machine")
+    turns.react("t1", "ok", "liked", confidence=0.7, origin="machine")
+    turns.react("t1", "not_ok", "frowned", confidence=0.9, origin="machine")
+    found = turns.artifacts(REACTION)
+    assert all(each.text.startswith(REACTION_PREFIX) and not each.hosted_uri for each in found)
+    told = sorted((each.tags[1], Feedback.parse(each.text).text) for each in found)
+    assert told == [("origin:machine", "frowned"), ("origin:machine", "liked"), ("origin:user", "on second thought")]
+    assert [each["text"] for each in lines(memory) if each["line"] == "reaction"] == [
+        "thanks",
+        "on second thought",
+        "liked",
+        "frowned",
+    ]
+    for wrong in ({"reaction": "great"}, {"reaction": "ok", "confidence": 2.0}, {"reaction": "ok", "origin": "cat"}):
+        with pytest.raises(UsageError):
+            turns.react("t1", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(NotFound):
+        turns.react("t9", "ok")
+
+
+def test_storage_active_set_holds_what_was_selected(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", assertions=[assertion("tone", "dry")])
+    say(turns, "t2", local_memories_turn_ids=["t1", "t7"])
+    with memory.database.read() as tx:
+        person = Person(memory.owner, "shop", "alice")
+        text = rows.load_active_set(tx, person, "c1", turns.now)
+        assert rows.load_active_set(tx, Person(memory.owner, "shop", "bob"), "c1", turns.now) == ""
+    assert set(json.loads(text)) == {
+        "picked_bucket_ids",
+        "selected_local_memories_turn_ids",
+        "last_reconciled_ts",
+        "since_last_reconcile",
+        "conversation_title",
+    }, ACTIVE_SET
+    chosen = ActiveSet.parse(text)
+    assert (chosen.selected_local_memories_turn_ids, chosen.since_last_reconcile) == (("t1",), 2)
+
+
+def test_storage_buckets_are_hosted_files_with_a_unique_tag(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", topics=["Travel"], assertions=[assertion("seat", "aisle", "must", scope="user")])
+    changes = turns.reconcile_buckets()
+    (row,) = turns.artifacts(BUCKET)
+    (bucket,) = turns.buckets()
+    assert changes.added == [bucket.id] == [row.ref]
+    assert row.tags == (BUCKET, f"mem:bucket:{bucket.id}") and json.loads(row.text)["kind"] == BUCKET
+    assert row.hosted_uri == f"turns/default/shop/alice/buckets/{bucket.id}.json"
+    assert json.loads((memory.settings.home / row.hosted_uri).read_text()) == json.loads(row.text)
+
+
+@pytest.mark.parametrize("switch", [{"LONG_MEMORIES_LOG": "1"}, {"MEMORY_RECONCILE_ENABLED": "0"}])
+def test_storage_buckets_are_switched_off_as_the_specification_names_it(
+    database_url: Place, clock: Clock, switch: dict[str, str]
+) -> None:
+    environ = {"HOME": str(database_url.home.parent), "RECOLLECT_EMBEDDER": "none", **switch}
+    with open_memory(database_url.home, database=database_url.url, clock=clock, environ=environ) as memory:
+        turns = chat(memory)
+        for number in range(7):
+            with turns.turn(f"t{number}", f"I prefer seat {number}.") as turn:
+                turn.reconcile()
+        assert turns.reconcile_buckets().added == [] and turns.buckets() == [] and turns.artifacts(BUCKET) == []
+        assert turns.turn("t9").preload().memories, "turn memories and feedback are still there"
+
+
+def test_storage_rows_expire_and_are_removed_a_few_at_a_time(memory: Memory, clock: Clock) -> None:
+    turns = chat(memory)
+    for number in range(30):
+        say(turns, f"t{number}", facts=[fact("n", number)])
+    turns.react("t1", "ok")
+    clock.now += timedelta(days=365)
+    state = turns.turn("new", "x").preload()
+    assert (state.prior, state.memories, state.feedback) == ((), (), ()) and turns.title() == ""
+    before = len(everything(memory)["memory_turn_artifacts"])
+    say(turns, "new")
+    assert before - 20 + 2 == len(everything(memory)["memory_turn_artifacts"]), "a bounded number"
+    for number in range(3):
+        say(turns, f"more{number}")
+    left = everything(memory)
+    assert len(left["memory_turn_artifacts"]) == 2 * 4
+    assert {row[5:8] for row in left["memory_turn_tags"]} <= {row[5:8] for row in left["memory_turn_artifacts"]}
+    memory.reindex(full=True)
+    assert everything(memory) == left, "the log has them still, and they do not come back"
+
+
+@pytest.mark.parametrize("missing", ["project", "user", "conversation", "turn"])
+@pytest.mark.parametrize("name", ["", "  ", None, "\ud800", "a\0b", "x" * 600])
+def test_storage_a_missing_name_is_an_error_and_never_a_wider_query(memory: Memory, missing: str, name: Any) -> None:
+    names: dict[str, Any] = {"project": "shop", "user": "alice", "conversation": "c1", "turn": "t1"} | {missing: name}
+    turn = names.pop("turn")
+    with pytest.raises(UsageError) as raised:
+        memory.turns(**names).turn(turn)
+    assert missing in raised.value.message
+    assert everything(memory) == {table: [] for table in everything(memory)}
+
+
+def test_storage_the_tenant_is_the_memorys_own(memory: Memory) -> None:
+    assert memory.turns(TurnScope("shop", "alice", "c1", tenant="default")).session_id == chat(memory).session_id
+    for tenant in ("acme", ""):
+        with pytest.raises(UsageError):
+            memory.turns(TurnScope("shop", "alice", "c1", tenant=tenant))
+
+
+def test_storage_a_project_that_is_switched_off_takes_no_turns(database_url: Place) -> None:
+    flags: dict[str, Any] = {"database": database_url.url, "disabled_projects": ("shop",)}
+    with open_memory(database_url.home, **flags) as memory, pytest.raises(UsageError):
+        chat(memory)
+
+
+def test_storage_no_secret_reaches_log_rows_views_or_models(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", f"my token is {KEY}", f"I keep {KEY}", facts=[fact("token", f"it is {KEY} today")])
+    turns.react("t1", "ok", KEY)
+    with turns.turn("t2", f"use {KEY} again") as turn:
+        seen = turn.view("gate").text
+        turn.reconcile()
+    assert KEY not in seen
+    assert KEY.encode() not in b"".join(
+        path.read_bytes() for path in memory.settings.turns.rglob("*") if path.is_file()
+    )
+    assert KEY not in str(everything(memory))
+
+
+# Workflow
+
+
+def test_workflow_before_the_gate_everything_is_loaded_in_its_own_scope(memory: Memory) -> None:
+    other = chat(memory, "c0")
+    say(other, "t1", answer="Take the Plus plan.", facts=[fact("tea", "green", scope="conversation")])
+    other.react("t1", "ok", "elsewhere")
+    turns = chat(memory)
+    for number in range(15):
+        say(turns, f"t{number}", f"say {number}", facts=[fact(f"k{number}", number)])
+    turns.react("t3", "not_ok", "here")
+    state = turns.turn("now").preload()
+    assert [each.turn_id for each in state.prior] == [f"t{number}" for number in range(14, 2, -1)], "the last N"
+    assert {each.turn_id for each in state.memories} == {f"t{n}" for n in range(15)}, (
+        "and those since the last reconcile"
+    )
+    assert all(each.conversation == "" for each in state.memories), "of this conversation"
+    assert [each.text for each in state.feedback] == ["here"], "of this conversation"
+    assert [(each.conversation, each.signal.key) for each in state.signals] == [("c0", "plus_plan")], "of the user"
+
+
+def test_workflow_the_reconciler_gives_items_and_selects_turns_offline(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "x", facts=[fact("budget", "My budget is 500 euros.")])
+    for number in range(2, 6):
+        say(turns, f"t{number}", "x", facts=[fact(f"pet{number}", f"I have {number} cats.")])
+    with turns.turn("now", "Actually, my budget is 700 euros. Where can we stay?") as turn:
+        found = turn.reconcile()
+        assert found.objective == "Where can we stay?" and found.by == "rules"
+        assert "t1" in found.local_memories_turn_ids
+        (told,) = found.facts
+        assert (told.key, told.value) == ("budget", "Actually, my budget is 700 euros."), "it keeps the key it corrects"
+        assert set(found.json()) == {
+            "objective",
+            "topics",
+            "assertions",
+            "exceptions",
+            "facts",
+            "local_memories_turn_ids",
+        }
+    assert Fingerprint.of(json.loads(turns.artifacts(FINGERPRINT)[0].text)).facts == (told,)
+
+
+def test_workflow_after_the_reconciler_only_selected_turns_remain_and_feedback_does(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", assertions=[assertion("tone", "dry")])
+    say(turns, "t2", assertions=[assertion("length", "short")])
+    turns.react("t1", "ok", "fine")
+    turn = turns.turn("now", "go on")
+    turn.update_fingerprint(local_memories_turn_ids=["t2"])
+    downstream = turn.view("downstream").blocks
+    assert "length: short" in downstream[4].text and "tone" not in downstream[4].text + downstream[2].text
+    assert downstream[3] == turn.view("gate").blocks[3] and "fine" in downstream[3].text
+
+
+@pytest.mark.parametrize("made", [assertion("tone", "dry", "must"), exception("emoji", "any", "do_not")])
+def test_workflow_what_binds_is_kept_though_nobody_selected_it(memory: Memory, made: Any) -> None:
+    turns = chat(memory)
+    name = {"assertion": "assertions", "exception": "exceptions"}[made.kind]
+    say(turns, "t1", **{name: [made]}, facts=[fact("city", "Lisbon")])
+    for number in range(40):
+        say(turns, f"n{number}", facts=[fact("n", number)])
+    turn = turns.turn("now", "go on")
+    turn.update_fingerprint(local_memories_turn_ids=[])
+    for role in ("downstream", "final"):
+        block = next(each for each in turn.view(role).blocks if "TURN MEMORIES" in each.heading)
+        assert f"{made.key}: {made.value}" in block.text and "Lisbon" not in block.text
+    found = turn.reconcile()
+    assert found.kept_turn_ids == ("t1",) or "t1" in found.local_memories_turn_ids
+
+
+def test_workflow_a_rule_for_the_user_holds_in_other_conversations_and_a_passing_one_does_not(memory: Memory) -> None:
+    rules = [
+        assertion("units", "metric", "must", scope="user"),
+        assertion("mood", "gloomy", "must", scope="conversation"),
+    ]
+    say(chat(memory, "c1"), "t1", assertions=rules)
+    other = chat(memory, "c2").turn("t1", "How far is it?")
+    other.reconcile()
+    text = other.view("final").text
+    assert "units: metric" in text and "c1/t1" in text and "gloomy" not in text
+    assert "metric" not in chat(memory, "c2", user="bob").turn("t1", "x").view("gate").text
+
+
+def test_workflow_old_turns_are_found_by_what_they_say_and_not_only_by_their_age(memory: Memory) -> None:
+    say(chat(memory, "old"), "t1", "We keep the sailing boat in Cascais harbour.", facts=[fact("boat", "in Cascais")])
+    say(chat(memory, "old", user="bob"), "t1", "The sailing boat is in Porto.", facts=[fact("boat", "in Porto")])
+    turns = chat(memory)
+    for number in range(60):
+        say(turns, f"t{number}", f"Soup number {number} was fine.", facts=[fact("soup", number)])
+    assert "boat" not in turns.turn("now").view("gate").text
+    with turns.turn("now", "Where is the sailing boat?") as turn:
+        found = turn.reconcile()
+        assert "old/t1" in found.local_memories_turn_ids
+        assert "in Cascais" in turn.view("final").text and "Porto" not in turn.view("final").text
+
+
+def test_workflow_conflicts_resolve_newest_first_and_say_so(memory: Memory) -> None:
+    say(chat(memory, "c0"), "t1", "The rent is 900.", facts=[fact("rent", 900), fact("city", "Lisbon")])
+    turns = chat(memory)
+    say(turns, "t1", "The rent is 950 now.", facts=[fact("rent", 950)])
+    turn = turns.turn("t2", "What is the rent?")
+    turn.reconcile()
+    text = turn.view("downstream").blocks[4].text
+    assert "rent: 950 (scope=project) [newest; replaces “rent: 900” (c0/t1)]" in text
+    assert "rent: 900 (scope" not in text and "city: Lisbon" in text
+
+
+def test_workflow_a_recalled_turn_never_hides_what_was_said_later(memory: Memory) -> None:
+    say(chat(memory, "c0"), "t1", "My shoe size is 42.", facts=[fact("shoe_size", 42)])
+    say(chat(memory, "c9"), "t1", "Forget that, 43.", facts=[fact("shoe_size", 43)])
+    turn = chat(memory, "c2").turn("t1", "Which shoe size is mine?")
+    turn.reconcile()
+    assert "shoe_size: 43" in turn.view("downstream").text and "shoe_size: 42 (" not in turn.view("downstream").text
+
+
+def test_workflow_what_the_user_says_about_an_answer_becomes_feedback_of_the_gate(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "Plan it.", "Here is the plan.")
+    with turns.turn("t2", "No, that's wrong. I asked for Friday.") as turn:
+        found = turn.reconcile()
+        assert found.feedback and (found.feedback.turn_id, found.feedback.reaction) == ("t1", "not_ok")
+    (row,) = turns.artifacts(REACTION)
+    told = Feedback.parse(row.text)
+    assert row.tags == (REACTION, "origin:machine") and told.confidence >= 0.7 and told.turn_id == "t1"
+    assert "that's wrong" in turns.turn("t3", "x").view("gate").blocks[3].text
+
+
+# Schematic View
+
+
+def test_schematic_every_role_gets_exactly_its_blocks(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "x", "Take the Plus plan.", assertions=[assertion("tone", "dry")])
+    turn = turns.turn("t2", "hello")
+    for role in ("gate", "reconciler"):
+        view = turn.view(role)
+        assert tuple(block.heading for block in view.blocks) == GATE and "plus_plan" not in view.text
+    assert turn.view("gate").blocks == turn.view("reconciler").blocks
+    for role in ("downstream", "final"):
+        with pytest.raises(UsageError, match="selected"):
+            turn.view(role)
+    turn.reconcile()
+    assert tuple(block.heading for block in turn.view("downstream").blocks) == GATE
+    assert "plus_plan" not in turn.view("downstream").text
+    final = turn.view("final")
+    assert tuple(block.heading for block in final.blocks) == FINAL and "plus_plan" in final.blocks[2].text
+    assert final.text == turn.retrospective_view("final").text
+    with pytest.raises(UsageError):
+        turn.view("everybody")
+
+
+def test_schematic_views_are_the_same_bytes_until_ages_are_asked_for(memory: Memory, clock: Clock) -> None:
+    turns = chat(memory)
+    say(turns, "t1", facts=[fact("city", "Lisbon")])
+    turn = turns.turn("t2", "hello")
+    before = turn.view("gate").text
+    clock.advance(7200)
+    assert turn.view("gate").text == before and "ago" not in before
+    assert "2h ago" in turn.view("gate", ages=True).text
+
+
+# Minimal checklist
+
+
+def test_checklist_the_reconciler_comes_before_downstream_agents(memory: Memory) -> None:
+    turn = chat(memory).turn("t1", "Hello.")
+    with pytest.raises(UsageError):
+        turn.view("downstream")
+    turn.reconcile()
+    assert turn.view("downstream").blocks
+
+
+def test_checklist_every_turn_that_ends_well_is_persisted_and_no_other(memory: Memory) -> None:
+    turns = chat(memory)
+    with turns.turn("t1", "Hello.") as turn:
+        turn.answer = "Hi."
+    assert turn.persisted and [each["id"] for each in lines(memory)] == ["t1"]
+    before = everything(memory)
+    with pytest.raises(RuntimeError), turns.turn("t2", "Always be kind.") as turn:
+        turn.reconcile()
+        raise RuntimeError
+    assert len(lines(memory)) == 1 and everything(memory) == before
+    with pytest.raises(UsageError):
+        turns.turn("t3").persist()
+
+
+def test_checklist_feedback_and_signals_are_fetched_once_per_turn(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", answer="Take the Plus plan.")
+    turn = turns.turn("t2", "hello")
+    state = turn.preload()
+    turns.react("t1", "ok", "meanwhile")
+    say(chat(memory, "c2"), "t1", answer="The Plus plan again.")
+    turn.reconcile()
+    assert turn.preload().signals == state.signals and turn.preload().feedback == state.feedback
+    assert "meanwhile" not in turn.view("final").text
+
+
+def test_checklist_signals_are_capped_and_only_there_with_a_specification(database_url: Place, clock: Clock) -> None:
+    limit: dict[str, Any] = {"assistant_signals_limit": 2, "database": database_url.url}
+    with open_memory(database_url.home, clock=clock, **limit) as memory:
+        for number in range(4):
+            say(chat(memory, f"c{number}"), "t1", answer="The Plus plan.")
+        with chat(memory, "bare").turn("t1", "x") as turn:
+            turn.persist("The Plus plan.")
+        assert turn.fingerprint.assistant_signals == ()
+        found = chat(memory, "new").turn("t1").preload().signals
+        assert [each.conversation for each in found] == ["c3", "c2"]
+
+
+# The five calls
+
+
+def test_calls_persist_once_and_the_same_turn_again_changes_nothing(memory: Memory) -> None:
+    turns = chat(memory)
+    first = say(turns, "t1", "Hello.", "Hi.", facts=[fact("city", "Lisbon")])
+    before, log = everything(memory), lines(memory)
+    assert first.persist() == first.fingerprint
+    say(turns, "t1", "Hello.", "Hi.", facts=[fact("city", "Porto")])
+    assert everything(memory) == before and lines(memory) == log, "as it was first"
+    with pytest.raises(TurnConflict):
+        say(turns, "t1", "Hello.", "Something else.")
+    with pytest.raises(TurnConflict):
+        first.persist("Something else.")
+    with pytest.raises(UsageError):
+        first.update_fingerprint(objective="late")
+    assert everything(memory) == before and lines(memory) == log
+
+
+def test_calls_a_crash_between_line_and_rows_is_made_up_for_once(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t0")
+
+    class Crash(Exception):
+        pass
+
+    def crash() -> None:
+        raise Crash
+
+    turns._reached = crash  # type: ignore[method-assign]
+    with pytest.raises(Crash), turns.turn("t1", "Always be brief.") as turn:
+        turn.reconcile()
+    assert len(lines(memory)) == 2 and len(turns.artifacts(FINGERPRINT)) == 1
+    again = chat(memory)
+    with again.turn("t1", "Always be brief.") as turn:
+        turn.reconcile()
+    assert len(lines(memory)) == 2
+    rescued = derived(memory)
+    with memory.database.write() as tx:
+        for table in ("memory_turn_artifacts", "memory_turn_tags", "memory_turn_files"):
+            tx.run(f"DELETE FROM {table}")
+    memory.reindex()
+    assert derived(memory) == rescued, "equal rows, from the log alone"
+
+
+def test_calls_a_killed_process_leaves_a_line_that_ingest_takes_up(database_url: Place, tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from recollect import open_memory\n"
+        "with open_memory(sys.argv[1], database=sys.argv[2]) as memory:\n"
+        " turns = memory.turns(project='shop', user='alice', conversation='c1')\n"
+        " turns._reached = lambda: os.kill(os.getpid(), 9)\n"
+        " with turns.turn('t1', 'Always be brief.') as turn: turn.reconcile()\n"
+    )
+    command = [sys.executable, "-c", program, str(database_url.home), database_url.url]
+    assert subprocess.run(command, check=False, timeout=60).returncode == -9
+    with open_memory(database_url.home, database=database_url.url) as memory:
+        assert chat(memory).artifacts(FINGERPRINT) == []
+        memory.ingest()
+        assert [each.turn_id for each in chat(memory).artifacts(FINGERPRINT)] == ["t1"]
+        before = everything(memory)
+        memory.ingest()
+        assert everything(memory) == before
+
+
+def test_calls_processes_in_one_conversation_lose_no_turn(database_url: Place) -> None:
+    program = (
+        "import sys; from recollect import open_memory\n"
+        "with open_memory(sys.argv[1], database=sys.argv[2]) as memory:\n"
+        " turns = memory.turns(project='shop', user='alice', conversation='c1')\n"
+        " for number in range(15):\n"
+        "  with turns.turn(f'{sys.argv[3]}{number}', 'Hello there.') as turn: turn.persist('Hi.')\n"
+        "  with turns.turn(f'both{number}', 'Hello there.') as turn: turn.persist('Hi.')\n"
+    )
+    arguments = [sys.executable, "-c", program, str(database_url.home), database_url.url]
+    with open_memory(database_url.home, database=database_url.url):
+        pass
+    running = [subprocess.Popen([*arguments, name]) for name in "abc"]
+    assert [each.wait(120) for each in running] == [0, 0, 0]
+    wanted = {f"{name}{number}" for name in ("a", "b", "c", "both") for number in range(15)}
+    with open_memory(database_url.home, database=database_url.url) as memory:
+        assert sorted(each["id"] for each in lines(memory)) == sorted(wanted)
+        assert {each.turn_id for each in chat(memory).artifacts(FINGERPRINT, 100)} == wanted
+        now = chat(memory).now
+        with memory.database.read() as tx:
+            text = rows.load_active_set(tx, Person(memory.owner, "shop", "alice"), "c1", now)
+        assert ActiveSet.parse(text).since_last_reconcile == len(wanted), "no count is lost"
+
+
+def test_calls_work_from_async_code_and_other_threads(memory: Memory) -> None:
+    turns = chat(memory)
+
+    async def one(number: int) -> str:
+        turn = turns.turn(f"t{number}", f"Always use size {number}.")
+        await asyncio.to_thread(turn.preload)
+        await asyncio.to_thread(turn.reconcile)
+        view = await asyncio.to_thread(turn.view, "final")
+        await asyncio.to_thread(turn.persist, "Fine.")
+        return view.text
+
+    async def all_of_them() -> list[str]:
+        return await asyncio.gather(*(one(number) for number in range(4)))
+
+    assert len(asyncio.run(all_of_them())) == 4
+    assert len(turns.artifacts(FINGERPRINT)) == len(lines(memory)) == 4
+    seen: list[int] = []
+    shared = turns.turn("shared", "Hello.")
+    threads = [threading.Thread(target=lambda: seen.append(len(shared.persist("Hi.").items))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [0] * 4 and len(lines(memory)) == 5
+
+
+def test_calls_turns_of_one_moment_stay_in_order(memory: Memory) -> None:
+    turns = chat(memory)
+    for number in range(12):
+        with turns.turn(f"t{number}", "Hello."):
+            pass
+    assert [each.turn_id for each in turns.turn("x").preload().prior] == [f"t{number}" for number in range(11, -1, -1)]
+
+
+def test_title_comes_from_the_active_set_then_from_the_start(memory: Memory) -> None:
+    turns = chat(memory)
+    assert turns.title() == ""
+    say(turns, "t1", "How do I\nprune  roses?")
+    assert turns.title() == "How do I prune roses?"
+    say(turns, "t2", conversation_title="Roses")
+    say(turns, "t3")
+    assert turns.title() == "Roses"
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_active_sets")
+    assert turns.title() == "How do I prune roses?", "as it began"
+
+
+# Decision 12, and the way through the pipeline
+
+
+def test_items_become_memories_as_they_are_and_are_not_extracted_again(memory: Memory, clock: Clock) -> None:
+    turns = chat(memory)
+    say(
+        turns,
+        "t1",
+        "Always deploy with blue-green. I prefer tabs. My desk is oak.",
+        assertions=[assertion("units", "metric", "must", scope="user"), assertion("tone", "dry", scope="conversation")],
+        exceptions=[exception("emoji", "No emoji in answers.", "do_not")],
+        facts=[fact("city", "Lisbon", applies_to=["trips"])],
+    )
+    clock.advance(7200)
+    memory.ingest()
+    assert memory.process().succeeded == 1
+    with memory.database.read() as tx:
+        found = {each.text: each for each in memories.all_of(tx, memory.owner)}
+    assert set(found) == {"units: metric", "tone: dry", "No emoji in answers.", "city: Lisbon (for trips)"}
+    assert (found["units: metric"].severity, found["units: metric"].scope) == (Severity.MUST, Scope.USER)
+    assert found["tone: dry"].scope is Scope.CONVERSATION and found["tone: dry"].severity is Severity.PREFER
+    assert found["No emoji in answers."].severity is Severity.DO_NOT
+    assert found["city: Lisbon (for trips)"].scope_id == "shop"
+    hits = memory.search("emoji", scope="shop", kinds=["memory"])
+    assert [each.text for each in hits] == ["No emoji in answers."]
+
+
+def test_a_correction_in_a_later_conversation_is_the_next_revision_and_other_users_are_left_alone(
+    memory: Memory, clock: Clock
+) -> None:
+    for conversation, user, tone in (("c1", "alice", "dry"), ("c2", "bob", "warm"), ("c3", "alice", "playful")):
+        say(chat(memory, conversation, user), "t1", assertions=[assertion("tone", tone)])
+        clock.advance(7200)
+        memory.ingest()
+        memory.process()
+    with memory.database.read() as tx:
+        held = memories.current(memories.all_of(tx, memory.owner))
+    assert sorted((each.text, each.revision) for each in held) == [("tone: playful", 2), ("tone: warm", 1)]
+
+
+def test_turns_without_a_fingerprint_go_the_usual_way(memory: Memory, clock: Clock) -> None:
+    from recollect.ingest.sources.recollect import Turn
+    from recollect.turns.log import TurnLog
+
+    say(chat(memory), "t1", facts=[fact("city", "Lisbon")])
+    bare = Turn(id="t2", at=chat(memory).now, project="shop", user="alice", conversation="c1",
+                user_text="Never push to main on a Friday.")  # fmt: skip
+    TurnLog(memory.settings.turns).append("c1", bare)
+    clock.advance(7200)
+    memory.ingest()
+    memory.process()
+    with memory.database.read() as tx:
+        texts = {each.text for each in memories.all_of(tx, memory.owner)}
+    assert texts == {"city: Lisbon", "Never push to main on a Friday."}
+
+
+# Buckets
+
+
+def test_buckets_keep_contradicting_values_with_their_evidence_weight_severity_and_scope(memory: Memory) -> None:
+    turns = chat(memory)
+    for number, seat in enumerate(("aisle", "aisle", "window")):
+        say(turns, f"t{number}", topics=["travel"], assertions=[assertion("seat", seat, "must", scope="user")])
+    turns.reconcile_buckets()
+    (bucket,) = turns.buckets()
+    (about,) = bucket.entries
+    assert [(each.value, each.weight, [one.turn_id for one in each.evidence]) for each in about.values] == [
+        ("window", 1, ["t2"]),
+        ("aisle", 2, ["t1", "t0"]),
+    ]
+    assert (about.item().value, about.item().severity, about.item().scope) == ("window", "must", Scope.USER)
+    assert turns.reconcile_buckets().changed == [], "the same turn counts once"
+    other = chat(memory, "c2")
+    say(other, "t1", topics=["food"], assertions=[assertion("Seat", "aisle", "must", scope="user")])
+    assert other.reconcile_buckets().changed == [bucket.id], "the same key, whatever the topic"
+    (bucket,) = turns.buckets()
+    assert bucket.revision == 2 and bucket.entries[0].values[0].weight == 3
+
+
+def test_buckets_are_reconciled_after_some_turns_and_picked_for_what_is_asked(memory: Memory) -> None:
+    turns = chat(memory)
+    for number in range(5):
+        with turns.turn(f"t{number}", "I prefer aisle seats on trains.") as turn:
+            turn.reconcile()
+    assert turns.buckets() == []
+    with turns.turn("t5", "Book the train.") as turn:
+        turn.reconcile()
+    (bucket,) = turns.buckets()
+    with turns.turn("t6", "Which seats on the train?") as turn:
+        assert turn.reconcile().picked_bucket_ids == (bucket.id,)
+    assert chat(memory).turn("x").preload().active_set.picked_bucket_ids == (bucket.id,)
+    assert chat(memory, user="bob").turn("x").preload().buckets == ()
+
+
+def test_buckets_are_disabled_and_never_deleted(memory: Memory, clock: Clock) -> None:
+    turns = chat(memory)
+    say(turns, "t1", topics=["travel"], facts=[fact("car", "red")])
+    say(turns, "t2", topics=["food"], facts=[fact("tea", "green")])
+    turns.reconcile_buckets()
+    travel = next(each for each in turns.buckets() if each.name == "travel")
+    turns.disable_bucket(travel.id)
+    say(turns, "t3", topics=["travel"], facts=[fact("car", "blue")])
+    turns.reconcile_buckets()
+    assert {each.name: each.status for each in turns.buckets()} == {
+        "travel": BucketStatus.DISABLED,
+        "food": BucketStatus.ENABLED,
+    }
+    clock.now += timedelta(days=400)
+    assert len(turns.reconcile_buckets().disabled) == 1
+    assert {each.name: each.status for each in turns.buckets()} == {
+        "travel": BucketStatus.DISABLED,
+        "food": BucketStatus.STALE,
+    }
+    say(turns, "t4", topics=["food"], facts=[fact("tea", "black")])
+    turns.reconcile_buckets()
+    assert next(each for each in turns.buckets() if each.name == "food").status is BucketStatus.ENABLED
+    assert bucket_rules.picked(turns.buckets(), "the red car", 3) == []
+    with pytest.raises(NotFound):
+        turns.disable_bucket("b-nothing")
+
+
+def test_buckets_of_two_writers_lose_nothing(memory: Memory) -> None:
+    one, two = chat(memory, "c1"), chat(memory, "c2")
+    say(one, "t1", topics=["travel"], facts=[fact("car", "red")])
+    say(two, "t1", topics=["travel"], facts=[fact("bike", "old")])
+    threads = [threading.Thread(target=each.reconcile_buckets) for each in (one, two)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (bucket,) = one.buckets()
+    assert {each.key for each in bucket.entries} == {"car", "bike"}
+
+
+# Erasing, re-index, export
+
+
+def test_forget_reaches_rows_logs_reactions_buckets_and_views(memory: Memory) -> None:
+    secret = "The vault code word is Xylophone."
+    turns, other = chat(memory), chat(memory, "c2")
+    say(turns, "t1", secret, topics=["vault"], facts=[fact("vault", secret)], conversation_title="Xylophone things")
+    turns.react("t1", "ok", "Xylophone indeed")
+    say(other, "t1", "I like tea.", topics=["vault"], facts=[fact("tea", "I like tea.")])
+    turns.reconcile_buckets()
+    other.reconcile_buckets()
+    turns.forget("asked to")
+    everywhere = [path.read_bytes() for path in memory.settings.home.rglob("*") if path.is_file()]
+    assert not any(b"Xylophone" in data for data in everywhere)
+    assert "Xylophone" not in str(everything(memory)) and turns.title() == ""
+    assert turns.turn("now", "vault code").view("gate").text.count("(none)") == 4
+    (bucket,) = other.buckets()
+    assert [each.key for each in bucket.entries] == ["tea"]
+    memory.reindex(full=True)
+    memory.ingest()
+    assert "Xylophone" not in str(everything(memory))
+    assert [each.turn_id for each in other.artifacts(FINGERPRINT)] == ["t1"], "another conversation is as it was"
+
+
+def test_forget_keeps_a_restored_log_out(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "The word is Xylophone.", facts=[fact("word", "Xylophone")])
+    turns.react("t1", "ok", "Xylophone")
+    (path,) = memory.settings.turns.rglob("*.jsonl")
+    backup = path.read_bytes()
+    turns.forget("asked to")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(backup)
+    memory.ingest()
+    memory.reindex(full=True)
+    assert "Xylophone" not in str(everything(memory))
+
+
+def test_from_the_logs_alone_turn_memory_comes_back(memory: Memory, database_url: Place, clock: Clock) -> None:
+    turns = chat(memory)
+    for number in range(3):
+        with turns.turn(f"t{number}", "No, that's wrong. Always use metric.") as turn:
+            turn.reconcile()
+            turn.persist("The Plus plan.", SPEC)
+        clock.advance(60)
+    turns.react("t1", "not_ok", "no")
+    turns.react("t1", "ok", "yes")
+    turns.react("t1", "ok", "sure", confidence=0.9, origin="machine")
+    turns.reconcile_buckets()
+    before = derived(memory)
+    with memory.database.write() as tx:
+        for table in ("memory_turn_artifacts", "memory_turn_tags", "memory_turn_files", "memory_active_sets"):
+            tx.run(f"DELETE FROM {table}")
+    memory.reindex()
+    assert derived(memory) == before
+
+
+def test_export_and_import_bring_turns_buckets_and_active_sets_along(
+    memory: Memory, tmp_path: Path, clock: Clock
+) -> None:
+    turns = chat(memory)
+    say(turns, "t1", topics=["travel"], facts=[fact("car", "red")], conversation_title="Cars")
+    turns.reconcile_buckets()
+    memory.export(tmp_path / "all.tar.zst")
+    with open_memory(tmp_path / "other", clock=clock) as there:
+        there.import_(tmp_path / "all.tar.zst")
+        copy = chat(there)
+        assert copy.title() == "Cars" and copy.buckets() == turns.buckets()
+        assert [each.text for each in copy.artifacts(FINGERPRINT)] == [
+            each.text for each in turns.artifacts(FINGERPRINT)
+        ]
+        assert [each.ref for each in copy.artifacts(BUCKET)] == [turns.buckets()[0].id]
+
+
+# Models
+
+
+def told(**changes: Any) -> dict[str, Any]:
+    items = {"assertions": [], "exceptions": [], "facts": []}
+    return {"objective": "find a hotel", "topics": ["hotel"], **items, "local_memories_turn_ids": [], **changes}
+
+
+def by_model(place: Place, server: ModelServer, clock: Clock) -> Memory:
+    asked: dict[str, Any] = {"model": "openai:small", "model_url": server.url_for("openai:small")}
+    environ = {"HOME": str(place.home.parent), "OPENAI_API_KEY": "sk-test", "RECOLLECT_EMBEDDER": "none"}
+    return open_memory(place.home, database=place.url, clock=clock, environ=environ, **asked)
+
+
+def test_model_answers_are_held_against_what_was_offered_and_said(database_url: Place, clock: Clock) -> None:
+    items = [
+        {"key": "budget", "value": "700 euros", "severity": "high", "scope": "project", "applies_to": []},
+        {"key": "allergy", "value": "shellfish and gluten", "severity": "high", "scope": "user", "applies_to": []},
+        {"key": "budget", "value": "700 euros", "severity": "enormous", "scope": "project", "applies_to": []},
+    ]
+    rule = {"key": "prices", "value": "show in euros", "severity": "must", "scope": "user", "applies_to": ["hotels"]}
+    judged = {"turn_id": "turn-c-3", "reaction": "not_ok", "text": "wrong", "confidence": 0.9}
+    ids = ["turn-b", "turn-c", "c9/t1", "", "turn-"]
+    answer = told(facts=items, assertions=[rule], local_memories_turn_ids=ids, feedback=judged)
+
+    def reply(request: Request) -> Answer:
+        assert "journal" in request.system and "<journal>" in request.user
+        for heading in GATE:
+            assert heading in request.user
+        assert KEY not in request.user and "ASSISTANT SIGNALS" not in request.user
+        return Answer(answer)
+
+    with ModelServer(reply) as server, by_model(database_url, server, clock) as memory:
+        turns = chat(memory)
+        for name in ("turn-a-1", "turn-b-2", "turn-c-3"):
+            say_without_signals(turns, name, "hello", facts=[fact(name, f"said in {name}")])
+        with turns.turn("now", f"My budget is 700 euros, show prices in euros. Key {KEY} </journal>") as turn:
+            found = turn.reconcile()
+            turn.persist("ok")
+        assert (found.by, found.failure) == ("model", "")
+        assert found.local_memories_turn_ids == ("turn-b-2", "turn-c-3"), "completed; unknown ones dropped"
+        assert set(found.unknown_turn_ids) == {"c9/t1", "turn-"}
+        assert [(each.key, each.severity) for each in found.facts] == [("budget", "high")], "grounded and readable"
+        assert found.assertions[0].applies_to == ("hotels",)
+        assert found.feedback and found.feedback.turn_id == "turn-c-3"
+
+
+def say_without_signals(turns: Turns, turn_id: str, text: str, **told: Any) -> None:
+    with turns.turn(turn_id, text) as turn:
+        turn.update_fingerprint(**told)
+        turn.persist("Fine.")
+    turns._ground.clock.advance(60)  # type: ignore[attr-defined]
+
+
+def test_model_that_fails_is_replaced_by_the_rules_and_the_result_says_so(database_url: Place, clock: Clock) -> None:
+    with ModelServer(RateLimit()) as server, by_model(database_url, server, clock) as memory:
+        turn = chat(memory).turn("t1", "Always show prices in euros.")
+        found = turn.reconcile()
+        assert found.by == "rules" and found.failure.startswith("rate_limited") and found.assertions
+
+
+def test_model_signals_are_those_of_the_specification_and_of_the_answer(database_url: Place, clock: Clock) -> None:
+    found = [
+        {"key": "plus_plan", "value": "try the Plus plan", "severity": "strong_promote"},
+        {"key": "other", "value": "try the Plus plan", "severity": "mention"},
+        {"key": "newsletter", "value": "subscribe to our weekly letter", "severity": "mention"},
+    ]
+    with ModelServer(Answer({"assistant_signals": found})) as server, by_model(database_url, server, clock) as memory:
+        with chat(memory).turn("t1", "hi") as turn:
+            turn.persist("You could try the Plus plan.", {"plus_plan": "offers it", "newsletter": "offers it"})
+        (made,) = turn.fingerprint.assistant_signals
+        assert (made.key, made.severity, made.by) == ("plus_plan", "strong_promote", "model")
+
+
+# The example
+
+
+def test_the_example_prints_its_blocks_and_does_not_promote_twice() -> None:
+    command = [sys.executable, str(REPOSITORY / "examples" / "chat_agent.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == (REPOSITORY / "tests" / "golden" / "chat_agent.txt").read_text()
+    answers = [line for line in done.stdout.splitlines() if line.startswith("=== answer:")]
+    assert sum("Plus plan" in line for line in answers) == 1, "recommended once, in the first conversation"
+
+
+def test_values_in_json_survive_unknown_and_broken_items() -> None:
+    broken = [{"key": "", "value": "x"}, 7, {"key": "c", "value": "d", "severity": "high"}]
+    made = Fingerprint.of({"assertions": [{"key": "a", "value": "b"}, *broken], "facts": "none", "version": "v9"})
+    assert [(each.key, each.severity) for each in made.assertions] == [("a", "prefer")]
+    assert Fingerprint.of(msgspec.json.decode(msgspec.json.encode(made.json()))) == made
