@@ -53,7 +53,9 @@ def start() -> int:
         with counting("embedding", quiet=False) as bar:
             memory.embed(seconds=60, progress=bar)
         click.echo(f"\nEverything lies in {memory.settings.home}, readable by you alone.")
-        click.echo(f"Next: {Path(sys.executable).parent / 'recollect'} search, timeline, status, watch, --help")
+        program = Path(sys.executable).parent / "recollect"
+        click.echo(f"Next: {program} init  (your agents remember)")
+        click.echo(f"      {program} search, context, timeline, status, --help")
     return 1 if report.problems else 0
 
 
