@@ -343,6 +343,18 @@ def test_parts_of_a_pydantic_prompt_stay(injector: Injector) -> None:
     assert injector.strip([made]) == [request]
 
 
+def test_a_block_whose_prompt_was_cut_off_is_no_prompt_whatever_stands_beside_it(injector: Injector) -> None:
+    (made,) = injector.prepare([ModelRequest(parts=[SystemPromptPart("Be kind."), UserPromptPart(PROMPT)])]).history
+    orphan = ModelRequest(parts=made.parts[:2])
+    sent = injector.prepare([orphan], ModelRequest(parts=[UserPromptPart(PROMPT)])).history
+    assert sent[0].parts == made.parts[:1] and len(shown(sent)) == 1
+    block = {"type": "text", "text": texts(made)[0]}
+    call, result = tool_use("anthropic", "c1")
+    orphan = {**result, "content": [*result["content"], block]}
+    sent = injector.prepare([user("anthropic", "Look."), call, orphan], user("anthropic", PROMPT)).history
+    assert sent[:3] == [user("anthropic", "Look."), call, result] and len(shown(sent)) == 1
+
+
 def test_importing_the_injector_does_not_import_pydantic_ai() -> None:
     import subprocess
     import sys

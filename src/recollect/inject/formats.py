@@ -50,6 +50,10 @@ class Format(Protocol):
         """The texts of a user's message; none for all others."""
         ...
 
+    def shows(self, message: Any) -> bool:
+        """A user's message carries something besides text: a picture, a file."""
+        ...
+
     def replaced(self, message: Any, texts: Sequence[str | None]) -> Any | None:
         """The message with other texts in its slots, without those that are None; None when nothing is left."""
         ...
@@ -147,6 +151,9 @@ class Messages:
             return []
         marked = _get(message, "name") == MARK
         return [Slot(text, marked) for text in map(_text, _parts(message)) if text is not None]
+
+    def shows(self, message: Any) -> bool:
+        return any(_text(part) is None and _get(part, "type") != "tool_result" for part in _parts(message))
 
     def replaced(self, message: Any, texts: Sequence[str | None]) -> Any | None:
         content, new = _get(message, "content"), iter(texts)

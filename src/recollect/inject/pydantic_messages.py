@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextContent, UserPromptPart
+from pydantic_ai.messages import CachePoint, ModelMessage, ModelRequest, ModelResponse, TextContent, UserPromptPart
 
 from recollect.errors import UsageError
 from recollect.inject.formats import MARK, Role, Slot
@@ -42,6 +42,10 @@ class PydanticMessages:
                 elif isinstance(item, TextContent):
                     found.append(Slot(item.content, item.metadata == _METADATA))
         return found
+
+    def shows(self, message: Any) -> bool:
+        texts = (str, TextContent, CachePoint)
+        return any(not isinstance(item, texts) for part in _prompts(message) for item in part.content)
 
     def replaced(self, message: Any, texts: Sequence[str | None]) -> Any | None:
         new, parts = iter(texts), []

@@ -121,8 +121,7 @@ def _answer(form: Format, messages: Sequence[Any]) -> str:
 
 def _said(form: Format, message: Any) -> bool:
     slots = form.slots(message)
-    rests = [render.split(each.text)[1] or None if is_block(each) else each.text for each in slots]
-    return form.replaced(message, rests) is not None
+    return any(render.split(each.text)[1] if is_block(each) else each.text for each in slots) or form.shows(message)
 
 
 def _text(slot: Slot, block: str | None) -> str | None:
