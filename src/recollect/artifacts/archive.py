@@ -150,7 +150,7 @@ def rows(name: str, table: transfer.Table, data: IO[bytes]) -> Iterator[tuple[by
     while line := data.readline(LARGEST + 1):
         try:
             row = msgspec.json.decode(line, type=dict[str, str | int | None])
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadArchive(f"{name} in the archive: {error}") from None
         columns = columns or frozenset(row)
         wrong = table.wrong(row) or ("" if columns == frozenset(row) else "its rows have different columns")
@@ -211,5 +211,5 @@ def _check_body(name: Name, found: Document) -> None:
 def contents(data: bytes) -> Contents:
     try:
         return msgspec.json.decode(data, type=Contents)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadArchive(f"{LIST} in the archive: {error}") from None
