@@ -37,7 +37,7 @@ from recollect.turns import present, prompts
 from recollect.turns.buckets import Bucket, BucketFiles, Changes, parsed
 from recollect.turns.log import TurnLog, rendered
 from recollect.turns.reconcile import Ask
-from recollect.turns.rows import artifacts, expiry, hosted_uri, keep_for
+from recollect.turns.rows import artifacts, expiry, fingerprint_of, hosted_uri, keep_for
 from recollect.turns.turn import ChatTurn, TurnState
 from recollect.turns.values import (
     BINDING_TAG,
@@ -341,23 +341,28 @@ class Turns:
     def reconciles_after(self) -> int:
         return self._ground.settings.config.memory_reconcile_turns
 
-    def write(self, line: Line, more: Mapping[str, Any], chosen: Callable[[ActiveSet], ActiveSet]) -> None:
-        """The line, then what follows from it."""
+    def write(
+        self, line: Line, more: Mapping[str, Any], chosen: Callable[[ActiveSet, Fingerprint], ActiveSet]
+    ) -> Fingerprint:
+        """The line, then what follows from it. Returns the fingerprint that stands."""
         latest = Timestamp(line.at)
         with self._ground.database.read() as tx:
             last = rows.newest(tx, self._person, self.scope.conversation, TURN_LOG, self.now, 1)
         if last and last[0].at >= latest and last[0].turn_id != line.id:  # turns of one moment stay in order
             after = timestamp(moment(Timestamp(last[0].at)) + timedelta(milliseconds=1))
             line = msgspec.structs.replace(line, at=after, answered_at=max(after, line.answered_at))
-        standing, is_new = self._log.append_once(line, more)
-        if not is_new and _said(standing) != _said(rendered(line, more)):
+        written, is_new = self._log.append_once(line, more)
+        if not is_new and _said(written) != _said(rendered(line, more)):
             raise TurnConflict(f"turn `{line.id}` is persisted already, with other words")
-        made = artifacts(standing, self._hosted(self._log.path(*self._place)), keep_for(self._ground.settings))
+        told = fingerprint_of(written)
+        standing = told[1] if told and told[1] else Fingerprint()
+        made = artifacts(written, self._hosted(self._log.path(*self._place)), keep_for(self._ground.settings))
         self._reached()
         with self._ground.database.write() as tx:
             if rows.save(tx, self._ground.owner, made):
-                self._choose(tx, chosen)
+                self._choose(tx, lambda held: chosen(held, standing))
             rows.purge(tx, self._ground.owner, self.now, _PURGED)
+        return standing
 
     def _reached(self) -> None:
         """Between the line and its rows; a test crashes here."""
