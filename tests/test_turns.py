@@ -350,7 +350,14 @@ def test_workflow_after_the_reconciler_only_selected_turns_remain_and_feedback_d
     assert downstream[3] == turn.view("gate").blocks[3] and "fine" in downstream[3].text
 
 
-@pytest.mark.parametrize("made", [assertion("tone", "dry", "must"), exception("emoji", "any", "do_not")])
+@pytest.mark.parametrize(
+    "made",
+    [
+        assertion("tone", "dry", "must"),
+        exception("emoji", "any", "do_not", scope="user"),
+        assertion("mood", "gloomy", "must", scope="conversation"),
+    ],
+)
 def test_workflow_what_binds_is_kept_though_nobody_selected_it(memory: Memory, made: Any) -> None:
     turns = chat(memory)
     name = {"assertion": "assertions", "exception": "exceptions"}[made.kind]
@@ -523,6 +530,18 @@ def test_calls_persist_once_and_the_same_turn_again_changes_nothing(memory: Memo
     with pytest.raises(UsageError):
         first.update_fingerprint(objective="late")
     assert everything(memory) == before and lines(memory) == log
+
+
+def test_calls_an_old_turn_again_is_found_however_long_the_log_is(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "old", "Hello.", "Hi.")
+    for number in range(4):
+        say(turns, f"t{number}", "x" * 200_000)
+    size = len(lines(memory))
+    say(turns, "old", "Hello.", "Hi.")
+    with pytest.raises(TurnConflict):
+        say(turns, "old", "Hello.", "Something else.")
+    assert len(lines(memory)) == size
 
 
 def test_calls_a_crash_between_line_and_rows_is_made_up_for_once(memory: Memory) -> None:
