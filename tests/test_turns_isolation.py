@@ -125,14 +125,15 @@ def shutil_home(place: Place) -> None:
 
 
 def test_a_search_for_turns_never_leaves_its_user(database_url: Place, clock: Clock) -> None:
+    names = ["harbour", "north", "island", "fishing", "rocky", "old", "tall", "village", "sandy", "windy"]
     with open_memory(database_url.home, database=database_url.url, clock=clock) as memory:
-        for number in range(40):
+        for number in range(100):
             turns = memory.turns(project="shop", user=f"user-{number}", conversation="c")
-            with turns.turn("t1", f"The lighthouse of user {number} is red.") as turn:
-                turn.update_fingerprint(facts=[fact("lighthouse", f"red {number}")])
+            about = f"{names[number % 10]} {names[number // 10]} {number}"
+            text = f"Red lighthouse {about}." if number != 7 else "Somewhere in the fog I once saw a lighthouse."
+            with turns.turn("t1", text) as turn:
+                turn.update_fingerprint(facts=[fact("lighthouse", f"of {number}")])
         memory.ingest()
         mine = memory.turns(project="shop", user="user-7", conversation="new").recall("red lighthouse")
-        assert [each.fingerprint.facts[0].value for each in mine] == ["red 7"], (
-            "though forty others say nearly the same"
-        )
+        assert [each.fingerprint.facts[0].value for each in mine] == ["of 7"], "though all others say it better"
         assert memory.turns(project="other", user="user-7", conversation="new").recall("red lighthouse") == []

@@ -102,8 +102,8 @@ def newest(
 def first(tx: Transaction, person: Person, conversation: str, kind: str, now: Timestamp) -> Artifact | None:
     """The oldest of its kind in a conversation."""
     row = tx.row(
-        f"{_SELECT} WHERE {_USER} AND conversation = :conversation AND kind = :kind AND expires_at > :now"
-        " ORDER BY at, turn_id LIMIT 1",
+        f"{_SELECT} WHERE {_USER} AND conversation = :conversation AND kind = :kind AND at > ''"
+        " AND expires_at > :now ORDER BY at, turn_id LIMIT 1",
         {**person.names(), "conversation": conversation, "kind": kind, "now": now},
     )
     return Artifact(*row) if row else None
@@ -114,16 +114,16 @@ def find(
 ) -> list[Artifact]:
     """Of these turns."""
     found: list[Artifact] = []
-    names = {**person.names(), "conversation": conversation, "kind": kind, "now": now}
+    names = {**person.names(), "conversation": conversation, "kind": kind}
     for start in range(0, len(turn_ids), _CHUNK):
         listed, chosen = marks("t", turn_ids[start : start + _CHUNK])
         rows = tx.rows(
             f"{_SELECT} WHERE {_USER} AND conversation = :conversation AND kind = :kind AND turn_id IN ({listed})"
-            " AND expires_at > :now ORDER BY at DESC, turn_id DESC",
+            " ORDER BY at DESC, turn_id DESC",
             {**names, **chosen},
         )
         found += [Artifact(*row) for row in rows]
-    return found
+    return _unexpired(found, now)
 
 
 def said_in(
@@ -133,12 +133,16 @@ def said_in(
     found = []
     for session, turn in turns:
         rows = tx.rows(
-            f"{_SELECT} WHERE {_USER} AND session_id = :session AND turn_id = :turn AND kind = :kind"
-            " AND expires_at > :now",
-            {**person.names(), "session": session, "turn": turn, "kind": kind, "now": now},
+            f"{_SELECT} WHERE {_USER} AND session_id = :session AND turn_id = :turn AND kind = :kind",
+            {**person.names(), "session": session, "turn": turn, "kind": kind},
         )
         found += [Artifact(*row) for row in rows]
-    return found
+    return _unexpired(found, now)
+
+
+def _unexpired(found: Sequence[Artifact], now: Timestamp) -> list[Artifact]:
+    """Told apart here: by a condition in SQL, SQLite would walk through everybody's rows in the order they expire."""
+    return [each for each in found if each.expires_at > now]
 
 
 def tagged(tx: Transaction, person: Person, tag: str, now: Timestamp, limit: int) -> list[Artifact]:

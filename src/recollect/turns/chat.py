@@ -22,6 +22,7 @@ from recollect.config import Settings
 from recollect.errors import NotFound, RecollectError, UsageError
 from recollect.ingest.sources.recollect import Reaction, session, turn_of
 from recollect.ingest.sources.recollect import Turn as Line
+from recollect.models.base import ModelFailed
 from recollect.models.choose import language_model
 from recollect.models.paid import Paid
 from recollect.note import SOURCE
@@ -37,7 +38,7 @@ from recollect.turns import present, prompts
 from recollect.turns.buckets import Bucket, BucketFiles, Changes, parsed
 from recollect.turns.log import TurnLog, rendered
 from recollect.turns.reconcile import Ask
-from recollect.turns.rows import artifacts, expiry, hosted_uri, keep_for
+from recollect.turns.rows import artifacts, expiry, fingerprint_of, hosted_uri, keep_for
 from recollect.turns.turn import ChatTurn, TurnState
 from recollect.turns.values import (
     BINDING_TAG,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from recollect.search.vectors.vectors import Vectors
 
 _MOST_DELTA = 30  # turn memories since the last reconcile that are shown at the most
-_STANDING = 20  # turns of other conversations that hold what binds
+_STANDING = 40  # older turns that hold what binds: here, and anywhere
 _RECALLED = 24  # messages that search may find
 _EMBEDDED = 16  # documents that a turn makes vectors of: somebody waits
 _KEYS = 30  # of what was recalled, that are looked up once more
@@ -291,7 +292,8 @@ class Turns:
             seen = {each.turn_id for each in told}
             again = [each for each in chosen.selected_local_memories_turn_ids if each not in seen]
             told += rows.find(tx, self._person, where, FINGERPRINT, again, now)
-            standing = rows.tagged(tx, self._person, BINDING_TAG, now, _STANDING)
+            tags = (BINDING_TAG, f"{BINDING_TAG}:{self.session_id}")
+            standing = [each for tag in tags for each in rows.tagged(tx, self._person, tag, now, _STANDING)]
             prior = rows.newest(tx, self._person, where, TURN_LOG, now, most)
             said = rows.newest(tx, self._person, where, REACTION, now, most)
             promoted = rows.tagged(tx, self._person, SIGNAL_TAG, now, config.assistant_signals_limit)
@@ -322,7 +324,11 @@ class Turns:
 
         def ask(content: str) -> Mapping[str, Any]:
             paid.check_cap()
-            given = model.answer(prompts.load(name), redact(content), schema, seconds=config.model_timeout_seconds)
+            try:
+                given = model.answer(prompts.load(name), redact(content), schema, seconds=config.model_timeout_seconds)
+            except ModelFailed as failed:
+                paid.charge(model.name, failed.usage)
+                raise
             paid.charge(model.name, given.usage)
             return given.value.model_dump()
 
@@ -341,23 +347,29 @@ class Turns:
     def reconciles_after(self) -> int:
         return self._ground.settings.config.memory_reconcile_turns
 
-    def write(self, line: Line, more: Mapping[str, Any], chosen: Callable[[ActiveSet], ActiveSet]) -> None:
-        """The line, then what follows from it."""
+    def write(
+        self, line: Line, more: Mapping[str, Any], chosen: Callable[[ActiveSet, Fingerprint], ActiveSet]
+    ) -> Fingerprint:
+        """The line, then what follows from it. Returns the fingerprint that stands."""
         latest = Timestamp(line.at)
         with self._ground.database.read() as tx:
             last = rows.newest(tx, self._person, self.scope.conversation, TURN_LOG, self.now, 1)
+            known = rows.find(tx, self._person, self.scope.conversation, TURN_LOG, [line.id], self.now)
         if last and last[0].at >= latest and last[0].turn_id != line.id:  # turns of one moment stay in order
             after = timestamp(moment(Timestamp(last[0].at)) + timedelta(milliseconds=1))
             line = msgspec.structs.replace(line, at=after, answered_at=max(after, line.answered_at))
-        standing, is_new = self._log.append_once(line, more)
-        if not is_new and _said(standing) != _said(rendered(line, more)):
+        written, is_new = self._log.append_once(line, more, known=bool(known))
+        if not is_new and _said(written) != _said(rendered(line, more)):
             raise TurnConflict(f"turn `{line.id}` is persisted already, with other words")
-        made = artifacts(standing, self._hosted(self._log.path(*self._place)), keep_for(self._ground.settings))
+        told = fingerprint_of(written)
+        standing = told[1] if told and told[1] else Fingerprint()
+        made = artifacts(written, self._hosted(self._log.path(*self._place)), keep_for(self._ground.settings))
         self._reached()
         with self._ground.database.write() as tx:
             if rows.save(tx, self._ground.owner, made):
-                self._choose(tx, chosen)
+                self._choose(tx, lambda held: chosen(held, standing))
             rows.purge(tx, self._ground.owner, self.now, _PURGED)
+        return standing
 
     def _reached(self) -> None:
         """Between the line and its rows; a test crashes here."""
@@ -368,10 +380,8 @@ class Turns:
     def _choose(self, tx: Transaction, chosen: Callable[[ActiveSet], ActiveSet]) -> None:
         """Changes what the conversation has chosen, alone with it."""
         now = self.now
-        own, end = (
-            (self._person, self.scope.conversation, self.session_id),
-            expiry(now, keep_for(self._ground.settings)),
-        )
+        own = (self._person, self.scope.conversation, self.session_id)
+        end = expiry(now, keep_for(self._ground.settings))
         held = _parsed(rows.hold_active_set(tx, *own, now, end))
         rows.save_active_set(tx, *own, chosen(held).serialized(), now, end)
 

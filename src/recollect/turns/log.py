@@ -35,8 +35,8 @@ _LOCK = ".lock"
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}", re.ASCII)
 _HASHED = re.compile(r".*-[0-9a-f]{8}", re.ASCII)
 _LONGEST = 48
-# Bytes, some 200 turns: a turn that is tried again after a crash. One that were further back would stand there twice,
-# and counts once, as its first line has it.
+# Bytes, some 200 turns: where a turn is looked for whose process died before its rows were written. One further back
+# would stand there twice, and counts once, as its first line has it.
 _LOOK_BACK = 512 * 1024
 _NAMES = frozenset(("line", "id", "at", "answered_at", "project", "user", "conversation", "turn", "memory", "target"))
 
@@ -62,13 +62,13 @@ class TurnLog:
             _append(folder, descriptor, rendered(record, more))
         return path
 
-    def append_once(self, turn: Turn, more: Mapping[str, Any]) -> tuple[bytes, bool]:
+    def append_once(self, turn: Turn, more: Mapping[str, Any], *, known: bool = False) -> tuple[bytes, bool]:
         """Adds a turn's line, unless the conversation has one with its id: the line that stands, and whether it is
-        new."""
+        new. One that is `known` to be there is looked for in the whole file."""
         path = self.path(turn.project, turn.user, turn.conversation)
         line = rendered(turn, more)
         with self._folder(path.parent.relative_to(self.root).parts) as folder, _held(path.name, folder) as descriptor:
-            before = _line_of(descriptor, turn)
+            before = _line_of(descriptor, turn, os.fstat(descriptor).st_size if known else _LOOK_BACK)
             if before is None:
                 _append(folder, descriptor, line)
             return before or line, before is None
@@ -233,10 +233,10 @@ def rendered(record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = N
     return msgspec.json.encode({"type": TYPE, "v": VERSION, **clean}) + b"\n"
 
 
-def _line_of(descriptor: int, turn: Turn) -> bytes | None:
-    """The line of the turn, if it is among the last ones: those that do not hold its id anywhere are not decoded."""
-    start = max(os.fstat(descriptor).st_size - _LOOK_BACK, 0)
-    data = os.pread(descriptor, _LOOK_BACK, start)
+def _line_of(descriptor: int, turn: Turn, look_back: int) -> bytes | None:
+    """The line of the turn, if it is among the last bytes: lines that do not hold its id anywhere are not decoded."""
+    start = max(os.fstat(descriptor).st_size - look_back, 0)
+    data = os.pread(descriptor, look_back, start)
     data = data[data.find(b"\n") + 1 :] if start else data
     needle = msgspec.json.encode(turn.id)
     place = data.find(needle)

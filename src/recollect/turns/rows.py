@@ -24,8 +24,18 @@ from recollect.store.turns import Artifact
 from recollect.text import plain
 from recollect.turns import buckets
 from recollect.turns.log import TurnLog
-from recollect.turns.values import FINGERPRINT, REACTION, TURN_LOG, Feedback, Fingerprint, Opinion, Origin, encode
-from recollect.types import Clock, Entry, Owner, Role, Timestamp, moment, parse_timestamp, timestamp
+from recollect.turns.values import (
+    BINDING_TAG,
+    FINGERPRINT,
+    REACTION,
+    TURN_LOG,
+    Feedback,
+    Fingerprint,
+    Opinion,
+    Origin,
+    encode,
+)
+from recollect.types import Clock, Entry, Owner, Role, Scope, Timestamp, moment, parse_timestamp, timestamp
 
 _EXCERPT = 400  # characters of what was said, in a compressed view
 _BATCH = 500  # rows in a commit
@@ -72,7 +82,9 @@ def artifacts(line: bytes, hosted_uri: str, keep: timedelta) -> list[Artifact]:
     made = [_artifact(place, TURN_LOG, turn.id, "", encode(compact), f"{hosted_uri}#{turn.id}", *end)]
     if told is not None:
         text = encode(told.json() | {"turn_id": turn.id})
-        made.append(_artifact(place, FINGERPRINT, turn.id, "", text, "", *end, told.tags))
+        here = any(each.is_binding and each.scope is Scope.CONVERSATION for each in told.items)
+        tags = (*told.tags, *((f"{BINDING_TAG}:{session(*place)}",) if here else ()))
+        made.append(_artifact(place, FINGERPRINT, turn.id, "", text, "", *end, tags))
     log = _logs.decode(line).turn_log
     for each in log.entries if log else ():
         if each.get("area") == "feedback" and each.get("turn_id"):

@@ -30,6 +30,7 @@ from recollect.turns.values import (
     TurnMemory,
     as_items,
     require_name,
+    tidy,
 )
 from recollect.types import moment
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from recollect.turns.chat import Turns
 
 _PICKED = 3  # buckets
+_TOPICS = 8
 
 Items = Iterable[Item | Mapping[str, Any]]
 
@@ -66,7 +68,7 @@ class ChatTurn:
     def __init__(self, turns: Turns, turn_id: str, user_text: str = "") -> None:
         require_name("turn", turn_id)
         self.turn_id = turn_id
-        self.user_text = user_text
+        self.user_text = tidy(user_text)
         self.answer = ""
         self.signals: SignalSpec | None = None
         self.fingerprint = Fingerprint()
@@ -92,14 +94,19 @@ class ChatTurn:
         """Reads what is known before the turn; once, however often it is called."""
         with self._lock:
             if self._state is None:
-                self._state = self._turns.load()
+                found = self._turns.load()
+                self._state = replace(  # a turn that is done again does not come before itself
+                    found,
+                    prior=tuple(each for each in found.prior if each.turn_id != self.turn_id),
+                    memories=tuple(each for each in found.memories if each.ref != self.turn_id),
+                )
             return self._state
 
     def view(self, role: str, *, user_text: str | None = None, ages: bool = False, budget: int | None = None) -> View:
         """What an agent is given: `gate`, `reconciler`, `downstream` or `final`. `ages` shows how long ago; `budget`
         is the most tokens of a block."""
         with self._lock:
-            self.user_text = self.user_text if user_text is None else user_text
+            self.user_text = self.user_text if user_text is None else tidy(user_text)
             try:
                 who = ViewRole(role)
             except ValueError:
@@ -155,13 +162,14 @@ class ChatTurn:
         """Finds out what the user says and which earlier turns matter; both go into the fingerprint and the views."""
         with self._lock:
             self._open()
-            self.user_text = self.user_text if user_text is None else user_text
+            self.user_text = self.user_text if user_text is None else tidy(user_text)
             if not self.user_text.strip():
                 raise UsageError("there is nothing to reconcile", hint="Give the user's text.")
             state = self.preload()
             if state.active_set.since_last_reconcile >= self._turns.reconciles_after:
                 self._turns.reconcile_buckets()
             recalled = self._turns.recall(redact(self.user_text))
+            recalled = [each for each in recalled if each.ref != self.turn_id]
             everything = {each.ref: each for each in (*state.memories, *recalled)}
             ordered = sorted(everything.values(), key=lambda each: (each.at, each.turn_id), reverse=True)
             self._state = state = replace(state, memories=tuple(ordered))
@@ -212,8 +220,11 @@ class ChatTurn:
         """What is given replaces what is there. Ids that were not offered are dropped."""
         with self._lock:
             self._open()
-            given: dict[str, Any] = {"objective": objective, "conversation_title": conversation_title}
-            given["topics"] = None if topics is None else tuple(topics)
+            short: dict[str, Any] = {"objective": (objective, 400), "conversation_title": (conversation_title, 80)}
+            given: dict[str, Any] = {
+                name: None if text is None else present.inert(text, most) for name, (text, most) in short.items()
+            }
+            given["topics"] = None if topics is None else tuple(present.inert(each, 60) for each in topics)[:_TOPICS]
             lists = {"assertions": assertions, "exceptions": exceptions, "facts": facts}
             for (name, items), kind in zip(lists.items(), (Kind.ASSERTION, Kind.EXCEPTION, Kind.FACT), strict=True):
                 given[name] = None if items is None else as_items(kind, items)
@@ -226,9 +237,9 @@ class ChatTurn:
     def persist(self, answer: str | None = None, signals: SignalSpec | None = None) -> Fingerprint:
         """Writes the turn down, once. The same turn again changes nothing; with other words it is a TurnConflict."""
         with self._lock:
-            if self.persisted and answer in (None, self.answer):
+            if self.persisted and (answer is None or tidy(answer) == self.answer):
                 return self.fingerprint
-            self.answer = self.answer if answer is None else answer
+            self.answer = tidy(self.answer if answer is None else answer)
             self.signals = self.signals if signals is None else signals
             if not self.user_text.strip() and not self.answer.strip():
                 raise UsageError(f"turn `{self.turn_id}` has no words", hint="Give the user's text, or an answer.")
@@ -259,18 +270,18 @@ class ChatTurn:
             assistant_text=self.answer,
             answered_at=self._turns.now,
         )
-        self._turns.write(line, more, self._chosen_now)
-        self.fingerprint, self.persisted = made, True
-        self.tlog.state["fingerprint"] = told
+        self.fingerprint = self._turns.write(line, more, self._chosen_now)
+        self.tlog.state["fingerprint"] = self.fingerprint.json()
+        self.persisted = True
 
-    def _chosen_now(self, before: ActiveSet) -> ActiveSet:
+    def _chosen_now(self, before: ActiveSet, made: Fingerprint) -> ActiveSet:
         own = tuple(each for each in self._selected or () if "/" not in each or each in self._own_ids())
         return replace(
             before,
             selected_local_memories_turn_ids=own,
             picked_bucket_ids=self.result.picked_bucket_ids if self.result else before.picked_bucket_ids,
             since_last_reconcile=before.since_last_reconcile + 1,
-            conversation_title=redact(self.fingerprint.conversation_title) or before.conversation_title,
+            conversation_title=made.conversation_title or before.conversation_title,
         )
 
     def _own_ids(self) -> set[str]:

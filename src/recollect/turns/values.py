@@ -27,6 +27,7 @@ REACTION_PREFIX = "[turn.log.reaction]"
 SIGNAL_TAG = "assistant_signal"
 BINDING_TAG = "binding"  # of fingerprints that hold what must or must not be done beyond their conversation
 _NEVER = Timestamp("")
+_LONGEST = 4_000  # characters of a key or a value
 SURE = 0.7  # confidence from which a machine's reaction counts
 
 Value = str | int | float | bool
@@ -132,6 +133,11 @@ class Item:
         return told | {"provenance": {"quote": self.quote, "by": str(self.by)}}
 
 
+def tidy(text: str) -> str:
+    """What every store and model can take: no NUL, no half characters."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def shown(value: Value) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
@@ -152,6 +158,8 @@ def item(
         raise UsageError(f"an item needs a key, and {key!r} is none")
     if not isinstance(value, str | int | float | bool) or (isinstance(value, str) and not value.strip()):
         raise UsageError(f"the value of `{key}` is empty, or neither text, a number nor true or false")
+    if len(str(key)) > _LONGEST or len(str(value)) > _LONGEST:
+        raise UsageError(f"an item is a statement, and {_LONGEST:,} characters are the most")
     allowed = _SEVERITIES[kind]
     try:
         strict = allowed(severity) if severity else _USUAL[kind]
