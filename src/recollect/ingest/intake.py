@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path, PurePath
 
 from recollect import note, redact
 from recollect.config import Settings
-from recollect.errors import UsageError
+from recollect.errors import StoreBusy, UsageError
 from recollect.ingest import conversations as rules
 from recollect.ingest import recovery, workers
 from recollect.ingest.gate import Gate
@@ -67,7 +67,7 @@ class Intake:
         gate = self._gate()
         found = _allowed(gate, cwd, project)
         if found is not None and gate.is_news:
-            with self._database.write() as tx:
+            with suppress(StoreBusy), self._database.write() as tx:  # else the next one keeps it
                 gate.save_projects(tx)
         return found
 
