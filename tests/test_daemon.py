@@ -100,11 +100,14 @@ def test_a_home_that_is_removed_ends_its_daemon(tmp_path: Path) -> None:
         wait(lambda: not _is_alive(pid))
 
 
-def test_a_changed_configuration_is_read_by_the_next_daemon(tmp_path: Path) -> None:
+def test_a_changed_configuration_is_read_by_itself(tmp_path: Path) -> None:
     with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there:
-        pid = there.start()
+        pid, since = there.start(), there.json("status")["daemon"]["since"]
+        (there.path / "config.toml").write_text("log_level = 'info'\n")
+        wait(lambda: there.json("status")["daemon"].get("since", since) != since)
+        assert there.pid() == pid
         (there.path / "config.toml").write_text("enabled = false\n")
-        wait(lambda: there.pid() != pid)
+        wait(lambda: not _is_alive(pid))
         done = there.run("serve", "--background")
         assert done.returncode == 1 and "switched off" in done.stderr
 

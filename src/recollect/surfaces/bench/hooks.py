@@ -28,7 +28,7 @@ from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.command import hook_command
 
 _CALLS = 100
-_DOWN = 20  # each of them starts a daemon
+_DOWN = 40  # each of them starts a daemon
 _NOTES = 40
 _PROMPT = "how do we deploy the billing service on Tuesdays?"
 _FLOOR = [sys.executable, "-I", "-S", "-c", "pass"]
@@ -182,11 +182,11 @@ def _busy(stand: Stand, megabytes: int) -> dict[str, Any]:
     while _is_scanning(stand):
         for name, calls in found.items():
             command = _FLOOR if name == "floor" else hook_command(name, agent="claude-code")
-            calls.append(stand.call(command, f"busy-{len(calls) % 10}"))
+            calls.append(stand.call(command, f"busy-{name}-{len(calls)}"))
     for name, calls in found.items():
         if calls:
             stand.keep(f"{name}, busy with an import", calls)
-    return {"megabytes": megabytes, "files": size, "seconds": round(time.monotonic() - started, 1)}
+    return {"megabytes": megabytes, "bytes": size, "seconds": round(time.monotonic() - started, 1)}
 
 
 def _is_scanning(stand: Stand) -> bool:

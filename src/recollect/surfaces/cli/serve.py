@@ -65,6 +65,8 @@ def _serve(chosen: Settings, lock: Lock) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: daemon.stop())
     daemon.run()
+    if daemon.is_outdated:  # the same process, from its beginning
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "recollect", *sys.argv[1:]])
     return 0
 
 

@@ -36,7 +36,9 @@ log = logging.getLogger(__name__)
 class Daemon:
     """Made by the holder of the lock. `stop` ends it from any thread, or from a signal's handler."""
 
-    def __init__(self, settings: Settings, lock: place.Lock, *, unix: bool = True) -> None:
+    is_outdated = False  # it ended because another one has to read the configuration anew
+
+    def __init__(self, settings: Settings, lock: place.Lock) -> None:
         if not settings.config.enabled:
             raise Disabled
         self._memory = Memory(settings)
@@ -47,7 +49,7 @@ class Daemon:
         self._since = timestamp(self._memory.clock())
         self._config = client.stamp(str(settings.home / "config.toml"))
         self._hooks = Hooks(self._memory, self._backlog.add)
-        listener, address, token = place.listen(settings.home, unix=unix)
+        listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
         self._lanes = [Lane(name, self._backlog, settings, self._finished) for name in LANES]
         self._watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
@@ -139,7 +141,8 @@ class Daemon:
             log.warning("the home was moved or removed")
             self.stop()
         elif self._config != client.stamp(str(self._settings.home / "config.toml")):
-            log.info("config.toml changed; the next hook starts a daemon that has read it")
+            log.info("config.toml changed")
+            self.is_outdated = True
             self.stop()
         else:
             try:
