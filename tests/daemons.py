@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -101,14 +102,18 @@ def home(tmp_path: Path, **environ: str) -> Iterator[Home]:
 
 
 def is_starting(path: Path) -> bool:
-    """Has a hook started a daemon that does not serve yet?"""
-    mark = path / client.STARTING
-    return (
-        mark.exists()
-        and mark.stat().st_size > 0
-        and place.running(path) is None
-        and time.time() - mark.stat().st_mtime < 5
-    )
+    """Has a hook started a daemon that does not serve yet? It holds a lock from its first moment."""
+    try:
+        descriptor = os.open(path / client.STARTING, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except OSError:
+        return place.running(path) is None
+    finally:
+        os.close(descriptor)
 
 
 def wait(condition: Callable[[], object], seconds: float = 30.0) -> None:

@@ -73,6 +73,18 @@ def test_what_a_killed_daemon_left_is_no_obstacle(there: Home) -> None:
     assert there.start() != pid
 
 
+def test_whoever_takes_the_lock_is_named_there_at_once(tmp_path: Path) -> None:
+    (tmp_path / client.LOCK).write_text("1\n2026-03-02T09:00:00.000Z\nunix:daemon.sock\n")
+    assert place.running(tmp_path) is None
+    lock = place.acquire(tmp_path)
+    assert lock is not None
+    found = place.running(tmp_path)
+    assert found is not None and found.pid == os.getpid()
+    assert place.acquire(tmp_path) is None
+    lock.release()
+    assert place.running(tmp_path) is None
+
+
 def test_many_starts_at_once_make_one_daemon(there: Home) -> None:
     started = [subprocess.Popen([*RECOLLECT, "serve"], env=there.environ, stdout=subprocess.DEVNULL) for _ in range(4)]
     wait(lambda: sum(each.poll() is None for each in started) == 1)
@@ -280,7 +292,7 @@ def kills(there: Home, number: int, seed: int) -> int:
             wait(there.pid)  # the next hook brings it back
             time.sleep(chance.random() * 0.8)
             pid = there.pid()
-            if pid:
+            if pid and _is_alive(pid):
                 os.kill(pid, signal.SIGKILL)
                 hit += 1
                 wait(lambda pid=pid: there.pid() != pid)

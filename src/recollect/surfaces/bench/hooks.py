@@ -151,8 +151,7 @@ def _down(stand: Stand) -> None:
         found = []
         for _ in range(_DOWN):
             found.append(stand.call(hook_command(event, agent="claude-code")))
-            _wait(lambda: place.running(stand.home) is not None)
-            _wait(lambda: not (stand.home / client.STARTING).stat().st_size)
+            _wait(lambda: (stand.home / client.SOCKET).exists() and place.running(stand.home) is not None)
             stand.stop(signal.SIGKILL)
         stand.keep(f"{event}, daemon down", found)
 

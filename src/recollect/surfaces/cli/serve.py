@@ -38,6 +38,17 @@ Examples:
 def command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -> int:
     """Follow the agents and answer their hooks: one daemon per home."""
     from recollect.surfaces.daemon import place
+    from recollect.surfaces.hooks import client
+
+    try:
+        return _command(stop, foreground, as_json, agent_id)
+    except RecollectError:
+        place.came_up(Path(client.parse((), os.environ)[2]), refused=True)
+        raise
+
+
+def _command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -> int:
+    from recollect.surfaces.daemon import place
 
     chosen = settings(agent_id)
     if stop:

@@ -62,7 +62,7 @@ class Daemon:
         """Until it is stopped."""
         log.info("serving %s", self._settings.home)
         self._server.start()
-        self._forget_start()
+        place.came_up(self._settings.home)
         for thread in (*self._lanes, self._watcher):
             thread.start()
         self._hooks.warm()
@@ -91,11 +91,6 @@ class Daemon:
                 (self._settings.home / client.SOCKET).unlink()
         self._memory.close()
         self._lock.release()
-
-    def _forget_start(self) -> None:
-        """Whoever started us may start the next one at once."""
-        with suppress(OSError):
-            (self._settings.home / client.STARTING).open("r+b").truncate(0)
 
     # What it is asked
 

@@ -72,6 +72,7 @@ def acquire(home: Path) -> Lock | None:
             continue
         lock = Lock(descriptor, path)
         if lock.is_valid():
+            lock.tell(Timestamp(""), "")  # at once: what stands there is another process's
             return lock
         os.close(descriptor)  # removed between the two
 
@@ -90,6 +91,13 @@ def running(home: Path) -> Running | None:
         return Running(int(pid) if pid.isdigit() else 0, Timestamp(since))
     finally:
         os.close(descriptor)
+
+
+def came_up(home: Path, *, refused: bool = False) -> None:
+    """Tells hooks whether to start a daemon that they do not find: not for a while, when it refused."""
+    with suppress(OSError), (home / client.STARTING).open("r+b") as file:  # there, if a hook ever started one
+        file.truncate(0)
+        file.write(b"refused" if refused else b"")
 
 
 def listen(home: Path, *, unix: bool = hasattr(socket, "AF_UNIX")) -> tuple[socket.socket, str, str]:

@@ -40,7 +40,7 @@ SPOOLED = 64  # ends of sessions that wait for a daemon
 _PATIENCE = {"SessionStart": 1.5, "UserPromptSubmit": 1.5}  # seconds from the start; the others:
 _SOON = 0.8
 _LOG = 200_000  # bytes, of two log files each
-_AGAIN = 3.0  # seconds after which a daemon that did not come up is started again
+_AGAIN = 60.0  # seconds after which a daemon that refused to come up is started again
 _DELAY = 0.05  # seconds that a daemon waits for the hook that started it to end
 _SOCKET_PATH = 100  # bytes; the system's limit is 104 to 108
 
@@ -233,9 +233,7 @@ def start(home: str, environ: Mapping[str, str]) -> None:
         return  # it is starting, or it lives and does not answer
     known = os.fstat(lock)
     if known.st_size and time.time() - known.st_mtime < _AGAIN:
-        return  # it did not come up: what is wrong stands in its log
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, b"starting", 0)  # a daemon that serves empties it
+        return  # it refused to come up, and wrote here that it did
     if os.fork():
         return
     try:
