@@ -479,14 +479,14 @@ def test_the_client_imports_little_and_nothing_of_ours() -> None:
         "typing",
     }
     call = [sys.executable, "-X", "importtime", *hook_command("Stop")[1:]]
-    done = subprocess.run(call, env={"RECOLLECT_HOME": "/nonexistent/x"}, input=b"{}", capture_output=True, check=True)
+    done = subprocess.run(call, env={"RECOLLECT_HOME": "/dev/null/x"}, input=b"{}", capture_output=True, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert not loaded & {"json", "re", "enum", "socket", "typing", "site", "pathlib", "recollect"}
 
 
 def test_the_command_line_goes_to_the_client_before_anything_else() -> None:
     call = [sys.executable, "-X", "importtime", "-m", "recollect", "hook", "Stop"]
-    done = subprocess.run(call, env={"RECOLLECT_HOME": "/nonexistent/x"}, input=b"{}", capture_output=True, check=True)
+    done = subprocess.run(call, env={"RECOLLECT_HOME": "/dev/null/x"}, input=b"{}", capture_output=True, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert "recollect.surfaces.hooks.client" in loaded and not loaded & {"click", "msgspec", "recollect.app", "json"}
 
