@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.surfaces.installers import agents
+from recollect.surfaces.installers import agents, codex
 from recollect.surfaces.installers import json_text as edit
-from recollect.surfaces.installers.entries import Whose, whose
+from recollect.surfaces.installers.entries import Hook, Server, Whose, whose
 from tests.command import Done, run
 
 EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact", "SessionEnd"}
@@ -352,6 +353,15 @@ def test_a_settings_file_that_cannot_be_understood_is_refused_untouched(machine:
     assert machine.files() == before, "the other agent's neither"
 
 
+@pytest.mark.parametrize("depth", [100, 900, 950, 985, 5000])
+def test_a_deep_file_is_changed_or_refused(machine: Machine, depth: int) -> None:
+    text = '{"a":' * depth + "1" + "}" * depth
+    machine.has(machine.settings, text)
+    if machine.init("--yes").status == 0:
+        assert machine.uninstall()["changed"]
+    assert machine.settings.read_text() == text
+
+
 @pytest.mark.parametrize("text", ["model = ", "[a\n", "hooks = 1\n", "mcp_servers = 3\n", "a = 1\na = 2\n"])
 def test_a_config_toml_that_cannot_be_understood_is_refused_untouched(machine: Machine, text: str) -> None:
     machine.has(machine.config, text)
@@ -631,6 +641,43 @@ def test_an_element_is_appended_and_taken_away(items: list[Any], value: Any, ind
     assert edit.value_of(added) == {"list": [*items, value], "z": 1}
     if items:
         assert edit.cut(added, ("list", len(items))) == text
+
+
+names = st.sampled_from(["model", "a-b", "a b", "é", "mcp_servers", "hooks", "x.y", "features"])
+toml_values = st.recursive(
+    st.booleans() | st.integers(-(2**40), 2**40) | st.text(max_size=6) | st.lists(st.integers(0, 9), max_size=2),
+    lambda inner: (
+        st.dictionaries(names.filter(lambda name: name != "hooks"), inner, max_size=3)
+        | st.lists(st.dictionaries(names, st.integers(), max_size=2), max_size=2)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(names, toml_values, max_size=5), st.sampled_from(["", "\n", "# end"]), st.booleans())
+def test_any_config_toml_is_left_as_it_was_or_refused(document: dict[str, Any], end: str, crlf: bool) -> None:
+    text = tomlkit.dumps(document) + end
+    text = text.replace("\n", "\r\n") if crlf else text
+    before = tomllib.loads(text)
+    server = Server("/bin/recollect", ("mcp",), {})
+    hooks = [Hook("Stop", "/bin/recollect hook Stop --agent codex", 10)]
+    try:
+        added = codex.with_toml_hooks(codex.with_server(text, server), hooks)
+    except ValueError:
+        assert (
+            not isinstance(before.get("mcp_servers", {}), dict)
+            or not isinstance(before.get("hooks", {}), dict)
+            or (before.get("hooks"))
+        )
+        return
+    after = tomllib.loads(added)
+    assert after["mcp_servers"].pop("recollect") == {"command": "/bin/recollect", "args": ["mcp"]}
+    assert after["hooks"].pop("Stop") == [{"hooks": [{"type": "command", "command": hooks[0].command, "timeout": 10}]}]
+    assert after == {"mcp_servers": {}, "hooks": {}, **before}
+    bare = codex.without_server(codex.without_toml_hooks(added))
+    kept = {name: value for name, value in before.items() if value or name not in ("mcp_servers", "hooks")}
+    said = tomllib.loads(bare)
+    assert {name: value for name, value in said.items() if value or name not in ("mcp_servers", "hooks")} == kept
 
 
 def test_every_agent_names_files_in_the_users_home_only(machine: Machine) -> None:

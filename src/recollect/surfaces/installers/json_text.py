@@ -127,7 +127,10 @@ def _child(node: _Node, step: str | int) -> _Node | None:
 
 
 def _parse(text: str) -> _Node:
-    return _value(text, _skip(text, len(_BOM) if text.startswith(_BOM) else 0))
+    try:
+        return _value(text, _skip(text, len(_BOM) if text.startswith(_BOM) else 0))
+    except RecursionError as error:
+        raise NotJson("nested too deeply") from error
 
 
 def _value(text: str, at: int, start: int | None = None) -> _Node:
