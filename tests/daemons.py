@@ -68,6 +68,11 @@ class Home:
         there = place.running(self.path)
         return there.pid if there else 0
 
+    def is_serving(self) -> bool:
+        """Whoever holds the lock listens."""
+        there = place.running(self.path)
+        return bool(there and there.since)
+
     def is_idle(self) -> bool:
         try:
             told = json.loads(client.ask(str(self.path), ["status"], b"", time.monotonic() + 2))

@@ -88,7 +88,7 @@ def test_whoever_takes_the_lock_is_named_there_at_once(tmp_path: Path) -> None:
 def test_many_starts_at_once_make_one_daemon(there: Home) -> None:
     started = [subprocess.Popen([*RECOLLECT, "serve"], env=there.environ, stdout=subprocess.DEVNULL) for _ in range(4)]
     wait(lambda: sum(each.poll() is None for each in started) == 1)
-    wait(there.pid)
+    wait(there.is_serving)
     assert [each.pid for each in started if each.poll() is None] == [there.pid()]
     assert {each.returncode for each in started} == {0, None}
     there.stop()
@@ -289,7 +289,7 @@ def kills(there: Home, number: int, seed: int) -> int:
                 file = there.projects / "-p" / f"{session}.jsonl"
                 file.parent.mkdir(exist_ok=True)
                 append(file, claude(written, f"message {written}", session=session))
-            wait(there.pid)  # the next hook brings it back
+            wait(there.is_serving)  # the next hook brings it back
             time.sleep(chance.random() * 0.8)
             pid = there.pid()
             if pid and _is_alive(pid):
@@ -301,7 +301,7 @@ def kills(there: Home, number: int, seed: int) -> int:
         caller.join()
     assert max(slow) < 5.0  # no client hung
     there.hook("SessionStart", {"session_id": "last", "cwd": "/code/tides"})
-    wait(there.pid)
+    wait(there.is_serving)
     with open_memory(there.path, environ=there.environ) as memory:
         wait(lambda: len(entries(memory)) == written)
         there.settle()

@@ -123,7 +123,7 @@ def test_a_project_that_is_switched_off_is_told_nothing(there: Home, tides: Path
     there.json("remember", EVERYWHERE, "--everywhere")
     (there.path / "config.toml").write_text(f'disabled_projects = ["{tides}"]\n')
     assert there.hook("SessionStart", told(tides)) == ""  # what is ready may be out of date
-    wait(there.pid)
+    wait(there.is_serving)
     assert there.said("SessionStart", told(tides)) == ""
     assert there.said("UserPromptSubmit", told(tides, prompt="deploy the lighthouse service?")) == ""
 
@@ -144,7 +144,7 @@ def test_a_paused_session_is_told_nothing_until_it_goes_on(there: Home, tides: P
     there.stop()
     assert there.hook("SessionStart", asks) == ""
     assert there.json("pause", "--session", SESSION, "--resume")["paused"] is False
-    wait(there.pid)
+    wait(there.is_serving)
     assert RULE in there.said("UserPromptSubmit", asks)
 
 
@@ -168,7 +168,7 @@ def test_without_a_daemon_a_session_is_given_what_is_ready_and_one_is_started(th
     there.json("remember", RULE, "--project", str(tides))
     assert there.pid() == 0
     assert RULE in there.said("SessionStart", told(tides / "src"))
-    wait(there.pid)
+    wait(there.is_serving)
     assert "no daemon" in there.log()
     assert stat.S_IMODE((there.path / "logs" / "hooks.log").stat().st_mode) == 0o600
 
@@ -191,7 +191,7 @@ def test_an_end_that_nobody_heard_is_not_lost(there: Home) -> None:
     there.hook("SessionEnd", told("/code/tides", transcript_path=str(file), last_assistant_message="secret words"))
     spooled = list((there.path / client.SPOOL).glob("*.json"))
     assert all("secret" not in path.read_text() for path in spooled)
-    wait(there.pid)
+    wait(there.is_serving)
     with open_memory(there.path, environ=there.environ) as memory:
         wait(lambda: memory.conversations() and str(memory.conversations()[0].status) == "archived")
     assert list((there.path / client.SPOOL).iterdir()) == []
@@ -212,7 +212,7 @@ def test_a_daemon_that_cannot_come_up_is_not_started_at_every_hook(there: Home, 
     os.utime(mark, (1, 1))  # long ago
     (there.path / "config.toml").unlink()
     assert there.hook("Stop", told(tides)) == ""
-    wait(there.pid)
+    wait(there.is_serving)
 
 
 def test_an_installed_hook_does_not_bring_back_a_home_that_was_purged(there: Home, tides: Path) -> None:
@@ -220,7 +220,7 @@ def test_an_installed_hook_does_not_bring_back_a_home_that_was_purged(there: Hom
         assert there.hook(event, told(tides)) == ""
     assert not there.path.exists()
     assert there.run("hook", "Stop").returncode == 0  # a person may call it anywhere
-    wait(there.pid)
+    wait(there.is_serving)
 
 
 def test_many_hooks_at_once_start_one_daemon(there: Home, tides: Path) -> None:
@@ -231,7 +231,7 @@ def test_many_hooks_at_once_start_one_daemon(there: Home, tides: Path) -> None:
     for each in started:
         each.communicate(data, timeout=20)
     assert {each.returncode for each in started} == {0}
-    wait(there.pid)
+    wait(there.is_serving)
     pid = there.pid()
     time.sleep(1.0)
     assert there.pid() == pid
