@@ -93,11 +93,18 @@ class Upkeep:
         needs = self._needs()
         if not needs:
             return report
-        done = [made for lease in self._claim(needs) if (made := self._write(lease, needs[lease.key], report))]
-        if any(each.files for each in done):
-            self._ledger.update()
-        for each in done:
-            report.written += self._store(each)
+        leases = self._claim(needs)
+        try:
+            done = [made for lease in leases if (made := self._write(lease, needs[lease.key], report))]
+            if any(each.files for each in done):
+                self._ledger.update()
+            for each in done:
+                report.written += self._store(each)
+        except BaseException:  # Ctrl-C, or a bug: gives back what is not done
+            with self._database.write() as tx:
+                for lease in leases:
+                    self._jobs.release(tx, lease)
+            raise
         return report
 
     def record(self, session: str, text: str, at: Timestamp, uuid: str = "") -> bool:
