@@ -78,7 +78,7 @@ class Home:
             told = json.loads(client.ask(str(self.path), ["status"], b"", time.monotonic() + 2))
         except (OSError, client.Refused):
             return False
-        return not told["doing"] and not told["waiting"]
+        return told["watching"] and not told["doing"] and not told["waiting"]
 
     def settle(self) -> None:
         wait(self.is_idle)

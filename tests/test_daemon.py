@@ -116,7 +116,7 @@ def test_a_changed_configuration_is_read_by_itself(tmp_path: Path) -> None:
     with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there:
         pid, since = there.start(), there.json("status")["daemon"]["since"]
         (there.path / "config.toml").write_text("log_level = 'info'\n")
-        wait(lambda: there.json("status")["daemon"].get("since", since) != since)
+        wait(lambda: (there.json("status")["daemon"].get("since") or since) != since)
         assert there.pid() == pid
         (there.path / "config.toml").write_text("enabled = false\n")
         wait(lambda: not _is_alive(pid))

@@ -49,7 +49,9 @@ def command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -
 
 def _command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -> int:
     from recollect.surfaces.daemon import place
+    from recollect.surfaces.hooks import client
 
+    read = client.stamp(client.parse((), os.environ)[2] + "/config.toml")  # before it is: a change after that is seen
     chosen = settings(agent_id)
     if stop:
         was = stopped(chosen.home)
@@ -60,19 +62,19 @@ def _command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) 
         _say(as_json, "running already", place.running(chosen.home))
         return 0
     if foreground:
-        return _serve(chosen, lock)
+        return _serve(chosen, lock, read)
     lock.release()
     _say(as_json, "running", _started(chosen, agent_id))
     return 0
 
 
-def _serve(chosen: Settings, lock: Lock) -> int:
+def _serve(chosen: Settings, lock: Lock, read: str) -> int:
     from recollect.surfaces.daemon.daemon import Daemon
     from recollect.surfaces.daemon.logs import log_to
 
     log_to(chosen, "daemon.log")
     os.chdir(chosen.home)  # no folder of the user's is kept busy
-    daemon = Daemon(chosen, lock)
+    daemon = Daemon(chosen, lock, read)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: daemon.stop())
     daemon.run()

@@ -34,11 +34,12 @@ log = logging.getLogger(__name__)
 
 
 class Daemon:
-    """Made by the holder of the lock. `stop` ends it from any thread, or from a signal's handler."""
+    """Made by the holder of the lock. `read` is the stamp of config.toml as it was read. `stop` ends it from any
+    thread, or from a signal's handler."""
 
     is_outdated = False  # it ended because another one has to read the configuration anew
 
-    def __init__(self, settings: Settings, lock: place.Lock) -> None:
+    def __init__(self, settings: Settings, lock: place.Lock, read: str) -> None:
         if not settings.config.enabled:
             raise Disabled
         self._memory = Memory(settings)
@@ -46,8 +47,9 @@ class Daemon:
         self._lock = lock
         self._backlog = Backlog()
         self._stopping = threading.Event()
+        self._watching = False
         self._since = timestamp(self._memory.clock())
-        self._config = client.stamp(str(settings.home / "config.toml"))
+        self._config = read
         self._hooks = Hooks(self._memory, self._backlog.add)
         listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
@@ -108,6 +110,7 @@ class Daemon:
         """For `status`."""
         return {
             "since": self._since,
+            "watching": self._watching,
             **self._backlog.shown(),
             "turned_away": self._server.turned_away,
         }
@@ -121,10 +124,14 @@ class Daemon:
             lambda: existing(self._memory.intake),
             self._stopping,
             self._settings.config.poll_interval_seconds,
-            begin=lambda: self._backlog.add(Work(task=Task.SCAN)),
+            begin=self._begin,
             take=self._changed,
             poll=self._poll,
         )
+
+    def _begin(self) -> None:
+        self._backlog.add(Work(task=Task.SCAN))
+        self._watching = True
 
     def _changed(self, paths: Sequence[Path]) -> tuple[()]:
         for path in paths:
