@@ -9,6 +9,7 @@ import shlex
 import stat
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect.app import open_memory
+from recollect.surfaces.daemon.work import Task, Work
+from recollect.surfaces.daemon.worker import Worker
 from recollect.surfaces.installers import agents, codex
 from recollect.surfaces.installers import json_text as edit
 from recollect.surfaces.installers.entries import Hook, Server, Whose, whose
@@ -600,6 +604,21 @@ def test_the_first_run_takes_in_the_history_and_the_next_does_not_ask(machine: M
     assert machine.install("--no-import")["imported"] is None
     assert machine.install()["imported"]["entries"] == 1
     assert machine.install()["imported"] is None
+
+
+def test_a_history_that_was_declined_is_left_alone_until_somebody_asks(machine: Machine, history: Path) -> None:
+    os.utime(history, (0, time.time() - 60))
+    config = machine.home / ".recollect" / "config.toml"
+    machine.has(config, "[roots]\n")
+    machine.install("--no-import")
+    machine.install("--no-import")
+    assert config.read_text().count("history_since") == 1 and config.read_text().endswith("\n[roots]\n")
+    environ = {"HOME": str(machine.home), "RECOLLECT_EMBEDDER": "none"}
+    with open_memory(config.parent, environ=environ) as memory:
+        worker = Worker(memory)
+        assert worker.do(Work(task=Task.SCAN)).entries == 0
+        os.utime(history)  # its session goes on
+        assert worker.do(Work(task=Task.SCAN)).entries == 1
 
 
 def test_the_history_is_offered_with_its_size_and_how_long_it_takes(machine: Machine, history: Path) -> None:

@@ -83,12 +83,13 @@ class Memory(Parts):
         folder: Path | None = None,
         source: str | None = None,
         reimport: bool = False,
+        since: str = "",
         progress: Progress = lambda size, count: None,
         expect: Progress = lambda size, count: None,
     ) -> Report:
-        """Takes in a file, a folder, or every agent's transcripts on this machine."""
+        """Takes in a file, a folder, or every agent's transcripts on this machine; those written `since` a time."""
         report = self.intake.ingest(
-            file=file, folder=folder, source=source, reimport=reimport, progress=progress, expect=expect
+            file=file, folder=folder, source=source, reimport=reimport, since=since, progress=progress, expect=expect
         )
         self._rebuild_turns()
         started = time.perf_counter()

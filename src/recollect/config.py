@@ -58,6 +58,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         tuple[str, ...],
         Meta(description="Projects that are switched off: a folder (with all below it) or a project id."),
     ] = ()
+    history_since: Annotated[
+        str,
+        Meta(
+            pattern=r"^(|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)$",
+            description="The daemon leaves alone what agents wrote last before that time; `recollect ingest` does not.",
+        ),
+    ] = ""
     conversation_gap_minutes: Annotated[
         int, Meta(ge=1, description="Silence after which a conversation counts as finished.")
     ] = 60

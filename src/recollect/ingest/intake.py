@@ -34,7 +34,18 @@ from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey
 from recollect.store.files import FileState
 from recollect.store.jobs import Jobs
-from recollect.types import Clock, Conversation, ConversationStatus, Entry, Owner, Role, Timestamp, timestamp
+from recollect.types import (
+    Clock,
+    Conversation,
+    ConversationStatus,
+    Entry,
+    Owner,
+    Role,
+    Timestamp,
+    moment,
+    parse_timestamp,
+    timestamp,
+)
 
 _PATIENCE = 2.0  # seconds to wait for files that another process holds
 UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, so that they cost one stat next time
@@ -83,16 +94,18 @@ class Intake:
         folder: Path | None = None,
         source: str | None = None,
         reimport: bool = False,
+        since: str = "",
         progress: Progress = lambda size, count: None,
         expect: Progress = lambda size, count: None,
     ) -> Report:
-        """A file, a folder, or every agent's folders. `expect` is told bytes and files before reading begins."""
+        """A file, a folder, or every agent's folders. Files that were written last before `since` are left alone;
+        `expect` is told bytes and files before reading begins."""
         started = time.perf_counter()
         forced = get_source(source) if source else None
         report, gate = Report(), self._gate()
         self._recover(gate, report)
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
-        found = list(self._find(file, folder, forced, report))
+        found = [each for each in self._find(file, folder, forced, report) if each.modified_ms >= _milliseconds(since)]
         changed, unread = self._changed(found, report, everything=reimport)
         expect(sum(each.size for each in changed), len(changed))
         mine, *others = shares(changed, self._settings.config.ingest_workers if unread > workers.SHARE_ABOVE else 1)
@@ -356,3 +369,7 @@ def _is_ours(conversation: Conversation) -> bool:
 def _head(path: Path) -> list[bytes]:
     with Transcript(path) as transcript:
         return transcript.head()
+
+
+def _milliseconds(since: str) -> int:
+    return int(moment(parse_timestamp(since)).timestamp() * 1000) if since else 0

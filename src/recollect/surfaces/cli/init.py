@@ -16,7 +16,7 @@ from recollect.errors import RecollectError, UsageError
 from recollect.surfaces.cli.common import EMBED_SECONDS, count, memory, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
-from recollect.types import utc_now
+from recollect.types import timestamp, utc_now
 
 if TYPE_CHECKING:
     from recollect.surfaces.installers.files import Change
@@ -124,8 +124,8 @@ def command(
             stopped(settings.home)  # nobody calls it any more
         if purge:
             _purge(settings, result, say, yes=yes)
-        elif import_ and not uninstall:
-            _offer_history(agent_id, result, say, yes=yes)
+        elif not uninstall:
+            _offer_history(agent_id, result, say, yes=yes, offered=import_)
     if not chosen:
         say("No agent was found. Looked for " + ", ".join(str(sign) for each in known for sign in each.signs) + ".")
         say("`recollect init --agent claude-code` sets one up all the same.")
@@ -179,8 +179,8 @@ def _advise(result: Result, say: _Speaker, advice: Sequence[str]) -> None:
         say(each)
 
 
-def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: bool) -> None:
-    """On the first run: what agents wrote on this machine so far."""
+def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: bool, offered: bool) -> None:
+    """On the first run: what agents wrote on this machine so far. What is declined, the daemon leaves alone, too."""
     from recollect.surfaces.cli.ingest import as_dict, describe, progress
 
     with memory(agent_id) as opened:
@@ -192,8 +192,9 @@ def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: 
         seconds = length / _BYTES_PER_SECOND
         about = f"about {max(seconds / 60, 1):.0f} min" if seconds > 50 else "less than a minute"
         say(f"Found {count(files, 'transcript')} of agents on this machine, {size(length)}.")
-        if not yes and not click.confirm(f"Take them in now? It takes {about}", default=True):
-            say("`recollect ingest` does it later.")
+        if not offered or not (yes or click.confirm(f"Take them in now? It takes {about}", default=True)):
+            _leave_history(opened.settings)
+            say("They are left alone; `recollect ingest` takes them in later.")
             return
         with progress(say.quiet) as report_to:
             report = opened.ingest(**report_to)
@@ -202,6 +203,17 @@ def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: 
         if not say.quiet:
             describe(opened, report, everything=True)
             say("Memories are made of them in the background; `recollect process` does it now.")
+
+
+def _leave_history(settings: Settings) -> None:
+    """Written down where a person can change it."""
+    from recollect.surfaces.installers.files import write
+
+    if not settings.config.history_since:
+        file = settings.home / "config.toml"
+        before = file.read_text() if file.exists() else None
+        line = f'history_since = "{timestamp(utc_now())}"\n'  # first: behind a table it would belong to that
+        write(file, before, line + (before or ""))
 
 
 def _require_own_home(settings: Settings) -> None:

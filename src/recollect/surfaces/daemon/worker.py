@@ -123,7 +123,7 @@ class Worker:
         return Result(changed=changed, error=made.reason if made.outcome is Outcome.FAILED else "")
 
     def _scan(self, work: Work) -> Result:
-        report = self._memory.ingest()
+        report = self._memory.ingest(since=self._memory.settings.config.history_since)
         for problem in report.problems:
             log.warning("%s: %s", problem.path, problem.reason)
         return Result(entries=report.entries, ready=report.conversations)

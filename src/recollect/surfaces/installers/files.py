@@ -79,7 +79,7 @@ def apply(changes: Sequence[Change], now: datetime) -> list[Path]:
         if change.after is None:
             change.file.unlink()
         else:
-            _write(change)
+            write(change.file, change.before, change.after or "")
     return backups
 
 
@@ -136,16 +136,17 @@ def _says_the_same(one: str, other: str) -> bool:
     return False
 
 
-def _write(change: Change) -> None:
-    file = change.file.resolve()  # a link stays one
+def write(named: Path, before: str | None, after: str) -> None:
+    """Replaces a file that still says what it said before."""
+    file = named.resolve()  # a link stays one
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600
     temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}.tmp")
     try:
-        _create(temporary, change.after or "")
+        _create(temporary, after)
         temporary.chmod(mode)
-        if _text(change.file) != change.before:
-            raise Refused(f"{change.file} was changed by somebody else just now", hint="Run it again.")
+        if _text(named) != before:
+            raise Refused(f"{named} was changed by somebody else just now", hint="Run it again.")
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
