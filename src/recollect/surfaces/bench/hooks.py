@@ -77,12 +77,11 @@ class Stand:
         subprocess.run(call, env=self.environ, capture_output=True, timeout=60, check=True)
 
     def stop(self, how: int = signal.SIGTERM) -> None:
-        there = place.running(self.home)
-        if there is None:
-            return
-        with suppress(ProcessLookupError):
-            os.kill(there.pid, how)
-        _wait(lambda: place.running(self.home) is None)
+        while (there := place.running(self.home)) is not None:
+            if there.pid:  # 0 would be all of us
+                with suppress(ProcessLookupError):
+                    os.kill(there.pid, how)
+            time.sleep(0.02)
 
     def state(self) -> dict[str, Any]:
         answer = client.ask(str(self.home), ["status"], b"", time.monotonic() + 5)
