@@ -30,8 +30,7 @@ def folded(ranked: Iterable[_T], text_of: Callable[[_T], str], limit: int) -> li
 
 def _alike(one: str, other: str) -> bool:
     """About as long, and nearly all words in common. A beginning in common is not enough."""
-    small, large = sorted((len(one), len(other)))
-    if small < _SAME * large:
+    if len(one) < _SAME * len(other) or len(other) < _SAME * len(one):
         return False
     mine, theirs = content_words(one[:_LENGTH]), content_words(other[:_LENGTH])
     return len(mine) >= _FEW and overlap(mine, theirs) >= _SAME

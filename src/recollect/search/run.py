@@ -159,13 +159,14 @@ def _entries(
     by: Weights,
 ) -> list[Candidate]:
     ids = np.array([mark.id for mark in pool], np.int64)
-    known = asked.similarities([(Kind.ENTRY, str(mark.id)) for mark in pool]) if asked else {}
+    refs: list[Ref] = [(Kind.ENTRY, str(mark.id)) for mark in pool]
+    known = asked.similarities(refs) if asked else {}
     judged = _judge(
         query,
         matched,
         ids,
         np.array([mark.size for mark in pool], np.float64),
-        np.array([known.get((Kind.ENTRY, str(mark.id)), np.nan) for mark in pool], np.float64),
+        np.array([known.get(ref, np.nan) for ref in refs], np.float64),
         ranking.neighbourhood([(mark.source_file, mark.session_id) for mark in pool]),
     )
     total = judged.parts.total(by)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -294,15 +295,14 @@ def locate(tx: Transaction, owner: Owner, model: str, refs: Iterable[Ref]) -> li
             + f" AND v.{column} {_among(tx)}",
             {**asdict(owner), "model": model, "kind": kind, "among": _list(tx, values)},
         )
-        greatest: dict[str, int] = {}
-        for _, ref, number in rows:
-            greatest[ref] = max(number, greatest.get(ref, 0))
-        for id, ref, number in rows:
-            if (asked := keys.get((ref, number))) is not None:
-                found.append((id, asked))
-            if kind is Kind.MEMORY and number == greatest[ref] and (asked := keys.get((ref, 0))) is not None:
-                found.append((id, asked))
-    return sorted(found)
+        found += [(id, asked) for id, ref, number in rows if (asked := keys.get((ref, number))) is not None]
+        if kind is Kind.MEMORY:
+            greatest: dict[str, int] = {}
+            for _, ref, number in rows:
+                greatest[ref] = max(number, greatest.get(ref, 0))
+            newest = [(id, keys.get((ref, 0))) for id, ref, number in rows if number == greatest[ref]]
+            found += [(id, asked) for id, asked in newest if asked is not None]
+    return sorted(found, key=itemgetter(0))
 
 
 def refs_of(tx: Transaction, owner: Owner, model: str, ids: Sequence[int]) -> dict[int, Ref]:
