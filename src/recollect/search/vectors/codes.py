@@ -67,4 +67,4 @@ def nearest(found: Sequence[Distances], number: int, bits: int) -> int:
 
 def enough(rows: int) -> int:
     """How many candidates to rank by their components: of the ten nearest, the share that is found stays above 0.97."""
-    return max(4000, int(32 * rows**0.5))
+    return max(4000, int(3.2 * rows**0.7))
