@@ -105,7 +105,8 @@ class Intake:
         report, gate = Report(), self._gate()
         self._recover(gate, report)
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
-        found = [each for each in self._find(file, folder, forced, report) if each.modified_ms >= _milliseconds(since)]
+        oldest = moment(parse_timestamp(since)).timestamp() * 1000 if since else 0
+        found = [each for each in self._find(file, folder, forced, report) if each.modified_ms >= oldest]
         changed, unread = self._changed(found, report, everything=reimport)
         expect(sum(each.size for each in changed), len(changed))
         mine, *others = shares(changed, self._settings.config.ingest_workers if unread > workers.SHARE_ABOVE else 1)
@@ -369,7 +370,3 @@ def _is_ours(conversation: Conversation) -> bool:
 def _head(path: Path) -> list[bytes]:
     with Transcript(path) as transcript:
         return transcript.head()
-
-
-def _milliseconds(since: str) -> int:
-    return int(moment(parse_timestamp(since)).timestamp() * 1000) if since else 0
