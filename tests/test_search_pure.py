@@ -13,7 +13,7 @@ from recollect.search import ranking
 from recollect.search.fold import folded
 from recollect.search.query import parse
 from recollect.search.ranking import WEIGHTS, above_floor, neighbourhood, rarity, relevance
-from recollect.search.snippet import snippet
+from recollect.search.snippet import recogniser, snippet
 from recollect.search.when import spans
 from recollect.store.words import parts, scope_word, search_text
 from recollect.surfaces.bench.off_topic import QUERIES
@@ -163,14 +163,14 @@ def test_use_counts_while_it_is_fresh() -> None:
 
 def test_a_snippet_shows_the_words_where_they_stand_together() -> None:
     text = "pump " + "filler " * 100 + "the pond\npump hums\x1b[2J at night " + "filler " * 100
-    shown, marked = snippet(text, ["pond", "pump", "hum"])
+    shown, marked = snippet(text, recogniser(["pond", "pump", "hum"]))
     assert [shown[start:stop] for start, stop in marked] == ["pond", "pump", "hums"]
     assert "\x1b" not in shown and "\n" not in shown and len(shown) < 260
 
 
 @given(st.text(max_size=2000), st.lists(st.text(min_size=1, max_size=8), max_size=4))
 def test_a_snippet_of_anything_is_short_and_its_marks_lie_in_it(text: str, words: list[str]) -> None:
-    shown, marked = snippet(text, words)
+    shown, marked = snippet(text, recogniser(words))
     assert len(shown) <= 260
     assert all(0 <= start < stop <= len(shown) for start, stop in marked)
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.models.embed.base import Matrix
-from recollect.search.values import Asked, Ref
+from recollect.search.values import Asked
 from recollect.search.vectors.vectors import Vectors
-from recollect.store import vectors as store
-from recollect.store.vectors import Kind
+from recollect.store.vectors import Filter, Kind, Ref
 
 _EVERYWHERE = ""  # how vectors name the project of a memory that holds in every project
 
@@ -34,14 +33,12 @@ class _Question:
     model: str
 
     def nearest(self, kinds: frozenset[Kind], limit: int) -> dict[Ref, float]:
-        scope = store.Filter(self.projects, kinds)
+        scope = Filter(self.projects, kinds)
         found = self.vectors.nearest(self.row, limit, scope, exact=False)
         best: dict[Ref, float] = {}
         for near in found:  # best first; a memory may come by several revisions
-            best.setdefault((near.ref.kind, near.ref.key), near.similarity)
+            best.setdefault(near.ref if not near.ref.revision else Ref(near.ref.kind, near.ref.key), near.similarity)
         return best
 
     def similarities(self, refs: Sequence[Ref]) -> dict[Ref, float]:
-        wanted = [store.Ref(kind, key) for kind, key in refs]
-        found = self.vectors.similarities(self.row, wanted, exact=False)
-        return {(ref.kind, ref.key): value for ref, value in found.items()}
+        return self.vectors.similarities(self.row, refs, exact=False)

@@ -12,11 +12,11 @@ from math import log1p
 
 import numpy as np
 
-from recollect.search.values import Asked, Meaning, Ref
+from recollect.search.values import Asked, Meaning
 from recollect.store import search as rows
 from recollect.store.database import Database
 from recollect.store.search import EVERYWHERE, TEXTS, Counts, Found, Matches, Reach
-from recollect.store.vectors import Kind
+from recollect.store.vectors import Kind, Ref
 
 _BUDGET = 20_000  # postings that one question reads: common words are no evidence
 _BY_WORDS = 80  # candidates by their words
@@ -57,7 +57,7 @@ class MemorySearch:
             by_words = _best(matched, {word: words[word] * rarity[word] for word in rarity}, _BY_WORDS)
             by_meaning = rows.text_ids(tx, reach, {ref for each in near for ref in each})
             marks = rows.memory_marks(tx, reach, sorted({*by_words, *by_meaning.values()}))
-        refs: list[Ref] = [(Kind.MEMORY, mark.ref) for mark in marks]
+        refs = [Ref(Kind.MEMORY, mark.ref) for mark in marks]
         known = [_known(one, found, refs) for one, found in zip(asked, near, strict=True)]
         held = {word: frozenset(ids.tolist()) for word, ids in matched.found.items()}
         return Clues(

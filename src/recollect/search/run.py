@@ -6,9 +6,10 @@ read of the few that may be shown. Nothing but SQL runs in a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,12 +18,12 @@ from recollect.search.fold import folded
 from recollect.search.memories import MemorySearch
 from recollect.search.query import Query, parse
 from recollect.search.ranking import WEIGHTS, Flags, Floats, Places, Relevance, Weights
-from recollect.search.snippet import snippet
-from recollect.search.values import Asked, Hit, Meaning, Ref, Wanted, Why
+from recollect.search.snippet import recogniser, snippet
+from recollect.search.values import Asked, Hit, Meaning, Wanted, Why
 from recollect.store import search as rows
 from recollect.store.database import Database, Transaction
 from recollect.store.search import ENTRIES, TEXTS, Counts, Found, Ids, Mark, Matches, Reach
-from recollect.store.vectors import Kind
+from recollect.store.vectors import Kind, Ref
 
 BUDGET = 100_000  # postings that one query reads
 _POOL = 120  # entries that are looked at closely; more, where many hits are wanted
@@ -41,7 +42,7 @@ class Judged:
     known: Flags  # similarity was measured
     parts: Relevance
 
-    def why(self, place: int, relevance: float) -> Why:
+    def why(self, place: int, relevance: float, boosts: dict[str, float]) -> Why:
         return Why(
             words=float(self.parts.own[place]),
             around=float(self.parts.around[place]),
@@ -50,12 +51,12 @@ class Judged:
             known=bool(self.known[place]),
             relevance=relevance,
             matched=tuple(word for word, there in zip(self.words, self.present[:, place], strict=True) if there),
+            boosts=boosts,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A document that may be shown, before its text is read."""
+class Candidate(NamedTuple):
+    """A document that may be shown, before its text is read. A tuple: a query makes hundreds."""
 
     key: tuple[bool, int]  # whether it is an entry; its row
     judged: Judged
@@ -63,8 +64,8 @@ class Candidate:
     relevance: float
     first_score: float  # with the time it was said at, without what only its text can tell
 
-    def why(self) -> Why:
-        return self.judged.why(self.place, float(self.relevance))
+    def why(self, boosts: dict[str, float]) -> Why:
+        return self.judged.why(self.place, float(self.relevance), boosts)
 
 
 class Search:
@@ -87,7 +88,7 @@ class Search:
                 pool = _pool(tx, reach, wanted, max(_POOL, 2 * limit), *_from_afar(query, entries, near, by))
             if wanted.kinds - {Kind.ENTRY}:
                 texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
-                places = rows.text_ids(tx, reach, [ref for ref in near if ref[0] is not Kind.ENTRY])
+                places = rows.text_ids(tx, reach, [ref for ref in near if ref.kind is not Kind.ENTRY])
                 candidates += _texts(query, texts, places, near, by)
         if pool:
             candidates += _entries(query, entries, pool, asked, wanted, by)
@@ -105,14 +106,15 @@ class Search:
             for each in found
             if wanted.allows(each.role or wanted.role, each.source, each.timestamp, each.source_file)
         ]
-        whys = {each.key: each.why() for each in best}
+        judged = {each.key: each for each in best}
         scored = []
-        for each, extra in zip(found, signals.boosts(query, found, now, self._weights), strict=True):
-            why = whys[each.kind is Kind.ENTRY, each.id]
-            scored.append((why.relevance + sum(extra.values()), each, replace(why, boosts=extra)))
+        for each, boosts in zip(found, signals.boosts(query, found, now, self._weights), strict=True):
+            candidate = judged[each.kind is Kind.ENTRY, each.id]
+            scored.append((candidate.relevance + sum(boosts.values()), each, candidate, boosts))
         scored.sort(key=lambda row: (-row[0], row[1].kind, row[1].ref))
+        is_wanted = recogniser(query.words)
         return [
-            _hit(query, *row, tuple(other[1].ref for other in also))
+            _hit(is_wanted, *row, tuple(other[1].ref for other in also))
             for row, also in folded(scored, lambda row: row[1].text, limit)
         ]
 
@@ -120,7 +122,7 @@ class Search:
 def _from_afar(query: Query, matched: Matches, near: Mapping[Ref, float], by: Weights) -> tuple[Ids, Floats]:
     """Every entry with a word of the query or near its meaning, and a first guess at its score."""
     rarities = _rarities(query, matched)
-    close = {int(ref): value for (kind, ref), value in near.items() if kind is Kind.ENTRY}
+    close = {int(ref): value for (kind, ref, _), value in near.items() if kind is Kind.ENTRY}
     lists = [*matched.found.values(), np.array(sorted(close), np.int64)]
     ids, place = np.unique(np.concatenate(lists), return_inverse=True)
     weights = np.repeat([*rarities, 0.0], [len(each) for each in lists])
@@ -159,7 +161,7 @@ def _entries(
     by: Weights,
 ) -> list[Candidate]:
     ids = np.array([mark.id for mark in pool], np.int64)
-    refs: list[Ref] = [(Kind.ENTRY, str(mark.id)) for mark in pool]
+    refs = [Ref(Kind.ENTRY, str(mark.id)) for mark in pool]
     known = asked.similarities(refs) if asked else {}
     judged = _judge(
         query,
@@ -170,10 +172,11 @@ def _entries(
         ranking.neighbourhood([(mark.source_file, mark.session_id) for mark in pool]),
     )
     total = judged.parts.total(by)
+    fit = [(place, pool[place], float(total[place])) for place in np.flatnonzero(total >= by.floor).tolist()]
     return [
         Candidate((True, mark.id), judged, place, relevance, relevance + signals.in_time(query, mark.timestamp, by))
-        for place, (mark, relevance) in enumerate(zip(pool, total.tolist(), strict=True))
-        if relevance >= by.floor and wanted.allows(mark.role, mark.source, mark.timestamp, mark.source_file)
+        for place, mark, relevance in fit
+        if wanted.allows(mark.role, mark.source, mark.timestamp, mark.source_file)
     ]
 
 
@@ -206,8 +209,15 @@ def _relevant(candidates: Sequence[Candidate], most: int, by: Weights) -> list[C
     return sorted(good, key=lambda each: (-each.first_score, each.key))[:most]
 
 
-def _hit(query: Query, score: float, found: Found, why: Why, also: tuple[str, ...]) -> Hit:
-    shown, marked = snippet(found.text, query.words)
+def _hit(
+    is_wanted: Callable[[str], bool],
+    score: float,
+    found: Found,
+    candidate: Candidate,
+    boosts: dict[str, float],
+    also: tuple[str, ...],
+) -> Hit:
+    shown, marked = snippet(found.text, is_wanted)
     return Hit(
         id=found.ref,
         kind=found.kind,
@@ -227,5 +237,5 @@ def _hit(query: Query, score: float, found: Found, why: Why, also: tuple[str, ..
         entry_uuid=found.ref if found.kind is Kind.ENTRY else "",
         revision=found.revision,
         also=also,
-        why=why,
+        why=candidate.why(boosts),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from recollect.text import stem
 
@@ -12,10 +13,9 @@ _LONGEST = 20_000  # characters that are looked through
 _WORD = re.compile(r"[^\W_]+")
 
 
-def snippet(text: str, words: Iterable[str], length: int = 240) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """The stretch with most of the words, on one line, and where they stand in it."""
+def snippet(text: str, is_wanted: Callable[[str], bool], length: int = 240) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The stretch with most of the wanted words, on one line, and where they stand in it."""
     text = _CONTROL.sub(" ", text)
-    is_wanted = _recogniser(words)
     hits = [match for match in _WORD.finditer(text[:_LONGEST]) if is_wanted(match.group().lower())]
     begin = _best_start(hits, length) if hits else 0
     start = max(0, begin - length // 6)
@@ -27,11 +27,12 @@ def snippet(text: str, words: Iterable[str], length: int = 240) -> tuple[str, tu
     return cut, tuple(match.span() for match in _WORD.finditer(cut) if is_wanted(match.group().lower()))
 
 
-def _recogniser(words: Iterable[str]) -> Callable[[str], bool]:
-    """Tells whether a word is one of these, or a form of one."""
+def recogniser(words: Iterable[str]) -> Callable[[str], bool]:
+    """Tells whether a word is one of these, or a form of one. It remembers: texts repeat their words."""
     stems = {stem(word) for word in words}
     beginnings = {each[:3] for each in stems if len(each) >= 3}
 
+    @cache
     def is_wanted(word: str) -> bool:
         return (
             word[:3] in beginnings

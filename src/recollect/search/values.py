@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from recollect.store.vectors import Kind
+from recollect.store.vectors import Kind, Ref
 
 
 class AllProjects(Enum):
@@ -82,11 +82,8 @@ class Wanted:
         )
 
 
-Ref = tuple[Kind, str]  # an entry's row number as text, a summary's session_key, a memory's id
-
-
 class Asked(Protocol):
-    """A query by its meaning."""
+    """A query by its meaning. Documents are asked for, and answered, without their revision."""
 
     @property
     def model(self) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.store.database import Transaction, marks
-from recollect.store.vectors import Kind
+from recollect.store.vectors import Kind, Ref
 from recollect.store.words import scope_word
 from recollect.types import Owner
 
@@ -331,16 +331,16 @@ def memory_marks(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Text
     return list(map(TextMark._make, rows))
 
 
-def text_ids(tx: Transaction, reach: Reach, refs: Iterable[tuple[Kind, str]]) -> dict[tuple[Kind, str], int]:
-    """The numbers of summaries and memories."""
-    found: dict[tuple[Kind, str], int] = {}
+def text_ids(tx: Transaction, reach: Reach, refs: Iterable[Ref]) -> dict[Ref, int]:
+    """The numbers of summaries and memories, whatever their revision."""
+    found: dict[Ref, int] = {}
     own, names = _within(reach, TEXTS)
     wanted = sorted(set(refs))
     for start in range(0, len(wanted), 200):
-        chosen, parameters = marks("ref", [ref for _, ref in wanted[start : start + 200]])
+        chosen, parameters = marks("ref", [ref.key for ref in wanted[start : start + 200]])
         sql = f"SELECT d.kind, d.ref, d.id FROM {TEXTS.table} d WHERE {own} AND d.kind IN ('memory', 'summary')"
         rows = tx.rows(f"{sql} AND d.ref IN ({chosen})", {**names, **parameters})
-        found |= {(Kind(kind), ref): number for kind, ref, number in rows}
+        found |= {Ref(Kind(kind), ref): number for kind, ref, number in rows}
     return {key: found[key] for key in wanted if key in found}
 
 

@@ -112,9 +112,9 @@ class Vectors:
             return best
         if not exact and not self.pgvector:
             refs = self._roughly(model, query, refs, best)
-        with self.database.read() as tx:
-            found = store.of_documents(tx, self.owner, model, refs) if refs else None
-        if found is not None:
+        if refs:
+            with self.database.read() as tx:
+                found = store.of_documents(tx, self.owner, model, refs)
             _take_best(best, found, query)
         return best
 
@@ -206,6 +206,8 @@ class Vectors:
             index = self._index(model)
         kinds = None if scope.kinds == frozenset(Kind) else [cache.KINDS[kind] for kind in scope.kinds]
         parts = [index.candidates(query, limit * 4, kinds, scope.projects)]
+        if not tail.ids:
+            return parts[0]
         for page in cache.pages(self.database, self.owner, model, index.last):
             allowed = [scope.allows(ref.kind, project) for ref, project in zip(page.refs, page.projects, strict=True)]
             here = np.array(allowed, bool) & page.rows.any(axis=1)
