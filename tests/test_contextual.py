@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, cast
@@ -170,7 +171,9 @@ def test_a_memory_that_was_just_told_is_not_told_again() -> None:
 
 EVERY = [WORDS_ONLY, *CALIBRATIONS.values()]
 shares = st.floats(0, 1)
-evidence = st.builds(Features, shares, st.floats(0, 4), shares, shares, st.floats(0, 2), st.booleans(), st.booleans())
+evidence = st.builds(
+    Features, shares, st.floats(0, 4), shares, shares, st.floats(0, 2), *[st.booleans()] * 3, st.floats(-10, 5)
+)
 
 
 @given(evidence, st.sampled_from([each for by in EVERY for each in (by.plain, by.leaning)]))
@@ -185,6 +188,38 @@ def test_a_score_is_a_probability(found: Features, by: Weights) -> None:
 def test_more_evidence_never_lowers_a_score(name: str, found: Features, more: float, by: Weights) -> None:
     better = {**{each: getattr(found, each) for each in Features.__slots__}, name: getattr(found, name) + more}
     assert relevance.probability(Features(**better), by) >= relevance.probability(found, by)
+
+
+@given(st.lists(st.floats(-10, 5), max_size=20))
+def test_a_crowd_is_the_eight_best_others(strengths: list[float]) -> None:
+    padded = [*strengths, *[-10.0] * 8]
+    for place, found in enumerate(relevance.crowds(strengths, -10.0)):
+        others = sorted(padded[:place] + padded[place + 1 :], reverse=True)[:8]
+        assert found == pytest.approx(sum(others) / 8)
+
+
+@pytest.mark.parametrize("by", [each.plain for each in EVERY])
+def test_a_crowd_and_a_question_about_the_world_speak_against_a_memory(by: Weights) -> None:
+    alone = Features(0.5, 1.0, 0.5, None, 0.0, False, True, False, -6.0)
+    chance = relevance.probability(alone, by)
+    assert relevance.probability(replace(alone, crowd=1.0), by) < chance
+    assert relevance.probability(replace(alone, general=True), by) < chance
+
+
+@pytest.mark.parametrize(
+    ("prompt", "general"),
+    [
+        ("what is a heat pump?", True),
+        ("How long is the Nile", True),
+        ("explain the pump of a pond", True),
+        ("what is our heat pump?", False),
+        ("how do I start the pump", False),
+        ("fix the pump", False),
+    ],
+)
+def test_a_question_that_speaks_of_nobody_here_is_about_the_world(prompt: str, general: bool) -> None:
+    asked = relevance.question(prompt, [], NOW)
+    assert asked is not None and asked.general is general
 
 
 def test_each_embedder_has_its_own_calibration_and_an_unknown_one_goes_by_words() -> None:

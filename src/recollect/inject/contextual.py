@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.inject import relevance
@@ -55,12 +55,17 @@ class Contextual:
     def judge(self, asked: Question, reach: Reach) -> list[Judged]:
         """Every candidate, best first."""
         clues = self._memories.clues(asked.texts, {**asked.context_words, **asked.words}, reach)
+        features = [relevance.features(asked, clue, clues.rarity) for clue in clues.each]
+        calibrations = [relevance.calibration(clues.model, each) for each in features]
+        weights = [by.leaning if asked.context else by.plain for by in calibrations]
+        strengths = [relevance.strength(each, by) for each, by in zip(features, weights, strict=True)]
+        crowds = relevance.crowds(strengths, min((by.bias for by in weights), default=0.0))
         found = []
-        for clue in clues.each:
-            features = relevance.features(asked, clue, clues.rarity)
-            by = relevance.calibration(clues.model, features)
-            score = relevance.probability(features, by.leaning if asked.context else by.plain)
-            found.append(Judged(clue, features, by, score))
+        for clue, alone, crowd, calibration, by in zip(
+            clues.each, features, crowds, calibrations, weights, strict=True
+        ):
+            together = replace(alone, crowd=crowd)
+            found.append(Judged(clue, together, calibration, relevance.probability(together, by)))
         return sorted(found, key=lambda each: (-each.score, each.clue.row))
 
 

@@ -2,9 +2,10 @@
 
 Four things speak for a memory: its similarity to the prompt, the words that it shares with it (by their rarity), that
 the prompt speaks of something of the user's own ("our", "the"), and that it belongs to this project; what holds in
-every project needs more. A prompt that leans on what was said before ("why not?", "and the other one?") is judged
-together with the last exchange, by weights of its own. Weights are a logistic model, fitted per embedder on one half
-of a labelled set (docs/benchmarks.md): a cosine of one embedder means nothing for another.
+every project needs more. Two speak against it: a crowd of others for which as much speaks, and that the prompt asks
+about the world and nobody in it. A prompt that leans on what was said before ("why not?", "and the other one?") is
+judged together with the last exchange, by weights of its own. Weights are a logistic model, fitted per embedder on one
+half of a labelled set (docs/benchmarks.md): a cosine of one embedder means nothing for another.
 """
 
 from __future__ import annotations
@@ -65,6 +66,12 @@ _ASKS = re.compile(
 )
 _OURS = re.compile(r"\b(?:we|our|ours|us|my|mine|i|i'm|i'd|i've|me|the|this|that|these|those)\b", re.IGNORECASE)
 
+_SELF = re.compile(r"\b(?:we|our|ours|us|my|mine|i|i'm|im|i'd|i've|ive|me)\b", re.IGNORECASE)
+_WORLD = re.compile(
+    r"^\W*(?:what|what's|whats|who|when|where|which|how|why|is|are|was|were|does|do|did|explain|define|translate|convert)\b",
+    re.IGNORECASE,
+)
+
 _SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel of several people
 
 _GENERIC_WEIGHT = 0.35
@@ -73,6 +80,7 @@ _LONGEST = 60  # words of a text that are looked at: half from its beginning, ha
 _MANY = 8.0  # more words than this agree with something by chance
 _ANSWER_WEIGHT = 0.45  # of a word that only the assistant said
 _MOST_CONTEXT = 2.0  # words of the last exchange that count
+_CROWD = 8  # others that are looked at
 _SAID = 0.6  # a memory of which so much was just said is not told again
 
 
@@ -88,6 +96,8 @@ class Weights:
     context_words: float = 0.0
     everywhere: float = 0.0  # it holds in every project
     ours: float = 0.0  # the prompt speaks of something of the user's own
+    general: float = 0.0  # the prompt asks about the world
+    crowd: float = 0.0  # how much speaks for others
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +112,18 @@ class Calibration:
 
 
 WORDS_ONLY = Calibration(
-    Weights(-5.6, words=2.6, share=4.2, everywhere=-1.9, ours=1.3),
+    Weights(-6.3, words=2.6, share=4.0, everywhere=-2.0, ours=1.3, general=-0.7, crowd=-0.2),
     Weights(-3.15, words=3.4, context_words=1.3, everywhere=-1.6),
     floor=0.5,
 )
 CALIBRATIONS = {
     MINILM: Calibration(
-        Weights(-8.6, similar=11.9, words=2.3, share=1.1, everywhere=-2.0, ours=1.75),
+        Weights(-10.3, similar=13.1, words=2.35, share=0.6, everywhere=-2.25, ours=2.2, general=-0.8, crowd=-0.31),
         Weights(-7.55, similar=12.3, words=2.5, context=5.6, context_words=1.4, everywhere=-1.3),
-        floor=0.6,
+        floor=0.55,
     ),
     STATIC: Calibration(
-        Weights(-7.6, similar=9.2, words=2.6, share=2.0, everywhere=-2.2, ours=1.5),
+        Weights(-8.5, similar=9.75, words=2.55, share=1.85, everywhere=-2.25, ours=1.65, general=-0.9, crowd=-0.21),
         Weights(-5.8, similar=5.8, words=4.0, context=4.7, context_words=1.35, everywhere=-1.3),
         floor=0.6,
     ),
@@ -127,6 +137,7 @@ class Question:
     text: str
     words: dict[str, float]  # word → how much it counts beside its rarity
     ours: bool
+    general: bool = False
     context: str = ""  # the last exchange, where the prompt leans on it
     context_words: Mapping[str, float] = field(default_factory=dict)
 
@@ -144,6 +155,8 @@ class Features:
     context_words: float
     everywhere: bool
     ours: bool
+    general: bool = False
+    crowd: float = 0.0  # the mean of what speaks for the best others
 
 
 def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enrich: bool = True) -> Question | None:
@@ -155,7 +168,7 @@ def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enric
         return _enriched(text, own, exchanges, now)
     if all(word in _TALK for word in own):
         return None
-    return Question(text, own, bool(_OURS.search(text)))
+    return Question(text, own, bool(_OURS.search(text)), general=bool(_WORLD.match(text)) and not _SELF.search(text))
 
 
 def features(asked: Question, clue: Clue, rarity: Mapping[str, float]) -> Features:
@@ -172,11 +185,13 @@ def features(asked: Question, clue: Clue, rarity: Mapping[str, float]) -> Featur
         context_words=min(around, _MOST_CONTEXT),
         everywhere=clue.everywhere,
         ours=asked.ours,
+        general=asked.general,
     )
 
 
-def probability(found: Features, by: Weights) -> float:
-    total = (
+def strength(found: Features, by: Weights) -> float:
+    """What speaks for it, whatever there is beside it: a logit."""
+    return (
         by.bias
         + by.similar * (found.similar or 0.0)
         + by.words * found.words
@@ -185,7 +200,19 @@ def probability(found: Features, by: Weights) -> float:
         + by.context_words * found.context_words
         + by.everywhere * found.everywhere
         + by.ours * found.ours
+        + by.general * found.general
     )
+
+
+def crowds(strengths: Sequence[float], nothing: float) -> list[float]:
+    """For each the mean of the best others; where there are few, `nothing` speaks for the rest."""
+    best = sorted((*strengths, *[nothing] * (_CROWD + 1)), reverse=True)[: _CROWD + 1]
+    whole = sum(best)
+    return [(whole - max(each, best[-1])) / _CROWD for each in strengths]
+
+
+def probability(found: Features, by: Weights) -> float:
+    total = strength(found, by) + by.crowd * found.crowd
     return 1.0 / (1.0 + exp(-max(-30.0, min(30.0, total))))
 
 

@@ -25,8 +25,9 @@ Floats = NDArray[np.float64]
 
 _RIDGE = 3.0
 _FOLDS = 11
+_SETTLED = 4  # times after which weights change no more
 _ROUNDS = 4  # of cross-validation, each with other folds
-PLAIN = ("similar", "words", "share", "everywhere", "ours")
+PLAIN = ("similar", "words", "share", "everywhere", "ours", "general")
 LEANING = ("similar", "words", "context", "context_words", "everywhere")
 _BLIND = ("similar", "context")  # what nobody knows without vectors
 
@@ -40,7 +41,7 @@ def run(embedder: str) -> dict[str, Any]:
             ("leaning", LEANING, list(_examples(memory, _leaning(), True))),
         ):
             used = [each for each in columns if known or each not in _BLIND]
-            result[name] = _fitted(used, rows)
+            result[name] = _fitted(used, rows, crowded=columns is PLAIN)
     return result
 
 
@@ -72,18 +73,31 @@ def _examples(memory: Memory, cases: Sequence[Case], leaning: bool) -> Iterator[
                 yield number, each.features, right
 
 
-def _fitted(columns: Sequence[str], rows: Sequence[tuple[int, Features, bool]]) -> dict[str, Any]:
+def _fitted(columns: Sequence[str], rows: Sequence[tuple[int, Features, bool]], crowded: bool) -> dict[str, Any]:
     table = np.array([[float(getattr(each, name) or 0.0) for name in columns] for _, each, _ in rows])
     right = np.array([float(each) for _, _, each in rows])
     group = np.unique([number for number, _, _ in rows], return_inverse=True)[1]
     found = logistic(table, right)
+    for _ in range(_SETTLED if crowded else 0):  # what speaks for the others depends on the weights, too
+        alone = table[:, : len(columns)]
+        table = np.c_[alone, _crowds(alone @ found[: len(columns)] + found[-1], group, float(found[-1]))]
+        found = logistic(table, right)
+    names = (*columns, "crowd", "bias") if crowded else (*columns, "bias")
     curves = [_curve(cross_validated(table, right, group, seed), right) for seed in range(_ROUNDS)]
     return {
-        "weights": {name: round(float(each), 2) for name, each in zip((*columns, "bias"), found, strict=True)},
+        "weights": {name: round(float(each), 2) for name, each in zip(names, found, strict=True)},
         "examples": len(rows),
         "right": int(right.sum()),
         "cross_validated": {name: round(float(np.mean([each[name] for each in curves])), 3) for name in curves[0]},
     }
+
+
+def _crowds(strengths: Floats, group: NDArray[np.int64], nothing: float) -> Floats:
+    """Prompt by prompt."""
+    found = np.zeros(len(strengths))
+    for each in range(group.max() + 1):
+        found[group == each] = relevance.crowds(strengths[group == each].tolist(), nothing)
+    return found
 
 
 def logistic(table: Floats, right: Floats, ridge: float = _RIDGE) -> Floats:
