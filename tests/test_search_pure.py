@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import numpy as np
@@ -101,6 +102,13 @@ def test_names_have_parts_and_texts_their_scope() -> None:
     text = search_text("call getUserName", "t", "a", "p")
     assert "User Name" in text and scope_word("t", "a") in text and scope_word("t", "a", "p") in text
     assert scope_word("t", "a", "p") != scope_word("t", "a\x1fp")[:-1]
+
+
+@given(st.text(alphabet="aZb9É_ -ßÜ中", max_size=40) | st.text(max_size=40))
+def test_the_parts_of_every_name_are_indexed(content: str) -> None:
+    names = re.findall(r"[^\W_]*[a-z0-9][A-Z][^\W_]*", content)
+    added = "\n" + " ".join(part for name in names for part in parts(name)) if names else ""
+    assert search_text(content, "t", "a", "p").startswith(content + added + "\nxq")
 
 
 def test_rare_words_tell_more_than_common_ones() -> None:

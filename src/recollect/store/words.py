@@ -20,7 +20,7 @@ from recollect.store.database import Database, Transaction
 
 _BATCH = 5_000  # entries that enter the index in one transaction
 _INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
-_CAMEL = re.compile(r"[^\W_]*[a-z0-9][A-Z][^\W_]*")
+_REST = re.compile(r"[^\W_]*")
 _EDGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -39,9 +39,23 @@ def scope_word(tenant: str, agent_id: str, project_id: str | None = None) -> str
 
 def search_text(content: str, tenant: str, agent_id: str, project_id: str) -> str:
     scope = f"\n{scope_word(tenant, agent_id)} {scope_word(tenant, agent_id, project_id)}"
-    if not _INNER_CAPITAL.search(content):
-        return content + scope
-    return content + "\n" + " ".join(part for name in _CAMEL.findall(content) for part in parts(name)) + scope
+    names = _names(content)
+    return content + ("\n" + " ".join(part for name in names for part in parts(name)) if names else "") + scope
+
+
+def _names(content: str) -> list[str]:
+    """The words with an inner capital, from the capital: a pattern for whole words would try every letter of a text."""
+    names, end = [], 0
+    for found in _INNER_CAPITAL.finditer(content):
+        start = found.start()
+        if start < end:
+            continue
+        while start > end and content[start - 1].isalnum():
+            start -= 1
+        rest = _REST.match(content, found.end())
+        end = rest.end() if rest else found.end()
+        names.append(content[start:end])
+    return names
 
 
 def register(connection: Any) -> None:
