@@ -197,8 +197,10 @@ def _texts(
 
 
 def _judge(query: Query, matched: Matches, ids: Ids, sizes: Floats, similarity: Floats, neighbours: Places) -> Judged:
-    present: Flags = np.array([np.isin(ids, found) for found in matched.found.values()], np.bool_)
-    present = present.reshape(len(matched.found), len(ids))
+    present: Flags = np.zeros((len(matched.found), len(ids)), np.bool_)
+    for row, found in zip(present, matched.found.values(), strict=True):
+        if len(found):
+            row[:] = found[np.minimum(np.searchsorted(found, ids), len(found) - 1)] == ids
     parts = ranking.relevance(_rarities(query, matched), present, sizes, similarity, neighbours)
     return Judged(tuple(matched.found), present, ~np.isnan(similarity), parts)
 

@@ -286,15 +286,18 @@ def of_documents(tx: Transaction, owner: Owner, model: Model, refs: Sequence[Ref
 def locate(tx: Transaction, owner: Owner, model: str, refs: Iterable[Ref]) -> list[tuple[int, Ref]]:
     """Ids of the vectors of these documents, in order. A memory without a revision stands for its greatest one."""
     found: list[tuple[int, Ref]] = []
+    names = {**asdict(owner), "model": model}
+    own = f"FROM memory_vectors v WHERE {_BY_DOCUMENT} AND v.kind = :kind"
     for kind, group in _by_kind(refs):
+        if kind is Kind.ENTRY:  # hundreds at a time
+            numbers = {int(ref.key): ref for ref in group}
+            sql = f"SELECT v.id, v.number {own} AND v.ref = '' AND v.number {_among(tx)}"
+            rows = tx.rows(sql, {**names, "kind": kind, "among": _list(tx, numbers)})
+            found += [(id, numbers[number]) for id, number in rows]
+            continue
         keys = {_key(ref): ref for ref in group}
-        column, values = ("number", [n for _, n in keys]) if kind is Kind.ENTRY else ("ref", [k for k, _ in keys])
-        rows = tx.rows(
-            f"SELECT v.id, v.ref, v.number FROM memory_vectors v WHERE {_BY_DOCUMENT} AND v.kind = :kind"
-            + (" AND v.ref = ''" if kind is Kind.ENTRY else "")
-            + f" AND v.{column} {_among(tx)}",
-            {**asdict(owner), "model": model, "kind": kind, "among": _list(tx, values)},
-        )
+        sql = f"SELECT v.id, v.ref, v.number {own} AND v.ref {_among(tx)}"
+        rows = tx.rows(sql, {**names, "kind": kind, "among": _list(tx, [ref.key for ref in group])})
         found += [(id, asked) for id, ref, number in rows if (asked := keys.get((ref, number))) is not None]
         if kind is Kind.MEMORY:
             greatest: dict[str, int] = {}

@@ -106,6 +106,7 @@ class Index:
         self.folder = folder
         self._stamp = _stamp(folder)  # before it is read: what is replaced in between is seen the next time
         self.state, self._blocks = _open(folder, dimensions)
+        self._last_scope: tuple[Any, list[Places]] = (None, [])  # asked for last, and its rows: it is often the next
 
     @property
     def last(self) -> int:
@@ -122,7 +123,7 @@ class Index:
 
         All allowed rows where they are few enough to be ranked one by one.
         """
-        places = [self._allowed(block, kinds, projects) for block in self._blocks]
+        places = self._within(kinds, projects)
         allowed = sum(map(len, places))
         number = max(number, codes.enough(allowed))
         if allowed > number:
@@ -153,6 +154,15 @@ class Index:
         found = [(block, row) for block, row in found if block.kinds[row] != _GONE]
         signs = [[column[row] for column in block.signs] for block, row in found]
         return [int(block.ids[row]) for block, row in found], np.array(signs, np.uint64).T
+
+    def _within(self, kinds: Sequence[int] | None, projects: frozenset[str] | None) -> list[Places]:
+        """Rows of each block. What is gone since is found out by whoever looks it up."""
+        scope = (None if kinds is None else tuple(sorted(kinds)), projects)
+        known, places = self._last_scope
+        if known != scope:
+            places = [self._allowed(block, kinds, projects) for block in self._blocks]
+            self._last_scope = scope, places
+        return places
 
     def _allowed(self, block: _Block, kinds: Sequence[int] | None, projects: frozenset[str] | None) -> Places:
         known = np.zeros(256, bool)
