@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -94,6 +95,21 @@ def test_values_and_their_json_give_the_same_block() -> None:
     made = SaidSignal(signal("plan", "Buy it.", "recommend"), "t1", "c1", at(4))
     shown = {**made.signal.json(), "turn_id": "t1", "conversation": "c1", "at": at(4)}
     assert format_assistant_signals_block([shown]) == format_assistant_signals_block([made])
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        (format_feedback_block, {"turn_id": "t1", "reaction": "great"}),
+        (format_feedback_block, {"reaction": "ok", "confidence": "very"}),
+        (format_feedback_block, {"reaction": "ok", "confidence": 2}),
+        (format_assistant_signals_block, {"turn_id": "t1"}),
+        (format_assistant_signals_block, {"key": "plan", "value": "pro", "severity": "loud"}),
+    ],
+)
+def test_json_that_is_none_of_ours_is_a_wrong_call(block: Callable[..., str], told: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        block([told])
 
 
 def test_ages_are_shown_on_request_only() -> None:

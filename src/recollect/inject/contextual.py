@@ -86,7 +86,7 @@ def _reason(asked: Question, by: Judged) -> str:
     named = [word for word in asked.words if word in by.clue.words]
     around = [word for word in asked.context_words if word in by.clue.words]
     similar = max(by.features.similar or 0.0, by.features.context or 0.0)
-    parts = [f"relevance {by.score:.2f}"]
+    parts = [f"relevance {round(by.score, 3):.2f}"]
     if named:
         parts.append("names " + ", ".join(named[:_NAMED]))
     if around:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from recollect.blocks import PREFIX, strip_blocks
+from recollect.errors import UsageError
 from recollect.text import estimate_tokens, plain
 from recollect.turns.values import (
     Feedback,
@@ -218,14 +219,17 @@ def feedback_block(
 
 
 def _feedback(told: Mapping[str, Any]) -> Feedback:
-    return Feedback(
-        turn_id=str(told.get("turn_id", "?")),
-        reaction=Opinion(told.get("reaction", "neutral")),
-        text=str(told.get("text", "")),
-        confidence=float(told.get("confidence", 1.0)),
-        origin=Origin(told.get("origin", "user")),
-        at=Timestamp(str(told.get("at") or told.get("ts") or "")),
-    )
+    try:
+        return Feedback(
+            turn_id=str(told.get("turn_id", "?")),
+            reaction=Opinion(told.get("reaction", "neutral")),
+            text=str(told.get("text", "")),
+            confidence=float(told.get("confidence", 1.0)),
+            origin=Origin(told.get("origin", "user")),
+            at=Timestamp(str(told.get("at") or told.get("ts") or "")),
+        )
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"no reaction: {error}", hint=f"`reaction` is one of {', '.join(Opinion)}.") from None
 
 
 def format_assistant_signals_block(
@@ -260,9 +264,10 @@ def signals_block(
 
 
 def _signal(told: Mapping[str, Any]) -> SaidSignal:
-    inside = {name: told[name] for name in ("key", "value", "severity", "scope", "applies_to") if name in told}
+    inside = {name: told[name] for name in ("severity", "scope", "applies_to") if name in told}
+    said = signal(str(told.get("key", "")), told.get("value", ""), **inside)
     at = Timestamp(str(told.get("at") or told.get("ts") or ""))
-    return SaidSignal(signal(**inside), str(told.get("turn_id", "?")), str(told.get("conversation", "")), at)
+    return SaidSignal(said, str(told.get("turn_id", "?")), str(told.get("conversation", "")), at)
 
 
 # The blocks around them
