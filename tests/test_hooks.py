@@ -332,6 +332,16 @@ def hooks(tmp_path: Path) -> Iterator[tuple[Hooks, Queue, Memory]]:
         made.close()
 
 
+def test_the_first_prompt_does_not_wait_for_the_embedder(tmp_path: Path) -> None:
+    with open_memory(tmp_path / ".recollect", environ={"HOME": str(tmp_path)}, embedder="static") as memory:
+        memory.remember(RULE, everywhere=True)
+    with open_memory(tmp_path / ".recollect", environ={"HOME": str(tmp_path)}, embedder="static") as memory:
+        made = Hooks(memory, Queue())
+        made.warm()
+        made.close()
+        assert memory.vectors._embedders
+
+
 KEYS = ("session_id", "cwd", "transcript_path", "agent_id", "source", "prompt", "compact_summary", "turn_id", "x")
 VALUES = st.one_of(
     st.none(),

@@ -34,6 +34,7 @@ from recollect.surfaces.hooks.keeper import Keeper
 log = logging.getLogger(__name__)
 
 CLAUDE, CODEX = client.AGENTS
+_QUESTION = "which database does the deployment use?"  # one that memories are looked up for: small talk is not
 _FRESH = ("clear", "compact")  # sources of a SessionStart that leave nothing of the history
 _LONGEST_PATH = 4096
 _REMEMBERED = 256  # folders whose last session is known
@@ -100,7 +101,7 @@ class Hooks:
     def warm(self) -> None:
         """So that the first prompt does not wait for what is loaded once."""
         try:
-            self._memory.context("recollect/warm", "how is this done here?")
+            self._memory.context("recollect/warm", _QUESTION)
         except RecollectError as error:
             log.warning("%s", error)
 
