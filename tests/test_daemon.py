@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import stat
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+import recollect
 from recollect.app import Estimate, open_memory
 from recollect.surfaces.daemon import place
 from recollect.surfaces.daemon.server import THREADS, WAITING, Server
@@ -122,6 +124,16 @@ def test_a_changed_configuration_is_read_by_itself(tmp_path: Path) -> None:
         wait(lambda: not _is_alive(pid))
         done = there.run("serve", "--background")
         assert done.returncode == 1 and "switched off" in done.stderr
+
+
+def test_an_upgrade_is_noticed(tmp_path: Path) -> None:
+    installed = tmp_path / "lib" / "recollect"
+    shutil.copytree(Path(recollect.__file__).parent, installed, ignore=shutil.ignore_patterns("__pycache__", "bench"))
+    with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2", PYTHONPATH=str(installed.parent)) as there:
+        pid, since = there.start(), there.json("status")["daemon"]["since"]
+        (installed / "surfaces" / "daemon" / "daemon.py").touch()
+        wait(lambda: (there.json("status")["daemon"].get("since") or since) != since)
+        assert there.pid() == pid
 
 
 # It follows and works

@@ -37,7 +37,7 @@ class Daemon:
     """Made by the holder of the lock. `read` is the stamp of config.toml as it was read. `stop` ends it from any
     thread, or from a signal's handler."""
 
-    is_outdated = False  # it ended because another one has to read the configuration anew
+    is_outdated = False  # it ended because another one has to read the configuration anew, or is newer
 
     def __init__(self, settings: Settings, lock: place.Lock, read: str) -> None:
         if not settings.config.enabled:
@@ -50,6 +50,7 @@ class Daemon:
         self._watching = False
         self._since = timestamp(self._memory.clock())
         self._config = read
+        self._code = client.stamp(__file__)
         self._hooks = Hooks(self._memory, self._backlog.add)
         listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
@@ -142,8 +143,8 @@ class Daemon:
         if not self._lock.is_valid():
             log.warning("the home was moved or removed")
             self.stop()
-        elif self._config != client.stamp(str(self._settings.home / "config.toml")):
-            log.info("config.toml changed")
+        elif change := self._change():
+            log.info("%s", change)
             self.is_outdated = True
             self.stop()
         else:
@@ -154,6 +155,12 @@ class Daemon:
                 raise
             except RecollectError as error:  # the next poll may find it mended
                 log.warning("%s", error)
+
+    def _change(self) -> str:
+        """Why another one has to begin; empty: there is no reason."""
+        if self._config != client.stamp(str(self._settings.home / "config.toml")):
+            return "config.toml changed"
+        return "recollect was upgraded" if self._code != client.stamp(__file__) else ""
 
     def _finished(self, work: Work, result: Result) -> None:
         if result.error:
