@@ -130,7 +130,6 @@ def main() -> None:
     from recollect.store.open import open_database
     from recollect.types import Owner, utc_now
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parent = os.getppid()
     die_with_parent()
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
@@ -147,6 +146,7 @@ def main() -> None:
     settings = Settings(home=Path(order.home), config=order.config, origins={}, environ=dict(os.environ))
     database = open_database(settings, utc_now)
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # until now there was nothing to give back
         intake = Intake(database, settings, Owner(order.config.tenant, order.config.agent_id), utc_now)
         report = intake.read(order.found, order.source or None, reimport=order.reimport, progress=progress)
         say(Step(report=report))

@@ -157,7 +157,6 @@ def serve(memory: Memory, orders: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to handle
     die_with_parent()
     answers = os.fdopen(os.dup(1), "wb")
@@ -168,6 +167,7 @@ def main() -> None:
     settings = Settings(home=Path(order.home), config=order.config, origins={}, environ=dict(os.environ))
     log_to(settings, f"worker-{order.lane}.log")
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # until now there was nothing to finish
         with Memory(settings) as memory:
             serve(memory, orders, answers)
     except (KeyboardInterrupt, BrokenPipeError):
