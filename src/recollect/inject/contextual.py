@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.inject import relevance
@@ -60,12 +60,11 @@ class Contextual:
         weights = [by.leaning if asked.context else by.plain for by in calibrations]
         strengths = [relevance.strength(each, by) for each, by in zip(features, weights, strict=True)]
         crowds = relevance.crowds(strengths, min((by.bias for by in weights), default=0.0))
-        found = []
-        for clue, alone, crowd, calibration, by in zip(
-            clues.each, features, crowds, calibrations, weights, strict=True
-        ):
-            together = replace(alone, crowd=crowd)
-            found.append(Judged(clue, together, calibration, relevance.probability(together, by)))
+        scores = [
+            relevance.probability(strength + by.crowd * crowd)
+            for strength, by, crowd in zip(strengths, weights, crowds, strict=True)
+        ]
+        found = map(Judged, clues.each, features, calibrations, scores)
         return sorted(found, key=lambda each: (-each.score, each.clue.row))
 
 

@@ -156,7 +156,6 @@ class Features:
     everywhere: bool
     ours: bool
     general: bool = False
-    crowd: float = 0.0  # the mean of what speaks for the best others
 
 
 def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enrich: bool = True) -> Question | None:
@@ -211,9 +210,8 @@ def crowds(strengths: Sequence[float], nothing: float) -> list[float]:
     return [(whole - max(each, best[-1])) / _CROWD for each in strengths]
 
 
-def probability(found: Features, by: Weights) -> float:
-    total = strength(found, by) + by.crowd * found.crowd
-    return 1.0 / (1.0 + exp(-max(-30.0, min(30.0, total))))
+def probability(logit: float) -> float:
+    return 1.0 / (1.0 + exp(-max(-30.0, min(30.0, logit))))
 
 
 def calibration(model: str, found: Features) -> Calibration:
