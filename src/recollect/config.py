@@ -7,7 +7,6 @@ is an error that names the nearest one: a typo must not silently switch somethin
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 import typing
@@ -399,6 +398,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 def _require_known(key: str, origin: str) -> None:
     if key in keys():
         return
+    import difflib  # for mistakes only
+
     nearest = difflib.get_close_matches(key, keys(), n=1, cutoff=0)
     raise ConfigError(f"unknown key `{key}` in {origin}; did you mean `{nearest[0]}`?")
 

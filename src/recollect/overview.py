@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import stat
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +80,8 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
     )
     jobs = Jobs(owner, clock=memory.clock)
     with memory.database.read() as tx:
-        result.tables = {table: _count(tx, table, asdict(owner)) for table in _TABLES}
-        result.sources = _sources(tx, asdict(owner))
+        result.tables = {table: _count(tx, table, owner.names()) for table in _TABLES}
+        result.sources = _sources(tx, owner.names())
         result.conversations = conversations.count_by_status(tx, owner)
         result.kinds = jobs.count(tx)
         for states in result.kinds.values():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NewType
+from typing import Any, NewType
 
 import msgspec
 
@@ -82,6 +82,10 @@ class Owner:
 
     tenant: str = "default"
     agent_id: str = "default"
+
+    def names(self) -> dict[str, Any]:
+        """To bind: every statement names them."""
+        return {"tenant": self.tenant, "agent_id": self.agent_id}
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

@@ -145,7 +145,7 @@ _RULE = (
 
 def states_a_rule(user_texts: Iterable[str]) -> bool:
     """Did the user ask to remember something, or state a rule? Then a short conversation counts too."""
-    return any(_rule().search(text) for text in user_texts)
+    return any(_rule().search(text.encode(errors="replace")) for text in user_texts)
 
 
 @cache

@@ -69,6 +69,8 @@ class Gate:
 
     def excludes_file(self, path: str) -> bool:
         """Known without opening it: the folder is named after a switched-off project, as Claude Code and Pi do."""
+        if not self._disabled:
+            return False
         folder = Path(path).parent.name.strip("-")
         return any(folder == _encoded(each) for each in self._disabled)
 

@@ -8,7 +8,7 @@ runner.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path, PurePath
@@ -127,6 +127,7 @@ class Intake:
         report, gate = Report(), self._gate()
         works = list(self._choose(found, gate, get_source(source) if source else None, report))
         self._runner(gate).run(works, report, reimport=reimport, defer=True, progress=progress)
+        self.mark_ready(report.read_files())
         return report
 
     def take(self, paths: Iterable[Path]) -> Report:
@@ -137,16 +138,17 @@ class Intake:
         self._runner(gate).run(works, report, hurry=False)
         return report
 
-    def mark_ready(self) -> int:
+    def mark_ready(self, files: Collection[str] | None = None) -> int:
         """Active conversations that fell silent become ready, or skipped when too short to be worth it; notes do at
-        once."""
+        once. Those of these files, or all."""
         silent = timestamp(self._clock() - self._gap)
         with self._database.read() as tx:
             idle = conversation_rows.idle_since(tx, self._owner, silent)
             known = {each.id for each in idle}
             notes = [each for each in conversation_rows.active(tx, self._owner, note.SOURCE) if _is_note(each)]
             idle += [each for each in notes if each.id not in known]
-            decided = [(each, *self._outcome(tx, each)) for each in idle]
+            chosen = [each for each in idle if files is None or each.source_file in files]
+            decided = [(each, *self._outcome(tx, each)) for each in chosen]
         return self._decide(decided)
 
     def end(self, source: str, session_id: str) -> int:
@@ -223,6 +225,8 @@ class Intake:
 
         runner = self._runner(gate)
         runner.run(list(self._choose(mine, gate, forced, report)), report, reimport=reimport, defer=True, progress=step)
+        if helpers:
+            self.mark_ready(report.read_files())  # while they finish
         deferred = report.deferred
         failed: list[Found] = []
         for helper in helpers:

@@ -7,7 +7,6 @@ harmless: text that is clean stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -41,7 +40,7 @@ def rescan(database: Database, owner: Owner, jobs: Jobs, version: str, redact: C
                 with database.write() as tx:
                     for (*values, before), after in changes:
                         if after != before:
-                            names = {**asdict(owner), **dict(zip(key, values, strict=True))}
+                            names = {**owner.names(), **dict(zip(key, values, strict=True))}
                             changed += tx.run(_update(table, key, column), {**names, "before": before, "after": after})
                     jobs.heartbeat(tx, [lease], progress=True)
         with database.write() as tx:
@@ -58,7 +57,7 @@ def _pages(database: Database, owner: Owner, table: str, key: tuple[str, ...], c
             f" AND ({key[1]}, {key[0]}) > (:{key[1]}, :{key[0]}) ORDER BY {key[1]}, {key[0]} LIMIT :limit"
         )
         with database.read() as tx:
-            rows = tx.rows(sql, {**asdict(owner), **last, "limit": _BATCH})
+            rows = tx.rows(sql, {**owner.names(), **last, "limit": _BATCH})
         if not rows:
             return
         yield rows

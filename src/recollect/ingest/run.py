@@ -71,6 +71,9 @@ class Report:
     def conversations(self) -> int:
         return len(self.touched)
 
+    def read_files(self) -> set[str]:
+        return {file for file, _ in self.touched}
+
     def add(self, other: Report) -> None:
         """What another process did, but for its time and what it deferred."""
         self.files += other.files

@@ -33,14 +33,14 @@ class Spent:
 
 
 def load(tx: Transaction, owner: Owner, kind: str, key: str, input_hash: str) -> Stored | None:
-    names = {**asdict(owner), "kind": kind, "key": key, "hash": input_hash}
+    names = {**owner.names(), "kind": kind, "key": key, "hash": input_hash}
     row = tx.row(f"SELECT answer, answered_at FROM memory_answers WHERE {_JOB} AND input_hash = :hash", names)
     return Stored(*row) if row else None
 
 
 def save(tx: Transaction, owner: Owner, kind: str, key: str, input_hash: str, answer: str, now: Timestamp) -> None:
     """The first answer to a question stays."""
-    names = {**asdict(owner), "kind": kind, "key": key, "hash": input_hash, "answer": answer, "now": now}
+    names = {**owner.names(), "kind": kind, "key": key, "hash": input_hash, "answer": answer, "now": now}
     tx.run(
         "INSERT INTO memory_answers (tenant, agent_id, kind, job_key, input_hash, answer, answered_at)"
         " VALUES (:tenant, :agent_id, :kind, :key, :hash, :answer, :now) ON CONFLICT DO NOTHING",
@@ -49,16 +49,16 @@ def save(tx: Transaction, owner: Owner, kind: str, key: str, input_hash: str, an
 
 
 def delete(tx: Transaction, owner: Owner, kind: str, key: str) -> int:
-    return tx.run(f"DELETE FROM memory_answers WHERE {_JOB}", {**asdict(owner), "kind": kind, "key": key})
+    return tx.run(f"DELETE FROM memory_answers WHERE {_JOB}", {**owner.names(), "kind": kind, "key": key})
 
 
 def delete_all(tx: Transaction, owner: Owner, keys: Sequence[str]) -> int:
     """Answers to jobs of any kind with these keys, and those that were given about everything at once."""
     removed = tx.run(
         "DELETE FROM memory_answers WHERE tenant = :tenant AND agent_id = :agent_id AND kind = 'consolidate'",
-        asdict(owner),
+        owner.names(),
     )
-    rows = [{**asdict(owner), "key": key} for key in keys]
+    rows = [{**owner.names(), "key": key} for key in keys]
     sql = "DELETE FROM memory_answers WHERE tenant = :tenant AND agent_id = :agent_id AND job_key = :key"
     return removed + (tx.run_many(sql, rows) if rows else 0)
 
@@ -73,7 +73,7 @@ def charge(tx: Transaction, owner: Owner, kind: str, key: str, spent: Spent) -> 
         " input_tokens = memory_token_accounts.input_tokens + excluded.input_tokens,"
         " output_tokens = memory_token_accounts.output_tokens + excluded.output_tokens,"
         " cost_micros = memory_token_accounts.cost_micros + excluded.cost_micros",
-        {**asdict(owner), "kind": kind, "key": key, **asdict(spent)},
+        {**owner.names(), "kind": kind, "key": key, **asdict(spent)},
     )
 
 
@@ -82,7 +82,7 @@ def tokens_on(tx: Transaction, owner: Owner, day: str) -> int:
     row = tx.row(
         "SELECT COALESCE(SUM(input_tokens + output_tokens), 0) FROM memory_token_accounts"
         " WHERE tenant = :tenant AND agent_id = :agent_id AND day = :day",
-        {**asdict(owner), "day": day},
+        {**owner.names(), "day": day},
     )
     return int(row[0]) if row else 0
 
@@ -93,6 +93,6 @@ def spent(tx: Transaction, owner: Owner, since: str = "") -> list[Spent]:
         "SELECT day, model, SUM(requests), SUM(input_tokens), SUM(output_tokens), SUM(cost_micros)"
         " FROM memory_token_accounts WHERE tenant = :tenant AND agent_id = :agent_id AND day >= :since"
         " GROUP BY day, model ORDER BY day DESC, model",
-        {**asdict(owner), "since": since},
+        {**owner.names(), "since": since},
     )
     return [Spent(row[0], row[1], *(int(each) for each in row[2:])) for row in rows]

@@ -6,7 +6,6 @@ A row follows from its file alone; files are never read from here but to be show
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import NamedTuple
 
 from recollect.store.database import Transaction, marks
@@ -63,7 +62,7 @@ def replace_sessions(
         placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
         tx.run(
             f"DELETE FROM memory_artifacts WHERE {_OWN} AND session_key IN ({placeholders}){where}",
-            {**asdict(owner), **chosen, **of},
+            {**owner.names(), **chosen, **of},
         )
     if rows:
         tx.run_many(
@@ -100,12 +99,12 @@ def of_keys(
 def of_kind(tx: Transaction, owner: Owner, kind: str) -> set[str]:
     """Paths of the files of a kind."""
     sql = f"SELECT source_path FROM memory_artifacts WHERE {_OWN} AND source_kind = :kind"
-    return {path for (path,) in tx.rows(sql, {**asdict(owner), "kind": kind})}
+    return {path for (path,) in tx.rows(sql, {**owner.names(), "kind": kind})}
 
 
 def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:
     """path → signature of every file that is known."""
-    return dict(tx.rows(f"SELECT source_path, signature FROM memory_artifacts WHERE {_OWN}", asdict(owner)))
+    return dict(tx.rows(f"SELECT source_path, signature FROM memory_artifacts WHERE {_OWN}", owner.names()))
 
 
 _SUMMARIES = f"FROM memory_artifacts WHERE {_OWN} AND source_kind = 'summary' AND is_current = 1"
@@ -115,7 +114,7 @@ _AT = "COALESCE(NULLIF(ended_at, ''), captured_at)"  # when a conversation ended
 def summaries(tx: Transaction, owner: Owner, *, since: str) -> list[Summarised]:
     """Summaries that manifests point at and that were captured since, as MEMORY.md wants them."""
     sql = f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND captured_at >= :since"
-    return [Summarised(*row) for row in tx.rows(sql, {**asdict(owner), "since": since})]
+    return [Summarised(*row) for row in tx.rows(sql, {**owner.names(), "since": since})]
 
 
 def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> list[Summarised]:
@@ -125,7 +124,7 @@ def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> 
         f"SELECT source_path {_SUMMARIES} AND captured_at >= :first AND {_AT} >= :first AND {_AT} <= :last"
         f" ORDER BY {_AT} DESC LIMIT :limit)"
     )
-    names = {**asdict(owner), "first": first, "last": last, "limit": limit}
+    names = {**owner.names(), "first": first, "last": last, "limit": limit}
     return [Summarised(*row) for row in tx.rows(sql, names)]
 
 
@@ -135,13 +134,13 @@ def recent(tx: Transaction, owner: Owner, project_id: str, limit: int) -> list[S
         f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND project_id = :project"
         " ORDER BY captured_at DESC, source_path DESC LIMIT :limit"
     )
-    return [Summarised(*row) for row in tx.rows(sql, {**asdict(owner), "project": project_id, "limit": limit})]
+    return [Summarised(*row) for row in tx.rows(sql, {**owner.names(), "project": project_id, "limit": limit})]
 
 
 def sessions(tx: Transaction, owner: Owner, first: str, last: str) -> list[str]:
     """Of all of those, the session."""
     sql = f"SELECT session_id {_SUMMARIES} AND captured_at >= :first AND {_AT} >= :first AND {_AT} <= :last"
-    return [found for (found,) in tx.rows(sql, {**asdict(owner), "first": first, "last": last})]
+    return [found for (found,) in tx.rows(sql, {**owner.names(), "first": first, "last": last})]
 
 
 def of_sessions(tx: Transaction, owner: Owner, session_id: str, kind: str) -> list[Indexed]:
@@ -173,11 +172,11 @@ def paths(tx: Transaction, owner: Owner, kind: str, session_keys: Sequence[str])
             "SELECT session_key, source_path, source_kind, is_current FROM memory_artifacts"
             f" WHERE {_OWN} AND session_key IN ({placeholders})"  # a few rows each: the kind would choose another index
         )
-        rows = tx.rows(sql, {**asdict(owner), **chosen})
+        rows = tx.rows(sql, {**owner.names(), **chosen})
         found |= {key: path for key, path, of, is_current in rows if of == kind and is_current}
     return found
 
 
 def _load(tx: Transaction, where: str, owner: Owner, names: dict[str, object]) -> list[Indexed]:
     sql = f"SELECT {', '.join(_COLUMNS)} FROM memory_artifacts WHERE {_OWN}{where}"
-    return [Indexed(*row) for row in tx.rows(sql, {**asdict(owner), **names})]
+    return [Indexed(*row) for row in tx.rows(sql, {**owner.names(), **names})]

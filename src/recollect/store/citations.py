@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 
 from recollect.store.database import Transaction
 from recollect.store.entries import FileKey
@@ -42,7 +41,7 @@ def waiting(tx: Transaction, owner: Owner) -> list[tuple[str, str, str]]:
             " AND agent_id = :agent_id AND counted = 0 AND EXISTS (SELECT 1 FROM memory_memories m"
             " WHERE m.tenant = c.tenant AND m.agent_id = c.agent_id AND m.memory_id = c.memory_id)"
             " ORDER BY source, entry_uuid, memory_id",
-            asdict(owner),
+            owner.names(),
         )
     ]
 
@@ -52,5 +51,5 @@ def settle(tx: Transaction, owner: Owner, citations: Sequence[tuple[str, str, st
     tx.run_many(
         "UPDATE memory_citations SET counted = 1 WHERE tenant = :tenant AND agent_id = :agent_id"
         " AND source = :source AND entry_uuid = :uuid AND memory_id = :memory_id",
-        [{**asdict(owner), "source": source, "uuid": uuid, "memory_id": each} for source, uuid, each in citations],
+        [{**owner.names(), "source": source, "uuid": uuid, "memory_id": each} for source, uuid, each in citations],
     )

@@ -31,7 +31,7 @@ def unwritten(tx: Transaction, owner: Owner, limit: int) -> list[Compacted]:
         " AND EXISTS (SELECT 1 FROM memory_conversations c WHERE c.tenant = :tenant AND c.agent_id = :agent_id"
         " AND c.session_key >= k.session_id || '@' AND c.session_key < k.session_id || 'A' AND c.source = k.source)"
         " ORDER BY k.timestamp, k.compaction_uuid LIMIT :limit",
-        {**asdict(owner), "limit": limit},
+        {**owner.names(), "limit": limit},
     )
     return [Compacted(*row) for row in rows]
 
@@ -42,7 +42,7 @@ def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> l
         "SELECT compaction_uuid, source, session_id, source_file, timestamp, summary FROM memory_compactions"
         " WHERE tenant = :tenant AND agent_id = :agent_id AND source = :source AND session_id = :session_id"
         " ORDER BY timestamp, compaction_uuid",
-        {**asdict(owner), "source": source, "session_id": session_id},
+        {**owner.names(), "source": source, "session_id": session_id},
     )
     return [Compacted(*row) for row in rows]
 
@@ -54,5 +54,5 @@ def save(tx: Transaction, owner: Owner, rows: Sequence[Compacted]) -> None:
             "INSERT INTO memory_compactions (tenant, agent_id, source, compaction_uuid, session_id, source_file,"
             " generation, line_offset, timestamp, summary) VALUES (:tenant, :agent_id, :source, :uuid, :session_id,"
             " :source_file, 0, 0, :timestamp, :summary) ON CONFLICT DO NOTHING",
-            [{**asdict(owner), **asdict(row)} for row in rows],
+            [{**owner.names(), **asdict(row)} for row in rows],
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 
 from recollect.store.database import Transaction, beginning, marks
 from recollect.store.entries import FileKey
@@ -13,6 +12,7 @@ _CHUNK = 400
 
 _COLUMNS = tuple(Conversation.__dataclass_fields__)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+_STATUS = _COLUMNS.index("status")
 _VALUES = tuple(name for name in _COLUMNS if name != "id")
 
 
@@ -45,7 +45,7 @@ def search(
     limit: int | None = None,
 ) -> list[Conversation]:
     """Newest first. `project` is a path or a project id; the last message lies in [since, until)."""
-    where, names = "", {**asdict(owner)}
+    where, names = "", {**owner.names()}
     if status is not None:
         where += " AND status = :status"
         names["status"] = status
@@ -67,13 +67,13 @@ def search(
 
 def idle_since(tx: Transaction, owner: Owner, moment: Timestamp) -> list[Conversation]:
     """Active conversations whose last message is older."""
-    names = {**asdict(owner), "moment": moment}
+    names = {**owner.names(), "moment": moment}
     return _load(tx, " AND status = 'active' AND last_message_at <= :moment ORDER BY id", names)
 
 
 def active(tx: Transaction, owner: Owner, source: str) -> list[Conversation]:
     """The active conversations of one source."""
-    return _load(tx, " AND status = 'active' AND source = :source ORDER BY id", {**asdict(owner), "source": source})
+    return _load(tx, " AND status = 'active' AND source = :source ORDER BY id", {**owner.names(), "source": source})
 
 
 def for_extraction(
@@ -83,7 +83,7 @@ def for_extraction(
     if not statuses:
         return []
     placeholders, chosen = marks("status", [str(status) for status in statuses])
-    where, names = f" AND status IN ({placeholders})", {**asdict(owner), **chosen}
+    where, names = f" AND status IN ({placeholders})", {**owner.names(), **chosen}
     if since is not None:
         where += " AND last_message_at >= :since"
         names["since"] = since
@@ -92,12 +92,12 @@ def for_extraction(
 
 def of_key(tx: Transaction, owner: Owner, session_key: str) -> list[Conversation]:
     """One, but for a session that stands in several files."""
-    return _load(tx, " AND session_key = :key ORDER BY id", {**asdict(owner), "key": session_key})
+    return _load(tx, " AND session_key = :key ORDER BY id", {**owner.names(), "key": session_key})
 
 
 def numbered(tx: Transaction, owner: Owner, number: int) -> Conversation | None:
     """By id, as `conversations` lists it."""
-    found = _load(tx, " AND id = :id", {**asdict(owner), "id": number})
+    found = _load(tx, " AND id = :id", {**owner.names(), "id": number})
     return found[0] if found else None
 
 
@@ -107,7 +107,7 @@ def sessions(tx: Transaction, owner: Owner, text: str, limit: int) -> list[str]:
     rows = tx.rows(
         "SELECT DISTINCT session_id FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
         f" AND {where} ORDER BY session_id LIMIT :limit",
-        {**asdict(owner), **names, "limit": limit},
+        {**owner.names(), **names, "limit": limit},
     )
     return [session for (session,) in rows]
 
@@ -115,7 +115,7 @@ def sessions(tx: Transaction, owner: Owner, text: str, limit: int) -> list[str]:
 def with_key(tx: Transaction, owner: Owner, text: str) -> list[Conversation]:
     """Those whose key begins with this text, oldest first."""
     where, names = beginning("session_key", text)
-    return _load(tx, f" AND {where} ORDER BY first_message_at, id", {**asdict(owner), **names})
+    return _load(tx, f" AND {where} ORDER BY first_message_at, id", {**owner.names(), **names})
 
 
 def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, set[ConversationStatus]]:
@@ -126,7 +126,7 @@ def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[s
         rows = tx.rows(
             "SELECT session_key, status FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
             f" AND session_key IN ({placeholders})",
-            {**asdict(owner), **chosen},
+            {**owner.names(), **chosen},
         )
         for key, status in rows:
             found.setdefault(key, set()).add(ConversationStatus(status))
@@ -141,7 +141,7 @@ def of_session_id(tx: Transaction, owner: Owner, source: str, session_id: str) -
     )
     # "@" is what follows the session's id in its keys, "A" the next character
     names = {"source": source, "session_id": session_id, "first": f"{session_id}@", "last": f"{session_id}A"}
-    return _load(tx, where, {**asdict(owner), **names})
+    return _load(tx, where, {**owner.names(), **names})
 
 
 def unwritten(tx: Transaction, owner: Owner, limit: int, *, aged: Timestamp) -> list[Conversation]:
@@ -157,7 +157,7 @@ def unwritten(tx: Transaction, owner: Owner, limit: int, *, aged: Timestamp) -> 
         " AND substr(j.success_watermark, 1, 24) >= memory_conversations.last_message_at)))"
         " ORDER BY last_message_at DESC, id DESC LIMIT :limit"
     )
-    return _load(tx, where, {**asdict(owner), "limit": limit, "aged": aged})
+    return _load(tx, where, {**owner.names(), "limit": limit, "aged": aged})
 
 
 def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:
@@ -208,7 +208,7 @@ def set_status(
 def delete(tx: Transaction, owner: Owner, conversations: Sequence[Conversation]) -> None:
     tx.run_many(
         "DELETE FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id AND id = :id",
-        [{**asdict(owner), "id": each.id} for each in conversations],
+        [{**owner.names(), "id": each.id} for each in conversations],
     )
 
 
@@ -217,17 +217,17 @@ def count_by_status(tx: Transaction, owner: Owner) -> dict[str, int]:
         "SELECT status, COUNT(*) FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
         " GROUP BY status ORDER BY status"
     )
-    return dict(tx.rows(sql, asdict(owner)))
+    return dict(tx.rows(sql, owner.names()))
 
 
 def _load(tx: Transaction, where: str, names: dict[str, object]) -> list[Conversation]:
     found = []
     for row in tx.rows(_SELECT + where, names):
-        values = dict(zip(_COLUMNS, row, strict=True))
-        values["status"] = ConversationStatus(values["status"])
-        found.append(Conversation(**values))
+        values = [*row]
+        values[_STATUS] = ConversationStatus(values[_STATUS])
+        found.append(Conversation(*values))
     return found
 
 
 def _names(owner: Owner, conversation: Conversation, now: Timestamp) -> dict[str, object]:
-    return {**asdict(owner), **{name: getattr(conversation, name) for name in _COLUMNS}, "now": now}
+    return {**owner.names(), **{name: getattr(conversation, name) for name in _COLUMNS}, "now": now}

@@ -7,7 +7,7 @@ owns it is decided by the caller. Order inside a file is (timestamp, generation,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from recollect.store.database import Transaction, beginning, marks
@@ -163,7 +163,7 @@ def find(tx: Transaction, key: FileKey, uuids: Sequence[str]) -> dict[str, Store
             " WHERE tenant = :tenant AND agent_id = :agent_id AND source = :source"
             f" AND entry_uuid IN ({placeholders})"
         )
-        names = {**asdict(key.owner), "source": key.source, **chosen}
+        names = {**key.owner.names(), "source": key.source, **chosen}
         for uuid, file, session, generation, offset, owned in tx.rows(sql, names):
             found[uuid] = Stored(uuid, file, session, generation, offset, bool(owned))
     return found
@@ -263,7 +263,7 @@ def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> l
         " ORDER BY e.timestamp, e.generation, e.line_offset",
         # every key of the session: "@" is what follows its id, "A" the next character
         {
-            **asdict(owner),
+            **owner.names(),
             "source": source,
             "session_id": session_id,
             "first": f"{session_id}@",
@@ -314,7 +314,7 @@ def lines(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) -> l
     for start in range(0, len(uuids), _CHUNK):
         placeholders, chosen = marks("u", uuids[start : start + _CHUNK])
         where = f"tenant = :tenant AND agent_id = :agent_id AND source = :source AND entry_uuid IN ({placeholders})"
-        names = {**asdict(owner), "source": source, **chosen}
+        names = {**owner.names(), "source": source, **chosen}
         found += [Line(*row) for row in tx.rows(f"{_LINE} {where}", names)]
     return sorted(found, key=lambda each: (each.timestamp, each.generation, each.line_offset))
 
@@ -332,11 +332,11 @@ def uuids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[tuple[st
     known = "SELECT DISTINCT source FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
     where, names = beginning("entry_uuid", text)
     found: list[tuple[str, str]] = []
-    for (source,) in sorted(tx.rows(known, asdict(owner))):
+    for (source,) in sorted(tx.rows(known, owner.names())):
         rows = tx.rows(
             "SELECT source, entry_uuid FROM memory_transcript_entries WHERE tenant = :tenant AND agent_id = :agent_id"
             f" AND source = :source AND {where} ORDER BY entry_uuid LIMIT :limit",
-            {**asdict(owner), **names, "source": source, "limit": limit},
+            {**owner.names(), **names, "source": source, "limit": limit},
         )
         found += [(row[0], row[1]) for row in rows]
     return found[:limit]

@@ -6,7 +6,6 @@ What was taken in and what was made of it goes; offsets, token accounts and othe
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import NamedTuple
 
 from recollect.store.database import Transaction, marks
@@ -38,7 +37,7 @@ def keys(tx: Transaction, owner: Owner, *, session: str = "", key: str = "", pro
             f"SELECT session_key FROM {table} WHERE {_OWN} AND {where}"
             for table in ("memory_conversations", "memory_artifacts")
         ),
-        {**asdict(owner), **names},
+        {**owner.names(), **names},
     )
     return sorted(found for (found,) in rows)
 
@@ -46,7 +45,7 @@ def keys(tx: Transaction, owner: Owner, *, session: str = "", key: str = "", pro
 def said(tx: Transaction, owner: Owner, talk: Conversation) -> list[Said]:
     """Everything said in a conversation, withdrawn or not, and the summaries an agent made of it."""
     names = {
-        **asdict(owner),
+        **owner.names(),
         "source": talk.source,
         "file": talk.source_file,
         "session": talk.session_id,
@@ -60,14 +59,14 @@ def said(tx: Transaction, owner: Owner, talk: Conversation) -> list[Said]:
 
 
 def said_in_session(tx: Transaction, owner: Owner, session_id: str) -> list[Said]:
-    names = {**asdict(owner), "session": session_id}
+    names = {**owner.names(), "session": session_id}
     where = f"WHERE {_OWN} AND session_id = :session"
     return [Said(*row) for row in (*tx.rows(f"{_SAID} {where}", names), *tx.rows(f"{_SUMMED} {where}", names))]
 
 
 def delete_said(tx: Transaction, owner: Owner, gone: Iterable[Said]) -> int:
     """How many rows went."""
-    rows = [{**asdict(owner), "source": each.source, "uuid": each.uuid} for each in gone]
+    rows = [{**owner.names(), "source": each.source, "uuid": each.uuid} for each in gone]
     if not rows:
         return 0
     where = f"WHERE {_OWN} AND source = :source AND"
@@ -91,7 +90,7 @@ def delete_unstated(tx: Transaction, owner: Owner) -> int:
         tx.run(
             f"DELETE FROM {table} WHERE {_OWN} AND NOT EXISTS (SELECT 1 FROM memory_memories m"
             f" WHERE m.tenant = {table}.tenant AND m.agent_id = {table}.agent_id AND m.memory_id = {table}.memory_id)",
-            asdict(owner),
+            owner.names(),
         )
         for table in ("memory_use", "memory_feedback", "memory_injected_lines", "memory_citations")
     )
@@ -101,7 +100,7 @@ def recount(tx: Transaction, owner: Owner, left: Iterable[Conversation], now: Ti
     """Conversations that lost entries, as they are now; how many entries are left is counted."""
     for talk in left:
         names = {
-            **asdict(owner),
+            **owner.names(),
             "id": talk.id,
             "source": talk.source,
             "file": talk.source_file,
@@ -126,7 +125,7 @@ def _delete_keys(tx: Transaction, owner: Owner, table: str, session_keys: Sequen
     for start in range(0, len(session_keys), _CHUNK):
         placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
         removed += tx.run(
-            f"DELETE FROM {table} WHERE {_OWN} AND session_key IN ({placeholders})", {**asdict(owner), **chosen}
+            f"DELETE FROM {table} WHERE {_OWN} AND session_key IN ({placeholders})", {**owner.names(), **chosen}
         )
     return removed
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from recollect.store.database import Transaction, marks
 from recollect.types import Owner, Timestamp
@@ -32,7 +32,7 @@ def react(tx: Transaction, owner: Owner, memory_id: str, reaction: str, now: Tim
         f" ON CONFLICT (tenant, agent_id, memory_id) DO UPDATE SET {again},"
         " user_reaction = excluded.user_reaction, last = excluded.last",
         {
-            **asdict(owner),
+            **owner.names(),
             "id": memory_id,
             "ok": int(reaction == "ok"),
             "not_ok": int(reaction == "not_ok"),
@@ -50,7 +50,7 @@ def of_memories(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, 
         rows = tx.rows(
             "SELECT memory_id, ok, not_ok, user_reaction, last FROM memory_feedback WHERE tenant = :tenant"
             f" AND agent_id = :agent_id AND memory_id IN ({placeholders}) ORDER BY memory_id",
-            {**asdict(owner), **chosen},
+            {**owner.names(), **chosen},
         )
         found |= {row[0]: Feedback(*row[1:]) for row in rows}
     return found

@@ -74,13 +74,13 @@ ON CONFLICT (tenant, agent_id, source, file_path) DO UPDATE SET
 def load(tx: Transaction, owner: Owner, source: str, file_path: str) -> FileState | None:
     row = tx.row(
         f"{_SELECT} AND source = :source AND file_path = :file_path",
-        {**asdict(owner), "source": source, "file_path": file_path},
+        {**owner.names(), "source": source, "file_path": file_path},
     )
     return _state(row) if row else None
 
 
 def with_status(tx: Transaction, owner: Owner, status: FileStatus) -> list[FileState]:
-    rows = tx.rows(f"{_SELECT} AND status = :status ORDER BY source, file_path", {**asdict(owner), "status": status})
+    rows = tx.rows(f"{_SELECT} AND status = :status ORDER BY source, file_path", {**owner.names(), "status": status})
     return [_state(row) for row in rows]
 
 
@@ -90,7 +90,7 @@ def signatures(tx: Transaction, owner: Owner, keys: Sequence[str]) -> dict[str, 
         "SELECT file_path, signature, last_processed_offset FROM memory_file_states"
         " WHERE tenant = :tenant AND agent_id = :agent_id"
     )
-    names: dict[str, object] = {**asdict(owner)}
+    names: dict[str, object] = {**owner.names()}
     if len(keys) <= _FEW:
         sources = [source for (source,) in tx.rows(_SOURCES, names)]  # leads the index
         placeholders, chosen = marks("key", keys)
@@ -131,7 +131,7 @@ def save_malformed(tx: Transaction, owner: Owner, lines: Iterable[MalformedLine]
         "INSERT INTO memory_malformed_lines"
         " (tenant, agent_id, source, file_path, line_offset, line_number, reason)"
         " VALUES (:tenant, :agent_id, :source, :file_path, :line_offset, :line_number, :reason) ON CONFLICT DO NOTHING",
-        [{**asdict(owner), **asdict(line)} for line in lines],
+        [{**owner.names(), **asdict(line)} for line in lines],
     )
 
 
@@ -139,7 +139,7 @@ def clear_malformed(tx: Transaction, owner: Owner, state: FileState) -> None:
     tx.run(
         "DELETE FROM memory_malformed_lines WHERE tenant = :tenant AND agent_id = :agent_id"
         " AND source = :source AND file_path = :file_path",
-        {**asdict(owner), "source": state.source, "file_path": state.file_path},
+        {**owner.names(), "source": state.source, "file_path": state.file_path},
     )
 
 
@@ -147,6 +147,6 @@ def malformed(tx: Transaction, owner: Owner, limit: int = 100) -> list[Malformed
     rows = tx.rows(
         "SELECT source, file_path, line_number, line_offset, reason FROM memory_malformed_lines"
         " WHERE tenant = :tenant AND agent_id = :agent_id ORDER BY source, file_path, line_offset LIMIT :limit",
-        {**asdict(owner), "limit": limit},
+        {**owner.names(), "limit": limit},
     )
     return [MalformedLine(*row) for row in rows]

@@ -6,7 +6,7 @@ Growth is bounded: a session keeps its last blocks, and one that nobody asked fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from recollect.store.database import Transaction, marks
@@ -46,7 +46,7 @@ def turns(tx: Transaction, owner: Owner, name: str) -> int:
     """Prompts of a session so far."""
     row = tx.row(
         f"SELECT turns FROM memory_injection_sessions WHERE {_OWN} AND session = :session",
-        {**asdict(owner), "session": name},
+        {**owner.names(), "session": name},
     )
     return row[0] if row else 0
 
@@ -55,7 +55,7 @@ def lines(tx: Transaction, owner: Owner, name: str) -> list[Injected]:
     """From the oldest."""
     rows = tx.rows(
         f"SELECT {_COLUMNS} FROM memory_injected_lines WHERE {_OWN} AND session = :session ORDER BY block, position",
-        {**asdict(owner), "session": name},
+        {**owner.names(), "session": name},
     )
     return [replace(Injected(*row), visible=bool(row[3]), score=row[7] / 1000) for row in rows]
 
@@ -65,14 +65,14 @@ def sessions(tx: Transaction, owner: Owner, limit: int) -> list[str]:
     rows = tx.rows(
         f"SELECT session FROM memory_injection_sessions WHERE {_OWN} AND blocks > 0"
         " ORDER BY last DESC, session LIMIT :limit",
-        {**asdict(owner), "limit": limit},
+        {**owner.names(), "limit": limit},
     )
     return [name for (name,) in rows]
 
 
 def save(tx: Transaction, owner: Owner, name: str, now: Timestamp, given: Sequence[Injected], *, prompts: int) -> None:
     """One more block, if there are lines, after so many more prompts. Numbers are set here."""
-    names = {**asdict(owner), "session": name, "now": now}
+    names = {**owner.names(), "session": name, "now": now}
     row = tx.row(
         "INSERT INTO memory_injection_sessions (tenant, agent_id, session, turns, blocks, last)"
         " VALUES (:tenant, :agent_id, :session, :turns, :blocks, :now)"
@@ -105,7 +105,7 @@ def save(tx: Transaction, owner: Owner, name: str, now: Timestamp, given: Sequen
             ],
         )
     old = f"DELETE FROM memory_injected_lines WHERE {_OWN} AND session = :session AND block <= :block"
-    tx.run(old, {**asdict(owner), "session": name, "block": block - KEPT_BLOCKS})
+    tx.run(old, {**owner.names(), "session": name, "block": block - KEPT_BLOCKS})
     _forget_old(tx, owner, timestamp(moment(now) - KEPT))
 
 
@@ -113,14 +113,14 @@ def hide(tx: Transaction, owner: Owner, name: str) -> int:
     """Nothing of what the session was given is visible any more; how many lines were."""
     return tx.run(
         f"UPDATE memory_injected_lines SET visible = 0 WHERE {_OWN} AND session = :session AND visible = 1",
-        {**asdict(owner), "session": name},
+        {**owner.names(), "session": name},
     )
 
 
 def delete(tx: Transaction, owner: Owner, names: Sequence[str]) -> int:
     """Everything about sessions; how many rows went."""
     return sum(
-        tx.run(f"DELETE FROM {table} WHERE {_OWN} AND session = :session", {**asdict(owner), "session": name})
+        tx.run(f"DELETE FROM {table} WHERE {_OWN} AND session = :session", {**owner.names(), "session": name})
         for table in ("memory_injected_lines", "memory_injection_sessions")
         for name in names
     )
@@ -160,9 +160,9 @@ def _within(reach: Reach) -> tuple[str, dict[str, str]]:
 def _forget_old(tx: Transaction, owner: Owner, before: Timestamp) -> None:
     rows = tx.rows(
         f"DELETE FROM memory_injection_sessions WHERE {_OWN} AND last < :before RETURNING session",
-        {**asdict(owner), "before": before},
+        {**owner.names(), "before": before},
     )
     for (name,) in rows:
         tx.run(
-            f"DELETE FROM memory_injected_lines WHERE {_OWN} AND session = :session", {**asdict(owner), "session": name}
+            f"DELETE FROM memory_injected_lines WHERE {_OWN} AND session = :session", {**owner.names(), "session": name}
         )

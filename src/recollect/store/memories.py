@@ -7,7 +7,7 @@ ever marked as superseded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from recollect.store.database import Transaction, beginning, marks
@@ -34,14 +34,14 @@ def in_scopes(tx: Transaction, owner: Owner, scopes: Sequence[tuple[Scope, str]]
     """Every revision of every memory of these (scope, scope id) pairs. No scope, no memories."""
     found: list[Remembered] = []
     for scope, scope_id in scopes:
-        names = {**asdict(owner), "scope": str(scope), "scope_id": scope_id}
+        names = {**owner.names(), "scope": str(scope), "scope_id": scope_id}
         found += _load(tx, " AND m.scope = :scope AND m.scope_id = :scope_id", names)
     return found
 
 
 def all_of(tx: Transaction, owner: Owner) -> list[Remembered]:
     """Every revision of every memory of this owner."""
-    return _load(tx, "", asdict(owner))
+    return _load(tx, "", owner.names())
 
 
 def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remembered]:
@@ -50,7 +50,7 @@ def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remember
         " AND EXISTS (SELECT 1 FROM memory_sources o WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id"
         " AND o.memory_id = m.memory_id AND o.revision = m.revision AND o.session_key = :key)"
     )
-    return _load(tx, where, {**asdict(owner), "key": session_key})
+    return _load(tx, where, {**owner.names(), "key": session_key})
 
 
 def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
@@ -58,7 +58,7 @@ def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
     found: list[Remembered] = []
     for start in range(0, len(ids), _CHUNK):
         placeholders, chosen = marks("id", ids[start : start + _CHUNK])
-        found += _load(tx, f" AND m.memory_id IN ({placeholders})", {**asdict(owner), **chosen})
+        found += _load(tx, f" AND m.memory_id IN ({placeholders})", {**owner.names(), **chosen})
     return found
 
 
@@ -77,7 +77,7 @@ def leading(tx: Transaction, owner: Owner, most: int) -> list[Remembered]:
             " AND n.agent_id = m.agent_id AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
             " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
             " ORDER BY m.valid_from DESC, m.memory_id DESC LIMIT :most",
-            {**asdict(owner), "value": value, "most": most},
+            {**owner.names(), "value": value, "most": most},
         )
         ids |= {memory_id for (memory_id,) in rows}
     return current(find(tx, owner, sorted(ids)))
@@ -89,7 +89,7 @@ def ids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[str]:
     rows = tx.rows(
         "SELECT DISTINCT memory_id FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
         f" AND {where} ORDER BY memory_id LIMIT :limit",
-        {**asdict(owner), **names, "limit": limit},
+        {**owner.names(), **names, "limit": limit},
     )
     return [memory_id for (memory_id,) in rows]
 
@@ -103,7 +103,7 @@ def stated_in(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> lis
             " AND m.memory_id IN (SELECT memory_id FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id"
             f" AND session_key IN ({placeholders}))"
         )
-        found |= {(each.id, each.revision): each for each in _load(tx, where, {**asdict(owner), **chosen})}
+        found |= {(each.id, each.revision): each for each in _load(tx, where, {**owner.names(), **chosen})}
     return list(found.values())
 
 
@@ -116,7 +116,7 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
     keys, before = list(stated), set()
     for start in range(0, len(keys), _CHUNK):
         placeholders, chosen = marks("key", keys[start : start + _CHUNK])
-        names = {**asdict(owner), **chosen}
+        names = {**owner.names(), **chosen}
         mine = (
             f"FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key IN ({placeholders})"
         )
@@ -147,7 +147,7 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
             f" AND memory_id IN ({placeholders}) AND NOT EXISTS (SELECT 1 FROM memory_sources s"
             " WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
             " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)",
-            {**asdict(owner), **chosen},
+            {**owner.names(), **chosen},
         )
 
 
@@ -168,7 +168,7 @@ def count_by_kind(tx: Transaction, owner: Owner) -> dict[str, int]:
         " AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
         " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
         " OR (n.valid_from = m.valid_from AND n.revision > m.revision))) GROUP BY kind ORDER BY kind",
-        asdict(owner),
+        owner.names(),
     )
     return dict(rows)
 
@@ -178,7 +178,7 @@ def uses(tx: Transaction, owner: Owner) -> dict[str, Use]:
         "SELECT memory_id, usage_count, last_usage FROM memory_use WHERE tenant = :tenant AND agent_id = :agent_id"
         " ORDER BY memory_id"
     )
-    return {row[0]: Use(row[1], row[2]) for row in tx.rows(sql, asdict(owner))}
+    return {row[0]: Use(row[1], row[2]) for row in tx.rows(sql, owner.names())}
 
 
 def uses_of(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, Use]:
@@ -189,7 +189,7 @@ def uses_of(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, Use]
         rows = tx.rows(
             "SELECT memory_id, usage_count, last_usage FROM memory_use WHERE tenant = :tenant AND agent_id = :agent_id"
             f" AND memory_id IN ({placeholders}) ORDER BY memory_id",
-            {**asdict(owner), **chosen},
+            {**owner.names(), **chosen},
         )
         found |= {row[0]: Use(row[1], row[2]) for row in rows}
     return found
@@ -202,7 +202,7 @@ def cite(tx: Transaction, owner: Owner, ids: Sequence[str], now: Timestamp) -> N
             "INSERT INTO memory_use (tenant, agent_id, memory_id, usage_count, last_usage)"
             " VALUES (:tenant, :agent_id, :id, 1, :now) ON CONFLICT (tenant, agent_id, memory_id) DO UPDATE SET"
             " usage_count = memory_use.usage_count + 1, last_usage = excluded.last_usage",
-            [{**asdict(owner), "id": each, "now": now} for each in ids],
+            [{**owner.names(), "id": each, "now": now} for each in ids],
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -69,7 +68,7 @@ def nearest(
     """Ids and similarities, best first: all within the scope where these are few, else what the index finds."""
     kinds, names = marks("kind", sorted(scope.kinds))
     where = f"v.tenant = :tenant AND v.agent_id = :agent_id AND v.model = :model AND v.kind IN ({kinds})"
-    values: dict[str, Any] = {**asdict(owner), "model": model.name, **names, "query": query.tolist()}
+    values: dict[str, Any] = {**owner.names(), "model": model.name, **names, "query": query.tolist()}
     if scope.projects is not None:
         where += " AND v.project_id = ANY(:projects)"
         values["projects"] = sorted(scope.projects)

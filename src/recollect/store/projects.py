@@ -18,7 +18,7 @@ class Project:
 
 def load_all(tx: Transaction, owner: Owner) -> dict[str, Project]:
     sql = "SELECT cwd, project_id, resolved_by FROM memory_projects WHERE tenant = :tenant AND agent_id = :agent_id"
-    return {row[0]: Project(*row) for row in tx.rows(sql, asdict(owner))}
+    return {row[0]: Project(*row) for row in tx.rows(sql, owner.names())}
 
 
 def save(tx: Transaction, owner: Owner, projects: Iterable[Project], now: Timestamp) -> None:
@@ -26,5 +26,5 @@ def save(tx: Transaction, owner: Owner, projects: Iterable[Project], now: Timest
     tx.run_many(
         "INSERT INTO memory_projects (tenant, agent_id, cwd, project_id, resolved_by, resolved_at)"
         " VALUES (:tenant, :agent_id, :cwd, :project_id, :resolved_by, :now) ON CONFLICT DO NOTHING",
-        [{**asdict(owner), **asdict(project), "now": now} for project in projects],
+        [{**owner.names(), **asdict(project), "now": now} for project in projects],
     )

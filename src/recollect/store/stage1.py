@@ -6,7 +6,7 @@ A row that is replaced keeps its use and its baseline: those are operational and
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from recollect.store.database import Transaction
 from recollect.types import Owner, Stage1, Timestamp
@@ -39,14 +39,14 @@ def delete(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> None:
     """A conversation without output has no row; its use and baseline stay until phase 2 has seen that it is gone."""
     tx.run_many(
         f"DELETE FROM memory_stage1 WHERE {_OWN} AND session_key = :key",
-        [{**asdict(owner), "key": key} for key in session_keys],
+        [{**owner.names(), "key": key} for key in session_keys],
     )
 
 
 def load(tx: Transaction, owner: Owner, session_key: str) -> Stage1 | None:
     row = tx.row(
         f"SELECT {', '.join(_COLUMNS)} FROM memory_stage1 WHERE {_OWN} AND session_key = :key",
-        {**asdict(owner), "key": session_key},
+        {**owner.names(), "key": session_key},
     )
     return Stage1(*row) if row else None
 
@@ -61,7 +61,7 @@ def inputs(tx: Transaction, owner: Owner) -> list[Input]:
         " ON u.tenant = s.tenant AND u.agent_id = s.agent_id AND u.session_key = s.session_key"
         " WHERE s.tenant = :tenant AND s.agent_id = :agent_id"
         " ORDER BY s.source_updated_at DESC, s.session_key",
-        asdict(owner),
+        owner.names(),
     )
     return [Input(Stage1(*row[:-3]), row[-3], row[-2], row[-1] or "") for row in rows]
 
@@ -72,7 +72,7 @@ def vanished(tx: Transaction, owner: Owner) -> list[str]:
         f"SELECT session_key FROM memory_stage1_use WHERE {_OWN} AND selected_for_phase2 = 1"
         " AND NOT EXISTS (SELECT 1 FROM memory_stage1 s WHERE s.tenant = :tenant AND s.agent_id = :agent_id"
         " AND s.session_key = memory_stage1_use.session_key) ORDER BY session_key",
-        asdict(owner),
+        owner.names(),
     )
     return [key for (key,) in rows]
 
@@ -82,9 +82,9 @@ def mark_selected(tx: Transaction, owner: Owner, snapshots: Iterable[tuple[str, 
     tx.run(
         "UPDATE memory_stage1_use SET selected_for_phase2 = 0, selected_for_phase2_source_updated_at = ''"
         f" WHERE {_OWN} AND selected_for_phase2 = 1",
-        asdict(owner),
+        owner.names(),
     )
-    rows = [{**asdict(owner), "key": key, "updated": updated} for key, updated in snapshots]
+    rows = [{**owner.names(), "key": key, "updated": updated} for key, updated in snapshots]
     if rows:
         tx.run_many(
             "INSERT INTO memory_stage1_use (tenant, agent_id, session_key, usage_count, last_usage,"
@@ -105,5 +105,5 @@ def cite(tx: Transaction, owner: Owner, session_keys: Sequence[str], now: Timest
             " VALUES (:tenant, :agent_id, :key, 1, :now, 0, '')"
             " ON CONFLICT (tenant, agent_id, session_key) DO UPDATE SET"
             " usage_count = memory_stage1_use.usage_count + 1, last_usage = excluded.last_usage",
-            [{**asdict(owner), "key": key, "now": now} for key in session_keys],
+            [{**owner.names(), "key": key, "now": now} for key in session_keys],
         )

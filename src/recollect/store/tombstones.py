@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 
 from recollect.store.database import Transaction, marks
 from recollect.text import plain
@@ -38,7 +37,7 @@ def save(tx: Transaction, owner: Owner, source_path: str, hashes: Iterable[str])
 
 def exist(tx: Transaction, owner: Owner) -> bool:
     """Was anything ever erased? Asked for every batch of entries, and nearly always answered with no."""
-    return tx.row(f"SELECT 1 FROM memory_tombstones WHERE {_OWN} LIMIT 1", asdict(owner)) is not None
+    return tx.row(f"SELECT 1 FROM memory_tombstones WHERE {_OWN} LIMIT 1", owner.names()) is not None
 
 
 def erased(tx: Transaction, owner: Owner, hashes: Sequence[str]) -> set[str]:
@@ -48,7 +47,7 @@ def erased(tx: Transaction, owner: Owner, hashes: Sequence[str]) -> set[str]:
         placeholders, chosen = marks("h", hashes[start : start + _CHUNK])
         rows = tx.rows(
             f"SELECT hash FROM memory_tombstones WHERE {_OWN} AND hash IN ({placeholders})",
-            {**asdict(owner), **chosen},
+            {**owner.names(), **chosen},
         )
         found |= {hash_ for (hash_,) in rows}
     return found
@@ -57,5 +56,5 @@ def erased(tx: Transaction, owner: Owner, hashes: Sequence[str]) -> set[str]:
 def paths(tx: Transaction, owner: Owner) -> set[str]:
     """Tombstones whose hashes are here."""
     return {
-        path for (path,) in tx.rows(f"SELECT DISTINCT source_path FROM memory_tombstones WHERE {_OWN}", asdict(owner))
+        path for (path,) in tx.rows(f"SELECT DISTINCT source_path FROM memory_tombstones WHERE {_OWN}", owner.names())
     }

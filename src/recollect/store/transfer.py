@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -96,7 +96,7 @@ def operational() -> Mapping[str, Table]:
 
 def page(tx: Transaction, owner: Owner, table: Table, after: Row | None, limit: int) -> list[dict[str, Any]]:
     """Rows in the order of their keys, behind that key. Only what means something on another machine."""
-    names: dict[str, Any] = {**asdict(owner), "limit": limit}
+    names: dict[str, Any] = {**owner.names(), "limit": limit}
     where = _CARRIED.get(table.name, "")
     if after is not None:
         chosen = {f"after{number}": value for number, value in enumerate(after)}
@@ -119,5 +119,5 @@ def add(tx: Transaction, owner: Owner, table: Table, rows: Sequence[Mapping[str,
     return tx.run_many(
         f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join(':' + name for name in columns)})"
         " ON CONFLICT DO NOTHING",
-        [{**asdict(owner), **row} for row in rows],
+        [{**owner.names(), **row} for row in rows],
     )

@@ -7,7 +7,6 @@ widens because something is missing. Rows past their time are not read, and `pur
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import NamedTuple
 
 from recollect.store.database import Transaction, marks
@@ -28,7 +27,7 @@ class Person(NamedTuple):
     user_id: str
 
     def names(self) -> dict[str, str]:
-        return {**asdict(self.owner), "project": self.project, "user_id": self.user_id}
+        return {**self.owner.names(), "project": self.project, "user_id": self.user_id}
 
 
 class Artifact(NamedTuple):
@@ -64,7 +63,7 @@ def save(tx: Transaction, owner: Owner, artifacts: Iterable[Artifact], *, replac
     )
     key = ("tenant", "agent_id", *_KEY, "tag", "at")
     for each in artifacts:
-        names = {**asdict(owner), **dict(zip(_COLUMNS, each, strict=False))}
+        names = {**owner.names(), **dict(zip(_COLUMNS, each, strict=False))}
         changed = tx.run(sql, names)
         made += changed
         if not changed:
@@ -173,7 +172,7 @@ def of_session(tx: Transaction, owner: Owner, session_id: str, kind: str) -> lis
     """Of a session by its id, expired or not: for extraction, which comes later."""
     rows = tx.rows(
         f"{_SELECT} WHERE {_OWN} AND session_id = :session AND kind = :kind ORDER BY at, turn_id",
-        {**asdict(owner), "session": session_id, "kind": kind},
+        {**owner.names(), "session": session_id, "kind": kind},
     )
     return [Artifact(*row) for row in rows]
 
@@ -223,7 +222,7 @@ def save_active_set(
 
 def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:
     """Path → what it was when its rows were made."""
-    return dict(tx.rows(f"SELECT path, signature FROM memory_turn_files WHERE {_OWN}", asdict(owner)))
+    return dict(tx.rows(f"SELECT path, signature FROM memory_turn_files WHERE {_OWN}", owner.names()))
 
 
 def save_signatures(tx: Transaction, owner: Owner, found: Mapping[str, str]) -> None:
@@ -241,7 +240,7 @@ def save_signatures(tx: Transaction, owner: Owner, found: Mapping[str, str]) -> 
 
 def purge(tx: Transaction, owner: Owner, now: Timestamp, limit: int) -> int:
     """Rows past their time, at most `limit`; how many artifacts went."""
-    names = {**asdict(owner), "now": now}
+    names = {**owner.names(), "now": now}
     rows = tx.rows(
         f"SELECT {', '.join(_KEY)} FROM memory_turn_artifacts WHERE {_OWN} AND expires_at <= :now LIMIT :limit",
         {**names, "limit": limit},
@@ -265,7 +264,7 @@ def erase(tx: Transaction, owner: Owner, turns: Iterable[tuple[str, str]]) -> in
     what their conversations had chosen. How many rows went."""
     removed = 0
     for session, turn in sorted(set(turns)):
-        names = {**asdict(owner), "session": session, "turn": turn, "said": f"turn:{turn}"}
+        names = {**owner.names(), "session": session, "turn": turn, "said": f"turn:{turn}"}
         rows = tx.rows(
             f"SELECT {', '.join(_KEY)} FROM memory_turn_artifacts WHERE {_OWN} AND session_id = :session"
             " AND (turn_id = :turn OR ref = :said)",
@@ -277,7 +276,7 @@ def erase(tx: Transaction, owner: Owner, turns: Iterable[tuple[str, str]]) -> in
 
 
 def _delete(tx: Transaction, owner: Owner, keys: Iterable[tuple[str, ...]]) -> int:
-    found = [{**asdict(owner), **dict(zip(_KEY, key, strict=True))} for key in keys]
+    found = [{**owner.names(), **dict(zip(_KEY, key, strict=True))} for key in keys]
     if not found:
         return 0
     tx.run_many(f"DELETE FROM memory_turn_tags WHERE {_OWN} AND {_matching()}", found)

@@ -149,14 +149,14 @@ def models(tx: Transaction, owner: Owner) -> list[Model]:
     rows = tx.rows(
         "SELECT model, dimensions, status, cache FROM memory_vector_models"
         " WHERE tenant = :tenant AND agent_id = :agent_id ORDER BY created_at, model",
-        asdict(owner),
+        owner.names(),
     )
     return [Model(name, dimensions, Status(status), cache) for name, dimensions, status, cache in rows]
 
 
 def save_model(tx: Transaction, owner: Owner, model: Model, now: Timestamp) -> None:
     """A model that comes to serve takes the place of the one that served."""
-    names = {**asdict(owner), **asdict(model), "now": now}
+    names = {**owner.names(), **asdict(model), "now": now}
     if model.status is Status.SERVING:
         tx.run(
             "UPDATE memory_vector_models SET status = 'staged' WHERE tenant = :tenant AND agent_id = :agent_id"
@@ -174,7 +174,7 @@ def save_model(tx: Transaction, owner: Owner, model: Model, now: Timestamp) -> N
 
 def delete_model(tx: Transaction, owner: Owner, model: str, *, limit: int = 20_000) -> int:
     """Some of its vectors; the model itself when none is left. How many went."""
-    names = {**asdict(owner), "model": model, "limit": limit}
+    names = {**owner.names(), "model": model, "limit": limit}
     gone = tx.run(
         f"DELETE FROM memory_vectors WHERE id IN (SELECT v.id FROM memory_vectors v WHERE {_OWN} LIMIT :limit)", names
     )
@@ -191,19 +191,19 @@ def delete_model(tx: Transaction, owner: Owner, model: str, *, limit: int = 20_0
 
 def backlog(tx: Transaction, owner: Owner, model: str) -> dict[Kind, int]:
     """How many have no vector of the model."""
-    names = {**asdict(owner), "model": model}
+    names = {**owner.names(), "model": model}
     sql = f"SELECT v.kind, COUNT(*) FROM memory_vectors v WHERE {_OWN} AND v.part = 0 GROUP BY v.kind"
     done: dict[str, int] = dict(tx.rows(sql, names))
     found = {}
     for kind, place in _PLACES.items():
-        row = tx.row(f"SELECT COUNT(*) FROM {place.table} d WHERE {_owned()}", asdict(owner))
+        row = tx.row(f"SELECT COUNT(*) FROM {place.table} d WHERE {_owned()}", owner.names())
         found[kind] = max(0, int(row[0] if row else 0) - int(done.get(kind, 0)))
     return found
 
 
 def count(tx: Transaction, owner: Owner, model: str, last: int) -> int:
     """How many vectors of the model have an id of at most `last`."""
-    names = {**asdict(owner), "model": model, "last": last}
+    names = {**owner.names(), "model": model, "last": last}
     row = tx.row(f"SELECT COUNT(*) FROM memory_vectors v WHERE {_OWN} AND v.id <= :last", names)
     return int(row[0]) if row else 0
 
@@ -216,7 +216,7 @@ def missing(tx: Transaction, owner: Owner, model: str, kind: Kind, limit: int) -
         " FROM memory_vectors v WHERE v.tenant = :tenant AND v.agent_id = :agent_id AND v.kind = :kind"
         f" AND v.ref = {place.ref} AND v.number = {place.number} AND v.model = :model AND v.part = 0)"
         f" ORDER BY {place.newest} DESC LIMIT :limit",
-        {**asdict(owner), "model": model, "kind": kind, "limit": limit},
+        {**owner.names(), "model": model, "kind": kind, "limit": limit},
     )
     return [_ref(kind, *row) for row in rows]
 
@@ -237,7 +237,7 @@ def load(tx: Transaction, owner: Owner, refs: Sequence[Ref]) -> list[Document]:
 
 def insert(tx: Transaction, owner: Owner, model: str, made: Sequence[Part], rows: Matrix) -> int:
     """How many were new. The model's row is locked first: ids grow in the order of commits."""
-    names = {**asdict(owner), "model": model}
+    names = {**owner.names(), "model": model}
     known = tx.row(
         "SELECT model FROM memory_vector_models WHERE tenant = :tenant AND agent_id = :agent_id AND model = :model "
         + tx.dialect.for_update,
@@ -260,14 +260,14 @@ def after(tx: Transaction, owner: Owner, model: Model, id: int, limit: int) -> V
     """Vectors with a greater id, in the order of ids."""
     rows = tx.rows(
         f"SELECT {_columns(tx)} FROM memory_vectors v WHERE v.id > :last AND {_BY_ID} ORDER BY v.id LIMIT :limit",
-        {**asdict(owner), "model": model.name, "last": id, "limit": limit},
+        {**owner.names(), "model": model.name, "last": id, "limit": limit},
     )
     return _vectors(tx, rows, model.dimensions)
 
 
 def ids(tx: Transaction, owner: Owner, model: str) -> list[int]:
     """Of all its vectors, in order."""
-    rows = tx.rows(f"SELECT v.id FROM memory_vectors v WHERE {_OWN} ORDER BY v.id", {**asdict(owner), "model": model})
+    rows = tx.rows(f"SELECT v.id FROM memory_vectors v WHERE {_OWN} ORDER BY v.id", {**owner.names(), "model": model})
     return [id for (id,) in rows]
 
 
@@ -286,7 +286,7 @@ def of_documents(tx: Transaction, owner: Owner, model: Model, refs: Sequence[Ref
 def locate(tx: Transaction, owner: Owner, model: str, refs: Iterable[Ref]) -> list[tuple[int, Ref]]:
     """Ids of the vectors of these documents, in order. A memory without a revision stands for its greatest one."""
     found: list[tuple[int, Ref]] = []
-    names = {**asdict(owner), "model": model}
+    names = {**owner.names(), "model": model}
     own = f"FROM memory_vectors v WHERE {_BY_DOCUMENT} AND v.kind = :kind"
     for kind, group in _by_kind(refs):
         if kind is Kind.ENTRY:  # hundreds at a time
@@ -313,7 +313,7 @@ def refs_of(tx: Transaction, owner: Owner, model: str, ids: Sequence[int]) -> di
     kinds = {str(kind): kind for kind in Kind}
     rows = tx.rows(
         f"SELECT v.id, v.kind, v.ref, v.number FROM memory_vectors v WHERE {_BY_ID} AND v.id {_among(tx)}",
-        {**asdict(owner), "model": model, "among": _list(tx, ids)},
+        {**owner.names(), "model": model, "among": _list(tx, ids)},
     )
     return {id: _ref(kinds[kind], ref, number) for id, kind, ref, number in rows}
 
@@ -323,7 +323,7 @@ def of_ids(tx: Transaction, owner: Owner, model: Model, ids: Sequence[int], *, w
     rows = tx.rows(
         f"SELECT {_columns(tx)} FROM memory_vectors v WHERE {_BY_ID} AND v.id {_among(tx)}"
         + (" AND v.part = 0" if whole else ""),
-        {**asdict(owner), "model": model.name, "among": _list(tx, ids)},
+        {**owner.names(), "model": model.name, "among": _list(tx, ids)},
     )
     return _vectors(tx, rows, model.dimensions)
 
@@ -334,7 +334,7 @@ def delete(tx: Transaction, owner: Owner, refs: Sequence[Ref]) -> int:
         tx.run(
             "DELETE FROM memory_vectors WHERE tenant = :tenant AND agent_id = :agent_id AND kind = :kind"
             " AND ref = :ref AND number = :number",
-            {**asdict(owner), "kind": ref.kind, **dict(zip(("ref", "number"), _key(ref), strict=True))},
+            {**owner.names(), "kind": ref.kind, **dict(zip(("ref", "number"), _key(ref), strict=True))},
         )
         for ref in dict.fromkeys(refs)
     )
@@ -364,7 +364,7 @@ def _documents(
     sql = (
         f"SELECT {place.ref}, {place.number}, {columns} FROM {place.table} d WHERE {own} AND {key} {_among(tx)}{where}"
     )
-    for ref, number, *rest in tx.rows(sql, {**asdict(owner), "among": _list(tx, values)}):
+    for ref, number, *rest in tx.rows(sql, {**owner.names(), "among": _list(tx, values)}):
         if (found := _ref(kind, ref, number)) in wanted:
             yield found, *rest
 

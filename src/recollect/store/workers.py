@@ -8,7 +8,6 @@ its lease must run out.
 from __future__ import annotations
 
 import os
-import socket
 import uuid
 from functools import cache
 from pathlib import Path
@@ -39,7 +38,7 @@ def certainly_dead(worker: str) -> bool:
 
 @cache
 def _place() -> str:
-    return "/".join((socket.gethostname(), _read(_PROC / "sys/kernel/random/boot_id"), _namespace()))
+    return "/".join((os.uname().nodename, _read(_PROC / "sys/kernel/random/boot_id"), _namespace()))
 
 
 def _namespace() -> str:
