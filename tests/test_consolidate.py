@@ -22,7 +22,7 @@ from recollect.consolidate.restate import restated
 from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Step
 from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.topics import topic
-from recollect.consolidate.validate import Standard, validate
+from recollect.consolidate.validate import Standard
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage
 from recollect.near import Near, weigh
 from recollect.store import answers, memories, stage1
@@ -285,7 +285,7 @@ def test_the_diff_names_every_conversation() -> None:
 
 def kept(selection: Selection, found: Sequence[Remembered], uses: Mapping[str, Use] | None = None) -> dict[str, str]:
     files = offline.keep(selection, found, uses or {})
-    assert validate(files, selection, found) == []
+    assert Standard(selection, found).problems(files) == []
     return files
 
 
@@ -469,9 +469,9 @@ FAULTS = [
 @pytest.mark.parametrize(("path", "text", "problem"), FAULTS)
 def test_every_fault_is_found(path: str, text: str | None, problem: str) -> None:
     selection, found, files = a_case()
-    assert validate(files, selection, found) == []
+    assert Standard(selection, found).problems(files) == []
     broken = {each: said for each, said in files.items() if each != path} | ({path: text} if text is not None else {})
-    problems = validate(broken, selection, found)
+    problems = Standard(selection, found).problems(broken)
     assert len(problems) == 1 and problem in problems[0], problems
 
 
@@ -484,7 +484,7 @@ def test_what_may_stand_in_a_summary() -> None:
         ("summary.md", f"- Write British English [{key_of('a')}] ^m-u"),  # said in a project, for every project
         ("handbook.md", f"- x [{key_of('a')}] [{key_of('g')}] ^m-w ^m-g ^m-u"),
     ):
-        assert validate({**files, path: text}, selection, [*found, shared]) == []
+        assert Standard(selection, [*found, shared]).problems({**files, path: text}) == []
 
 
 def test_a_correction_made_in_another_folder_belongs_to_the_memorys_project() -> None:

@@ -108,11 +108,6 @@ class Standard:
         return self._own[project_id]
 
 
-def validate(files: Mapping[str, str], selection: Selection, memories: Sequence[Remembered]) -> list[str]:
-    """Everything that is wrong with a result; nothing: it counts."""
-    return Standard(selection, memories).problems(files)
-
-
 def _may_stand(memory: Remembered, project_id: str | None) -> bool:
     """In the summary of the project (None: the user-wide one)?"""
     return memory.scope is Scope.USER or (memory.scope is Scope.PROJECT and memory.scope_id == project_id)
