@@ -40,6 +40,7 @@ def _rates(base: Path, tree: Path, written: int, database: str) -> dict[str, Any
     floors, ingests, indexes = [], [], []
     report: dict[str, Any] = {}
     for number in range(_ROUNDS):
+        os.sync()  # else the disk is still busy with the tree, or with the round before
         floors.append(_floor(tree))
         report, _ = _child(base / f"home-{number}", ["--dir", str(tree)], database)
         ingests.append(report["seconds"])
