@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -587,19 +588,50 @@ def test_rolled_back_entries_leave_counts_but_stay_stored(memory: Memory, tmp_pa
     assert [row[3] for row in conversations(memory)] == [4]
 
 
-def test_a_second_process_is_used_for_a_large_backlog_and_changes_nothing(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def backlog(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A tree that is large enough to be shared, and an environment."""
     from recollect.ingest import workers
     from recollect.surfaces.bench.transcripts import write_tree
 
     write_tree(root, 6)
-    environ = {**os.environ, "HOME": str(tmp_path)}
-    with open_memory(tmp_path / "one", environ=environ, ingest_workers=1) as alone:
+    monkeypatch.setattr(workers, "SHARE_ABOVE", 1_000_000)
+    monkeypatch.setattr(workers, "_HEAD_START", 0)
+    return {**os.environ, "HOME": str(tmp_path)}
+
+
+def test_a_second_process_is_used_for_a_large_backlog_and_changes_nothing(
+    tmp_path: Path, root: Path, backlog: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from recollect.ingest import workers
+
+    read: list[int] = []
+    finish = workers.Helper.finish
+    monkeypatch.setattr(
+        workers.Helper,
+        "finish",
+        lambda helper: (report := finish(helper), read.append(report.files if report else 0))[0],
+    )
+    with open_memory(tmp_path / "one", environ=backlog, ingest_workers=1) as alone:
         first = alone.ingest(folder=root)
-        monkeypatch.setattr(workers, "SHARE_ABOVE", 1_000_000)
-        with open_memory(tmp_path / "two", environ=environ, ingest_workers=3) as shared:
+        with open_memory(tmp_path / "two", environ=backlog, ingest_workers=3) as shared:
             second = shared.ingest(folder=root)
             assert entries(shared) == entries(alone)
             assert conversations(shared) == conversations(alone)
             assert (first.files, first.entries, first.bytes) == (second.files, second.entries, second.bytes)
+    assert len(read) == 2 and min(read) > 0
+
+
+@pytest.mark.parametrize("program", ["false", "true"])
+def test_what_a_helper_left_is_read_here(
+    tmp_path: Path, root: Path, backlog: dict[str, str], monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    from recollect.ingest import workers
+
+    with open_memory(tmp_path / "one", environ=backlog, ingest_workers=1) as alone:
+        expected = alone.ingest(folder=root)
+        monkeypatch.setattr(workers.sys, "executable", shutil.which(program))  # ends at once and says nothing
+        with open_memory(tmp_path / "two", environ=backlog, ingest_workers=2) as shared:
+            report = shared.ingest(folder=root)
+            assert (report.files, report.entries, report.skipped) == (expected.files, expected.entries, 0)
+            assert conversations(shared) == conversations(alone)

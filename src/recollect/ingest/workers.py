@@ -44,13 +44,15 @@ class Step(msgspec.Struct):
 
 
 def shares(found: Sequence[Found], number: int) -> list[list[Found]]:
-    """Parts of about equal size, each in the given order; the first is for this process. A key is in one part only."""
+    """Parts of about equal cost, each in the given order; the first is for this process. A key is in one part only.
+    None of the others is empty: there may be fewer than asked for."""
     loads = [0, *[_HEAD_START] * (number - 1)]
     part_of: dict[str, int] = {}
     for each in sorted(found, key=lambda each: -each.size):
         part = part_of.setdefault(each.key, loads.index(min(loads)))
         loads[part] += each.size + _PER_FILE
-    return [[each for each in found if part_of[each.key] == part] for part in range(number)]
+    mine, *others = [[each for each in found if part_of[each.key] == part] for part in range(number)]
+    return [mine, *filter(None, others)]
 
 
 class Helper:
