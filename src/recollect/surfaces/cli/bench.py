@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,11 +175,7 @@ def search(sizes: tuple[int, ...], embedder: str, as_json: bool) -> int:
     from recollect.surfaces.bench import search as bench
 
     results = bench.run(sizes or (10_000, 100_000, 1_000_000), embedder)
-    if as_json:
-        print_json(results)
-    else:
-        keys = list(dict.fromkeys(key for result in results for key in result))
-        table(("", *("" for _ in results)), [(key, *(result.get(key, "") for result in results)) for key in keys])
+    _side_by_side(results, as_json)
     return 0
 
 
@@ -193,11 +190,7 @@ def vectors(sizes: tuple[int, ...], database: str, as_json: bool) -> int:
     from recollect.surfaces.bench import vectors as bench
 
     results = bench.run(sizes or (10_000, 100_000, 1_000_000), database)
-    if as_json:
-        print_json(results)
-    else:
-        keys = list(dict.fromkeys(key for result in results for key in result))
-        table(("", *("" for _ in results)), [(key, *(result.get(key, "") for result in results)) for key in keys])
+    _side_by_side(results, as_json)
     return 0
 
 
@@ -241,3 +234,11 @@ def _show(result: dict[str, Any], as_json: bool) -> None:
         print_json(result)
     else:
         table(("", ""), result.items())
+
+
+def _side_by_side(results: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(results)
+    else:
+        keys = list(dict.fromkeys(key for result in results for key in result))
+        table(("", *("" for _ in results)), [(key, *(result.get(key, "") for result in results)) for key in keys])
