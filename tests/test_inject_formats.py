@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from copy import deepcopy
@@ -303,7 +304,7 @@ def test_an_agent_gets_the_block_through_all_requests_of_a_turn_and_its_history_
     sent: list[list[ModelMessage]] = []
     injector = memory.injector(PROJECT, session="agent")
     agent = agent_of(injector, sent)
-    first = agent.run_sync(PROMPT)
+    first = asyncio.run(agent.run(PROMPT))
     assert [len(shown(messages)) for messages in sent] == [1, 1]
     kinds = [part.part_kind for part in sent[1][0].parts]
     assert kinds == ["system-prompt", "user-prompt", "user-prompt"] and len(shown(first.all_messages())) == 1
@@ -312,22 +313,22 @@ def test_an_agent_gets_the_block_through_all_requests_of_a_turn_and_its_history_
     assert memory.given_last()[0].session == "agent"
 
     stored = ModelMessagesTypeAdapter.validate_json(first.all_messages_json())
-    second = agent_of(memory.injector(PROJECT), sent).run_sync("And auth tokens again?", message_history=stored)
+    second = asyncio.run(agent_of(memory.injector(PROJECT), sent).run("And auth tokens again?", message_history=stored))
     assert len(shown(second.all_messages())) == 1, "held back: visible in the stored history"
 
 
 def test_an_ephemeral_agent_keeps_nothing_once_stripped(memory: Memory) -> None:
     sent: list[list[ModelMessage]] = []
     injector = memory.injector(PROJECT, max_injected_blocks_in_history=0)
-    done = agent_of(injector, sent).run_sync(PROMPT)
+    done = asyncio.run(agent_of(injector, sent).run(PROMPT))
     assert shown(injector.strip(done.all_messages())) == []
-    again = agent_of(injector, sent).run_sync(PROMPT, message_history=done.all_messages())
+    again = asyncio.run(agent_of(injector, sent).run(PROMPT, message_history=done.all_messages()))
     assert len(shown(again.all_messages())) == 1, "the next turn's alone"
 
 
 def test_the_test_model_runs_with_it(injector: Injector) -> None:
     agent = Agent(TestModel(), capabilities=[ProcessHistory(injector.process)])
-    assert len(shown(agent.run_sync(PROMPT).all_messages())) == 1
+    assert len(shown(asyncio.run(agent.run(PROMPT)).all_messages())) == 1
 
 
 def test_parts_of_a_pydantic_prompt_stay(injector: Injector) -> None:
