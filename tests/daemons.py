@@ -116,7 +116,8 @@ def is_starting(path: Path) -> bool:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return False
     except OSError:
-        return place.running(path) is None
+        there = place.running(path)
+        return not (there and there.since)  # who it is, is known a moment after it holds its own lock
     finally:
         os.close(descriptor)
 
