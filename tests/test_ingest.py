@@ -605,13 +605,15 @@ def test_a_second_process_is_used_for_a_large_backlog_and_changes_nothing(
 ) -> None:
     from recollect.ingest import workers
 
-    read: list[int] = []
+    read: list[int] = []  # by each helper
     finish = workers.Helper.finish
-    monkeypatch.setattr(
-        workers.Helper,
-        "finish",
-        lambda helper: (report := finish(helper), read.append(report.files if report else 0))[0],
-    )
+
+    def noted(helper: workers.Helper) -> workers.Report | None:
+        report = finish(helper)
+        read.append(report.files if report else 0)
+        return report
+
+    monkeypatch.setattr(workers.Helper, "finish", noted)
     with open_memory(tmp_path / "one", environ=backlog, ingest_workers=1) as alone:
         first = alone.ingest(folder=root)
         with open_memory(tmp_path / "two", environ=backlog, ingest_workers=3) as shared:

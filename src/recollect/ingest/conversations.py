@@ -145,6 +145,7 @@ _RULE = (
 
 def states_a_rule(user_texts: Iterable[str]) -> bool:
     """Did the user ask to remember something, or state a rule? Then a short conversation counts too."""
+    # as bytes: RE2 would count the characters up to a match, which nobody asked for
     return any(_rule().search(text.encode(errors="replace")) for text in user_texts)
 
 

@@ -138,16 +138,16 @@ class Intake:
         self._runner(gate).run(works, report, hurry=False)
         return report
 
-    def mark_ready(self, files: Collection[str] | None = None) -> int:
+    def mark_ready(self, within: Collection[str] | None = None) -> int:
         """Active conversations that fell silent become ready, or skipped when too short to be worth it; notes do at
-        once. Those of these files, or all."""
+        once. Those within these files, or all."""
         silent = timestamp(self._clock() - self._gap)
         with self._database.read() as tx:
             idle = conversation_rows.idle_since(tx, self._owner, silent)
             known = {each.id for each in idle}
             notes = [each for each in conversation_rows.active(tx, self._owner, note.SOURCE) if _is_note(each)]
             idle += [each for each in notes if each.id not in known]
-            chosen = [each for each in idle if files is None or each.source_file in files]
+            chosen = [each for each in idle if within is None or each.source_file in within]
             decided = [(each, *self._outcome(tx, each)) for each in chosen]
         return self._decide(decided)
 

@@ -45,7 +45,7 @@ def search(
     limit: int | None = None,
 ) -> list[Conversation]:
     """Newest first. `project` is a path or a project id; the last message lies in [since, until)."""
-    where, names = "", {**owner.names()}
+    where, names = "", owner.names()
     if status is not None:
         where += " AND status = :status"
         names["status"] = status

@@ -27,12 +27,7 @@ class FileKey:
     source_file: str
 
     def names(self) -> dict[str, Any]:
-        return {
-            "tenant": self.owner.tenant,
-            "agent_id": self.owner.agent_id,
-            "source": self.source,
-            "source_file": self.source_file,
-        }
+        return {**self.owner.names(), "source": self.source, "source_file": self.source_file}
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def signatures(tx: Transaction, owner: Owner, keys: Sequence[str]) -> dict[str, 
         "SELECT file_path, signature, last_processed_offset FROM memory_file_states"
         " WHERE tenant = :tenant AND agent_id = :agent_id"
     )
-    names: dict[str, object] = {**owner.names()}
+    names = owner.names()
     if len(keys) <= _FEW:
         sources = [source for (source,) in tx.rows(_SOURCES, names)]  # leads the index
         placeholders, chosen = marks("key", keys)
