@@ -15,14 +15,14 @@ test: check
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not models and not clients"
 
 check: $(STAMP)
-	@$(BIN)/ruff format --check --quiet src tests || { echo "run 'make format'"; exit 1; }
-	@$(BIN)/ruff check --quiet src tests
+	@$(BIN)/ruff format --check --quiet src tests training || { echo "run 'make format'"; exit 1; }
+	@$(BIN)/ruff check --quiet src tests training
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest tests/test_architecture.py tests/test_docs.py
 
 format: $(STAMP)
-	@$(BIN)/ruff format src tests
-	@$(BIN)/ruff check --fix src tests
+	@$(BIN)/ruff format src tests training
+	@$(BIN)/ruff check --fix src tests training
 
 # The agents themselves, in a home of their own, against a scripted model on loopback.
 CLIENTS := @anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0

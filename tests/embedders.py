@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recollect.models.embed.base import Matrix, unit
+from recollect.models.embed.base import Matrix, OneView, unit
 from recollect.models.embed.install import InstallFailed, install
 from recollect.text import words
 
@@ -38,7 +38,7 @@ def installed() -> Path:
     return MODELS
 
 
-class Hashed:
+class Hashed(OneView):
     """Every word has a direction of its own: texts are as alike as the words they share. Fast, and always the same."""
 
     def __init__(self, id: str = "hashed/1", dimensions: int = 64) -> None:

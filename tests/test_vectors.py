@@ -22,6 +22,8 @@ from recollect.errors import StoreError
 from recollect.models.base import ModelFailed
 from recollect.models.embed import catalog
 from recollect.models.embed.base import Matrix, unit
+from recollect.models.embed.minilm import MiniLM
+from recollect.search.meaning import ByVectors
 from recollect.search.vectors import cache, codes, index, update
 from recollect.search.vectors import vectors as module
 from recollect.search.vectors.index import Index, Rows, Writer, writing
@@ -372,6 +374,31 @@ def test_a_summary_or_memory_that_changed_gets_a_new_vector(
     assert ask(vectors, "tulips") == []
     vectors.update()
     assert ask(vectors, "an engine") == [" All about engines."]
+
+
+@BACKENDS
+def test_a_memory_is_compared_in_the_view_that_the_model_has_of_memories(
+    open_vectors: Callable[..., Vectors], database: Database
+) -> None:
+    vectors = open_vectors(embedder="minilm", models_folder=str(installed()))
+    text, prompt = "Nothing is deployed after Thursday noon.", "is it ok to ship this today?"
+    say(database, vectors.owner, [text])
+    with database.write() as tx:
+        memories.replace_sessions(tx, vectors.owner, {"s@1": [replace(A_MEMORY, text=text)]})
+    vectors.update()
+    asked = ByVectors(vectors).ask(prompt, None)
+    assert asked is not None
+    near = asked.nearest(frozenset(Kind), 5)
+    known = asked.similarities(list(near))
+    model = MiniLM(installed())
+    similarities = []
+    for kind, by in ((Kind.ENTRY, model), (Kind.MEMORY, model.of_memories)):
+        (ref,) = [each for each in near if each.kind is kind]
+        question, row = by.embed([prompt, text])
+        similarities.append(float(question @ row))
+        assert near[ref] == pytest.approx(similarities[-1], abs=0.02)
+        assert known[ref] == pytest.approx(similarities[-1], abs=0.02)
+    assert abs(similarities[0] - similarities[1]) > 0.05
 
 
 @BACKENDS

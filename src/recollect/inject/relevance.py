@@ -118,8 +118,8 @@ WORDS_ONLY = Calibration(
 )
 CALIBRATIONS = {
     MINILM: Calibration(
-        Weights(-10.3, similar=13.1, words=2.35, share=0.6, everywhere=-2.25, ours=2.2, general=-0.8, crowd=-0.31),
-        Weights(-7.55, similar=12.3, words=2.5, context=5.6, context_words=1.4, everywhere=-1.3),
+        Weights(-8.55, similar=12.8, words=2.65, everywhere=-2.3, ours=1.4, general=-0.4, crowd=-0.15),
+        Weights(-6.85, similar=9.8, words=3.3, context=4.2, context_words=1.8, everywhere=-1.15),
         floor=0.55,
     ),
     STATIC: Calibration(

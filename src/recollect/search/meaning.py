@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recollect.models.embed.base import Matrix
 from recollect.search.values import Asked
@@ -18,27 +18,45 @@ class ByVectors:
     vectors: Vectors
 
     def ask(self, text: str, projects: Sequence[str] | None) -> Asked | None:
-        row, model = self.vectors.query(text), self.vectors.serving()
-        if row is None or model is None:
+        model, views = self.vectors.serving(), self.vectors.views()
+        if model is None or not views:
             return None
         wide = None if projects is None else frozenset((*projects, _EVERYWHERE) if projects else ())
-        return _Question(self.vectors, row, wide, model.name)
+        return _Question(self.vectors, text, wide, model.name, views)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
     vectors: Vectors
-    row: Matrix
+    text: str
     projects: frozenset[str] | None
     model: str
+    views: Sequence[frozenset[Kind]]
+    rows: dict[frozenset[Kind], Matrix | None] = field(default_factory=dict)  # by view, as far as they were needed
 
     def nearest(self, kinds: frozenset[Kind], limit: int) -> dict[Ref, float]:
-        scope = Filter(self.projects, kinds)
-        found = self.vectors.nearest(self.row, limit, scope, exact=False)
+        """In each view as many."""
         best: dict[Ref, float] = {}
-        for near in found:  # best first; a memory may come by several revisions
-            best.setdefault(near.ref if not near.ref.revision else Ref(near.ref.kind, near.ref.key), near.similarity)
+        for view in self.views:
+            row = self._row(view) if view & kinds else None
+            if row is None:
+                continue
+            for near in self.vectors.nearest(row, limit, Filter(self.projects, view & kinds), exact=False):
+                # best first; a memory may come by several revisions
+                ref = near.ref if not near.ref.revision else Ref(near.ref.kind, near.ref.key)
+                best.setdefault(ref, near.similarity)
         return best
 
     def similarities(self, refs: Sequence[Ref]) -> dict[Ref, float]:
-        return self.vectors.similarities(self.row, refs, exact=False)
+        found: dict[Ref, float] = {}
+        for view in self.views:
+            these = [ref for ref in refs if ref.kind in view]
+            row = self._row(view) if these else None
+            if row is not None:
+                found |= self.vectors.similarities(row, these, exact=False)
+        return found
+
+    def _row(self, view: frozenset[Kind]) -> Matrix | None:
+        if view not in self.rows:
+            self.rows[view] = self.vectors.query(self.text, min(view))
+        return self.rows[view]

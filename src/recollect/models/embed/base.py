@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,22 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int: ...
 
+    @property
+    def of_memories(self) -> Embedder:
+        """For memories, and for what they are looked for with. Vectors of the two views are not comparable."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> Matrix:
         """A row of length 1 per text; a row of zeros for a text that has nothing in it."""
         ...
+
+
+class OneView:
+    """An embedder that sees memories like anything else."""
+
+    @property
+    def of_memories(self) -> Self:
+        return self
 
 
 def unit(rows: Matrix) -> Matrix:

@@ -7,9 +7,9 @@ from pathlib import Path
 from recollect.config import Settings
 
 STATIC = "wordllama-l2-256/1"
-MINILM = "all-minilm-l6-v2/int8-1"  # another conversion gets another number, here and below
-MINILM_FOLDER = "all-minilm-l6-v2-1"  # under the folder of models
-MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
+MINILM = "all-minilm-l6-v2/int8-2"  # another conversion gets another number, here and below
+MINILM_FOLDER = "all-minilm-l6-v2-2"  # under the folder of models
+MODEL, OF_MEMORIES, TOKENIZER = "model.onnx", "memories.onnx", "tokenizer.json"
 
 
 def is_installed(models: Path) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from recollect.config import Settings
 from recollect.models.base import Failure, ModelFailed
-from recollect.models.embed.base import Matrix, encodable, unit
+from recollect.models.embed.base import Matrix, OneView, encodable, unit
 from recollect.redact import redact
 
 _OWN, _VARIABLE = "https://api.openai.com/v1", "OPENAI_API_KEY"
@@ -26,7 +26,7 @@ _MESSAGE = 300
 _PROBE = "How many dimensions?"
 
 
-class Endpoint:
+class Endpoint(OneView):
     def __init__(self, settings: Settings, name: str) -> None:
         config = settings.config
         self.id = name

@@ -1,5 +1,8 @@
 """The transformer: all-MiniLM-L6-v2 through onnxruntime, from the folder that `recollect models install` filled.
 
+There are two of it: the original, for talk, and one that was trained to tell which memories a prompt wants (tuning.py),
+which is loaded when it is needed. Trained for one thing, a model so small gets worse at the other.
+
 One thread by default: on a machine that does other things, two are slower than one. English, 256 tokens of a text.
 """
 
@@ -8,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +19,7 @@ import numpy as np
 from recollect.models.embed import catalog
 from recollect.models.embed.base import Matrix, ModelMissing, encodable, unit
 from recollect.models.embed.bert import HIDDEN, LONGEST
-from recollect.models.embed.catalog import MINILM_FOLDER, MODEL, TOKENIZER, is_installed
+from recollect.models.embed.catalog import MINILM_FOLDER, MODEL, OF_MEMORIES, TOKENIZER, is_installed
 
 _BATCH = 16
 _CHARACTERS = LONGEST * 12  # more than the tokens that are looked at can have; the rest need not be split into tokens
@@ -25,7 +29,7 @@ class MiniLM:
     id = catalog.MINILM
     dimensions = HIDDEN
 
-    def __init__(self, models: Path, threads: int = 1) -> None:
+    def __init__(self, models: Path, threads: int = 1, file: str = MODEL) -> None:
         folder = models / MINILM_FOLDER
         if not is_installed(models):
             raise ModelMissing(f"the model minilm is not in {models}")
@@ -37,7 +41,7 @@ class MiniLM:
         options.log_severity_level = 3
         try:
             self._session = onnxruntime.InferenceSession(
-                os.fspath(folder / MODEL), options, providers=["CPUExecutionProvider"]
+                os.fspath(folder / file), options, providers=["CPUExecutionProvider"]
             )
             self._tokenizer = Tokenizer.from_file(os.fspath(folder / TOKENIZER))
         except Exception as error:  # reason: both libraries raise what they like when a file is damaged
@@ -45,7 +49,11 @@ class MiniLM:
             raise ModelMissing(f"the model in {folder} cannot be loaded: {error}", hint=hint) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(LONGEST)
-        self._threads = threads
+        self._models, self._threads = models, threads
+
+    @cached_property
+    def of_memories(self) -> MiniLM:
+        return MiniLM(self._models, self._threads, OF_MEMORIES)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         rows = np.zeros((len(texts), HIDDEN), np.float32)

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from recollect.models.embed import catalog
-from recollect.models.embed.base import Matrix, ModelMissing, encodable, unit
+from recollect.models.embed.base import Matrix, ModelMissing, OneView, encodable, unit
 from recollect.models.embed.safetensors import read_tensors
 
 _LONGEST = 4000  # characters; what comes after them moves a mean very little
 
 
-class Static:
+class Static(OneView):
     id = catalog.STATIC
     dimensions = 256
 

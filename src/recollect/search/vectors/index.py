@@ -33,6 +33,7 @@ from recollect.workspace import make_private
 VERSION = 1
 BLOCK = 32_768  # rows
 _STATE, _LOCK = "state.json", "lock"
+_SCOPES = 2  # whose rows are remembered
 _GONE = 255  # kind of a row that is near nothing: its vector is gone, or was of a text with nothing in it
 _MOST_GONE = 0.25  # share of rows that may be gone before the file is written anew
 
@@ -106,7 +107,7 @@ class Index:
         self.folder = folder
         self._stamp = _stamp(folder)  # before it is read: what is replaced in between is seen the next time
         self.state, self._blocks = _open(folder, dimensions)
-        self._last_scope: tuple[Any, list[Places]] = (None, [])  # asked for last, and its rows: it is often the next
+        self._scopes: dict[Any, list[Places]] = {}  # asked for lately, and their rows: they are often the next
 
     @property
     def last(self) -> int:
@@ -158,10 +159,10 @@ class Index:
     def _within(self, kinds: Sequence[int] | None, projects: frozenset[str] | None) -> list[Places]:
         """Rows of each block. What is gone since is found out by whoever looks it up."""
         scope = (None if kinds is None else tuple(sorted(kinds)), projects)
-        known, places = self._last_scope
-        if known != scope:
+        places = self._scopes.get(scope)
+        if places is None:
             places = [self._allowed(block, kinds, projects) for block in self._blocks]
-            self._last_scope = scope, places
+            self._scopes = dict([*list(self._scopes.items())[1 - _SCOPES :], (scope, places)])
         return places
 
     def _allowed(self, block: _Block, kinds: Sequence[int] | None, projects: frozenset[str] | None) -> Places:

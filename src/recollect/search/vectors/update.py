@@ -23,6 +23,7 @@ from recollect.models.embed.choose import embedder, named
 from recollect.search.vectors import cache
 from recollect.search.vectors.index import writing
 from recollect.search.vectors.passages import passages
+from recollect.search.vectors.vectors import view
 from recollect.store import pgvector
 from recollect.store import vectors as store
 from recollect.store.vectors import Kind, Model, Part, Ref, Status
@@ -138,12 +139,12 @@ class Update:
 
     def _fill(self, model: Model, by: Embedder, limit: int | None) -> int | None:
         """Makes what is missing; returns what is left of the limit."""
-        self._known.clear()
         total, done, level = sum(self._left(model.name).values()), 0, 0
         self._progress(0, total)
         for kind in _ORDER:
+            self._known.clear()
             for refs in self._missing(model, kind, limit):
-                made = self._embed(model, by, refs)
+                made = self._embed(model, view(by, kind), refs)
                 self._report.made[kind] += made
                 done, level = done + made, level + made
                 limit = None if limit is None else limit - len(refs)

@@ -1,7 +1,8 @@
 """`Vectors`: what search asks. Which documents are near a query, and how near exactly.
 
-One model serves at a time, for every kind of document, so that similarities can be compared. The database has the last
-word: a candidate whose document is gone, withdrawn or out of scope is dropped before anything about it is told.
+One model serves at a time, for every kind of document. It may see memories in another way than the rest: then a
+question has two vectors, each for the documents of its view. The database has the last word: a candidate whose document
+is gone, withdrawn or out of scope is dropped before anything about it is told.
 """
 
 from __future__ import annotations
@@ -60,14 +61,24 @@ class Vectors:
 
     # ---- Questions
 
-    def query(self, text: str) -> Matrix | None:
-        """The vector of a question, by the model that serves; None when there is no such model, or nothing in it."""
+    def query(self, text: str, kind: Kind = Kind.ENTRY) -> Matrix | None:
+        """The vector of a question to documents of that kind, by the model that serves; None when there is no such
+        model, or nothing in the question."""
         model = self.serving()
         embedder = self.embedder(model.name) if model else None
         if embedder is None:
             return None
-        (row,) = embedder.embed([text])
+        (row,) = view(embedder, kind).embed([text])
         return row if row.any() else None
+
+    def views(self) -> list[frozenset[Kind]]:
+        """Kinds of documents that one vector of a question can be compared with."""
+        model = self.serving()
+        embedder = self.embedder(model.name) if model else None
+        if embedder is None:
+            return []
+        memories = frozenset({Kind.MEMORY})
+        return [frozenset(Kind)] if embedder.of_memories is embedder else [frozenset(Kind) - memories, memories]
 
     def nearest(self, query: Matrix, limit: int, scope: Filter, *, exact: bool = True) -> list[Near]:
         """The nearest documents within the scope, best first. An empty scope has none.
@@ -223,6 +234,11 @@ class Vectors:
         if known is None or not known.is_current():
             known = self._indexes[folder] = Index(folder, model.dimensions)
         return known
+
+
+def view(of: Embedder, kind: Kind) -> Embedder:
+    """How the embedder sees documents of that kind."""
+    return of.of_memories if kind is Kind.MEMORY else of
 
 
 def _take_best(best: dict[Ref, float], found: store.Vectors, query: Matrix) -> None:

