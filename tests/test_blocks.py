@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recollect.blocks import END, PREFIX, contains_block, strip_blocks
+from recollect.blocks import END, PREFIX, strip_blocks
 
 QUOTES = ["", "  ", "\t", "> ", ">> ", "> > ", "* ", "    ", "`", "** "]
 REMEMBERED = "remembered"
@@ -27,7 +27,6 @@ def text_of(parts: list[str]) -> str:
 @given(words)
 def test_text_without_a_block_is_the_same_object(text: str) -> None:
     assert strip_blocks(text) is text
-    assert not contains_block(text)
 
 
 @given(lines, st.sampled_from(QUOTES), lines, st.sampled_from(QUOTES), lines)
@@ -35,7 +34,6 @@ def test_what_stands_around_blocks_survives_and_nothing_of_them(
     before: list[str], quote: str, inside: list[str], other: str, after: list[str]
 ) -> None:
     text = text_of(before) + block(inside, quote) + text_of(after) + block(inside, other) + text_of(before)
-    assert contains_block(text)
     assert strip_blocks(text) == text_of(before) + text_of(after) + text_of(before)
 
 
@@ -44,7 +42,6 @@ def test_a_block_without_an_end_goes_to_the_end_of_the_message(
     before: list[str], quote: str, inside: list[str]
 ) -> None:
     text = text_of(before) + block(inside, quote, end="")
-    assert contains_block(text)
     assert strip_blocks(text) == text_of(before)
 
 
@@ -52,13 +49,6 @@ def test_a_block_without_an_end_goes_to_the_end_of_the_message(
 def test_stripping_twice_is_stripping_once(parts: list[str]) -> None:
     once = strip_blocks("".join(parts))
     assert strip_blocks(once) == once
-    assert not contains_block(once)
-
-
-@given(st.lists(st.sampled_from([PREFIX, END, "\n", " ", "> ", "`", "said", "\r\n"]), max_size=24))
-def test_a_block_is_found_exactly_when_stripping_removes_one(parts: list[str]) -> None:
-    text = "".join(parts)
-    assert contains_block(text) == (strip_blocks(text) != text)
 
 
 @given(lines, lines)

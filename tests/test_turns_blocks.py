@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.blocks import contains_block
+from recollect.blocks import strip_blocks
 from recollect.errors import UsageError
 from recollect.text import estimate_tokens
 from recollect.turns import present, signals
@@ -138,7 +138,7 @@ def test_hostile_text_stays_on_its_line(one: str, two: str, three: str) -> None:
         head, *rest = block.text.split("\n")
         assert head == block.heading and len(block.text.splitlines()) == 1 + len(rest)
         assert all(line.startswith(("- ", "  - ", "| ", "(")) for line in rest)
-        assert not contains_block(block.text) and "\u202e" not in block.text and "\x1b" not in block.text
+        assert strip_blocks(block.text) == block.text and "\u202e" not in block.text and "\x1b" not in block.text
     table = blocks[5].lines
     assert {line.count("|") for line in table} <= {6}, "no cell can open another"
 

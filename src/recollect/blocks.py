@@ -23,10 +23,6 @@ _LINE = re.compile(r"^[^\n]*\(\d{4}-\d\d-\d\d, m-[0-9A-Za-z-]+ r\d+\)[ \t*`]*(?:
 _MARKS = re.compile(r"\[(\s*(?:end\s+of\s+)?context\s+from\s+memory\s*)\]", re.IGNORECASE)
 
 
-def contains_block(text: str) -> bool:
-    return strip_blocks(text) is not text
-
-
 def strip_blocks(text: str) -> str:
     """The text without its injected blocks and lines; the same object when there is none."""
     stripped = _BLOCK.sub("", text) if PREFIX in text else text

@@ -276,10 +276,10 @@ def visible(tx: Transaction, owner: Owner, model: Model, scope: Filter, ids: Seq
     return _allowed(tx, owner, scope, of_ids(tx, owner, model, ids))
 
 
-def of_documents(tx: Transaction, owner: Owner, model: Model, refs: Sequence[Ref], *, whole: bool = False) -> Vectors:
-    """The vectors of these documents, as far as they have some; `whole`: not of passages."""
+def of_documents(tx: Transaction, owner: Owner, model: Model, refs: Sequence[Ref]) -> Vectors:
+    """The vectors of these documents, as far as they have some."""
     asked = dict(locate(tx, owner, model.name, refs))
-    found = of_ids(tx, owner, model, list(asked), whole=whole)
+    found = of_ids(tx, owner, model, list(asked))
     return replace(found, refs=[asked[id] for id in found.ids])
 
 
@@ -318,11 +318,10 @@ def refs_of(tx: Transaction, owner: Owner, model: str, ids: Sequence[int]) -> di
     return {id: _ref(kinds[kind], ref, number) for id, kind, ref, number in rows}
 
 
-def of_ids(tx: Transaction, owner: Owner, model: Model, ids: Sequence[int], *, whole: bool = False) -> Vectors:
-    """Vectors by their ids, whoever may see their documents; `whole`: not of passages."""
+def of_ids(tx: Transaction, owner: Owner, model: Model, ids: Sequence[int]) -> Vectors:
+    """Vectors by their ids, whoever may see their documents."""
     rows = tx.rows(
-        f"SELECT {_columns(tx)} FROM memory_vectors v WHERE {_BY_ID} AND v.id {_among(tx)}"
-        + (" AND v.part = 0" if whole else ""),
+        f"SELECT {_columns(tx)} FROM memory_vectors v WHERE {_BY_ID} AND v.id {_among(tx)}",
         {**owner.names(), "model": model.name, "among": _list(tx, ids)},
     )
     return _vectors(tx, rows, model.dimensions)

@@ -140,15 +140,6 @@ class Vectors:
                 best[ref] = score
         return list(missing)
 
-    def matrix(self, refs: Sequence[Ref]) -> tuple[list[Ref], Matrix]:
-        """The vectors of the whole texts of these documents, as far as they have one."""
-        model = self.serving()
-        if model is None:
-            return [], np.zeros((0, 0), np.float32)
-        with self.database.read() as tx:
-            found = store.of_documents(tx, self.owner, model, refs, whole=True)
-        return found.refs, found.rows
-
     # ---- Upkeep
 
     def backlog(self) -> dict[Kind, int]:
