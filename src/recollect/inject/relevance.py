@@ -120,7 +120,7 @@ CALIBRATIONS = {
     MINILM: Calibration(
         Weights(-8.55, similar=12.8, words=2.65, everywhere=-2.3, ours=1.4, general=-0.4, crowd=-0.15),
         Weights(-6.85, similar=9.8, words=3.3, context=4.2, context_words=1.8, everywhere=-1.15),
-        floor=0.55,
+        floor=0.52,
     ),
     STATIC: Calibration(
         Weights(-8.5, similar=9.75, words=2.55, share=1.85, everywhere=-2.25, ours=1.65, general=-0.9, crowd=-0.21),

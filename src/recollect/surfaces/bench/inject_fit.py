@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 _RIDGE = 3.0
 _FOLDS = 11
 _SETTLED = 4  # times after which weights change no more
+_FLOORS = [number / 50 for number in range(20, 33)]  # 0.4, 0.42 and so on
 _ROUNDS = 4  # of cross-validation, each with other folds
 PLAIN = ("similar", "words", "share", "everywhere", "ours", "general")
 LEANING = ("similar", "words", "context", "context_words", "everywhere")
@@ -128,7 +129,7 @@ def _curve(chances: Floats, right: Floats) -> dict[str, float]:
     hits = np.cumsum(right[order])
     precision, recall = hits / np.arange(1, len(order) + 1), hits / right.sum()
     result = {"average_precision": float((np.diff(np.r_[0.0, recall]) * precision).sum())}
-    for floor in (0.4, 0.45, 0.5, 0.55, 0.6, 0.65):
+    for floor in _FLOORS:
         number = int((chances >= floor).sum())
         if number:
             result[f"precision_at_{floor}"] = float(precision[number - 1])
