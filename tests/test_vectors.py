@@ -387,8 +387,10 @@ def test_a_memory_is_compared_in_the_view_that_the_model_has_of_memories(
     with database.write() as tx:
         memories.replace_sessions(tx, vectors.owner, {"s@1": [replace(A_MEMORY, text=text)]})
     vectors.update()
+    vectors = open_vectors(embedder="minilm", models_folder=str(installed()))
     asked = ByVectors(vectors).ask(prompt, None)
-    assert asked is not None
+    assert asked is not None and asked.nearest(frozenset({Kind.ENTRY}), 5)
+    assert "of_memories" not in vars(vectors.embedder(catalog.MINILM)), "not loaded where only talk is searched"
     near = asked.nearest(frozenset(Kind), 5)
     known = asked.similarities(list(near))
     model = MiniLM(installed())

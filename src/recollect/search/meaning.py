@@ -18,7 +18,8 @@ class ByVectors:
     vectors: Vectors
 
     def ask(self, text: str, projects: Sequence[str] | None) -> Asked | None:
-        model, views = self.vectors.serving(), self.vectors.views()
+        model = self.vectors.serving()
+        views = self.vectors.views(model) if model else []
         if model is None or not views:
             return None
         wide = None if projects is None else frozenset((*projects, _EVERYWHERE) if projects else ())

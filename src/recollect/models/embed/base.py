@@ -29,6 +29,11 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     @property
+    def has_two_views(self) -> bool:
+        """Whether it sees memories in another way than the rest."""
+        ...
+
+    @property
     def of_memories(self) -> Embedder:
         """For memories, and for what they are looked for with. Vectors of the two views are not comparable."""
         ...
@@ -40,6 +45,8 @@ class Embedder(Protocol):
 
 class OneView:
     """An embedder that sees memories like anything else."""
+
+    has_two_views = False
 
     @property
     def of_memories(self) -> Self:

@@ -28,6 +28,7 @@ _CHARACTERS = LONGEST * 12  # more than the tokens that are looked at can have; 
 class MiniLM:
     id = catalog.MINILM
     dimensions = HIDDEN
+    has_two_views = True
 
     def __init__(self, models: Path, threads: int = 1, file: str = MODEL) -> None:
         folder = models / MINILM_FOLDER

@@ -71,14 +71,13 @@ class Vectors:
         (row,) = view(embedder, kind).embed([text])
         return row if row.any() else None
 
-    def views(self) -> list[frozenset[Kind]]:
-        """Kinds of documents that one vector of a question can be compared with."""
-        model = self.serving()
-        embedder = self.embedder(model.name) if model else None
+    def views(self, model: Model) -> list[frozenset[Kind]]:
+        """Kinds of documents that one vector of a question can be compared with; none when nobody can ask the model."""
+        embedder = self.embedder(model.name)
         if embedder is None:
             return []
         memories = frozenset({Kind.MEMORY})
-        return [frozenset(Kind)] if embedder.of_memories is embedder else [frozenset(Kind) - memories, memories]
+        return [frozenset(Kind) - memories, memories] if embedder.has_two_views else [frozenset(Kind)]
 
     def nearest(self, query: Matrix, limit: int, scope: Filter, *, exact: bool = True) -> list[Near]:
         """The nearest documents within the scope, best first. An empty scope has none.

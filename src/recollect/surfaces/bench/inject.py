@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -96,14 +96,14 @@ def followups() -> list[Case]:
 
 
 @contextmanager
-def opened(embedder: str, **flags: Any) -> Iterator[Memory]:
-    """A home of its own that holds the set's memories, with their vectors."""
+def opened(embedder: str, held: Sequence[Remembered] | None = None, **flags: Any) -> Iterator[Memory]:
+    """A home of its own that holds the set's memories, or others, with their vectors."""
     with (
         tempfile.TemporaryDirectory(prefix="recollect-bench-") as name,
         open_memory(Path(name), embedder=embedder, **flags) as memory,
     ):
         with memory.database.write() as tx:
-            memories.replace_sessions(tx, memory.owner, {"bench@1": stored()})
+            memories.replace_sessions(tx, memory.owner, {"bench@1": stored() if held is None else held})
         memory.vectors.update()
         yield memory
 
@@ -175,6 +175,10 @@ def _faults(cases: Sequence[Case], find: Find) -> Iterator[str]:
 
 
 def stored() -> list[Remembered]:
+    return remembered(_rows("memories"))
+
+
+def remembered(rows: Sequence[Mapping[str, Any]]) -> list[Remembered]:
     """As memories; they were said over the last ten months."""
     return [
         Remembered(
@@ -189,7 +193,7 @@ def stored() -> list[Remembered]:
             timestamp(NOW - timedelta(days=number * 7 % 300 + 1)),
             (("bench@1", f"e{number}"),),
         )
-        for number, row in enumerate(_rows("memories"))
+        for number, row in enumerate(rows)
     ]
 
 
