@@ -48,6 +48,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("tests")
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's `&` does that, and processes inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Clock:
     """A clock that stands still until it is told otherwise."""
