@@ -208,14 +208,35 @@ def test_a_model_is_not_asked_again(memory: Memory, root: Path, other: Memory, t
 
 def test_what_has_no_artifact_yet_is_read_again(lived: Memory, other: Memory, root: Path, tmp_path: Path) -> None:
     """A file whose last conversation is still open would count as read, and its messages would be nowhere."""
-    append(root / "-code-tides" / f"{SESSION}.jsonl", session("Still talking.", "Yes.", first=300))
+    append(root / "-code-tides" / f"{SESSION}.jsonl", session("Still talking.", *TALK, first=300))
     lived.ingest(folder=root)
     report = lived.export(tmp_path / "a.tar.zst")
-    assert report.rows["memory_file_states"] == 1
+    assert report.rows["memory_file_states"] == 1 and report.waiting == 1
     other.import_(tmp_path / "a.tar.zst")
     assert "Still talking." not in {row[4] for row in entries(other)}
     other.ingest(folder=root)
     assert [row[4] for row in entries(other)] == [row[4] for row in entries(lived)]
+
+
+def test_what_is_too_old_to_be_extracted_goes_along(
+    memory: Memory, other: Memory, root: Path, tmp_path: Path, clock: Clock
+) -> None:
+    ingest(memory, root, *TALK)
+    clock.now += timedelta(days=400)
+    report = memory.export(tmp_path / "a.tar.zst")
+    assert (report.conversations, report.waiting) == (1, 0)
+    other.import_(tmp_path / "a.tar.zst")
+    assert [row[4] for row in entries(other)] == [row[4] for row in entries(memory)] != []
+
+
+def test_the_command_says_what_is_not_in_the_archive(memory: Memory, root: Path, tmp_path: Path) -> None:
+    ingest(memory, root, *TALK)
+    settings = f'max_rollout_age_days = 9999\ndatabase = "{memory.settings.config.database}"\n'
+    write(memory.settings.home / "config.toml", settings.encode())
+    done = run(memory.settings.home, "export", str(tmp_path / "a.tar.zst"))
+    assert done.status == 0 and "not whole: 1 conversation " in done.stderr and "process --now" in done.stderr
+    assert run(memory.settings.home, "process", "--now").status == 0
+    assert run(memory.settings.home, "export", str(tmp_path / "b.tar.zst")).stderr == ""
 
 
 def test_a_lease_does_not_travel(lived: Memory, other: Memory, tmp_path: Path, clock: Clock) -> None:

@@ -862,6 +862,7 @@ READS: dict[str, Read] = {
     "conversations.with_key": lambda tx, owner: conversations.with_key(tx, owner, f"{SESSION}@"),
     "conversations.idle_since": lambda tx, owner: conversations.idle_since(tx, owner, at(59)),
     "conversations.count_by_status": conversations.count_by_status,
+    "conversations.not_in_files": lambda tx, owner: conversations.not_in_files(tx, owner, but="recollect"),
     "projects.load_all": projects.load_all,
     "conversations.for_extraction": lambda tx, owner: conversations.for_extraction(
         tx, owner, [ConversationStatus.ACTIVE], since=at(0)

@@ -167,7 +167,8 @@ class Memory(Parts):
         """Everything that cannot be derived, in one archive. `force` replaces a file of that name."""
         from recollect.artifacts.moving import Export
 
-        return Export(self.database, self.settings, self.owner, self.clock).run(Path(file), force=force)
+        packing = Export(self.database, self.settings, self.owner, self.clock, self._upkeep)
+        return packing.run(Path(file), force=force)
 
     def import_(self, file: Path | str) -> Imported:
         """Takes in an archive: into an empty home, or beside what is there."""

@@ -29,12 +29,14 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name, session_token
 from recollect.artifacts.reindex import Held, Problem, Report, assess
 from recollect.artifacts.tombstones import Graveyard, Tombstone
+from recollect.artifacts.upkeep import Upkeep
 from recollect.config import Settings
 from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.ingest.run import KIND as INGEST
 from recollect.models.base import ToolRefused
-from recollect.store import transfer
+from recollect.note import SOURCE
+from recollect.store import conversations, transfer
 from recollect.store.database import Database
 from recollect.store.migrate import migrations
 from recollect.types import Clock, JobStatus, Owner, timestamp
@@ -57,6 +59,7 @@ class Exported:
     tombstones: int = 0
     turns: int = 0
     rows: dict[str, int] = field(default_factory=dict)
+    waiting: int = 0  # conversations of which something has no file yet, and did not go along
     problems: list[Problem] = field(default_factory=list)  # what could not go along
 
 
@@ -153,12 +156,13 @@ def buried(stones: Iterable[Tombstone | None], agent_id: str) -> frozenset[str]:
 
 
 class Export:
-    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock) -> None:
+    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock, upkeep: Upkeep) -> None:
         self._database = database
         self._settings = settings
         self._owner = owner
         self._clock = clock
         self._files = Files(settings.home)
+        self._upkeep = upkeep
 
     def run(self, file: Path, *, force: bool = False) -> Exported:
         if file.is_dir() or not file.parent.is_dir():
@@ -166,6 +170,8 @@ class Export:
         if file.exists() and not force:
             raise UsageError(f"{file} exists", hint="Choose another name, or --force to replace it.")
         make_private(self._settings.home)
+        while self._upkeep.run().written:  # what only rows hold goes along as files
+            pass
         report = Exported(str(file))
         descriptor, part = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)  # owner-only
         try:
@@ -198,6 +204,8 @@ class Export:
         for token, pairs in groupby(listed, lambda each: each[0]):
             self._pack_conversation(writer, token, [name for _, name in pairs], graves, report)
         self._pack_turns(writer, report)
+        with self._database.read() as tx:
+            report.waiting = conversations.not_in_files(tx, self._owner, but=SOURCE)  # turn logs went along
         made = (version("recollect"), migrations()[-1].version, self._owner.agent_id, timestamp(self._clock()))
         writer.finish(Contents(archive.FORMAT, *made, writer.members))
 

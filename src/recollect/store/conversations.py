@@ -160,6 +160,18 @@ def unwritten(tx: Transaction, owner: Owner, limit: int, *, aged: Timestamp) -> 
     return _load(tx, where, {**owner.names(), "limit": limit, "aged": aged})
 
 
+def not_in_files(tx: Transaction, owner: Owner, *, but: str) -> int:
+    """How many have messages that no transcript file holds yet; those of the source `but` are left out."""
+    sql = (
+        "SELECT COUNT(DISTINCT session_key) FROM memory_conversations c"
+        " WHERE tenant = :tenant AND agent_id = :agent_id AND source <> :but AND NOT EXISTS ("
+        "SELECT 1 FROM memory_artifacts a WHERE a.tenant = :tenant AND a.agent_id = :agent_id"
+        " AND a.session_key = c.session_key AND a.source_kind = 'transcript' AND a.is_current = 1"
+        " AND a.ended_at >= c.last_message_at)"
+    )
+    return int(tx.rows(sql, {**owner.names(), "but": but})[0][0])
+
+
 def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:
     tx.run_many(
         f"INSERT INTO memory_conversations (tenant, agent_id, updated_at, {', '.join(_VALUES)})"

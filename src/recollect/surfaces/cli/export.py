@@ -37,6 +37,10 @@ def command(file: Path, force: bool, as_json: bool, agent_id: str | None) -> int
     else:
         packed = f"{count(report.conversations, 'conversation')} in {count(report.artifacts, 'file')}"
         click.echo(f"{report.file}: {packed}, {count(sum(report.rows.values()), 'row')}, {size(report.bytes)}")
+        if report.waiting:
+            what = count(report.waiting, "conversation")
+            click.echo(f"not in it, or not whole: {what} not processed yet", err=True)
+            click.echo("  Run `recollect process --now`, then export again.", err=True)
         for problem in report.problems[:_SHOWN]:
             click.echo(f"left out: {problem.path}: {problem.what}\n  {problem.hint}", err=True)
         if len(report.problems) > _SHOWN:
