@@ -48,6 +48,15 @@ def test_ingest_reports_what_the_contract_names(tmp_path: Path, tree: Path) -> N
     assert report["malformed_lines"][0]["line"] == 7
 
 
+def test_a_path_is_a_file_or_a_folder(tmp_path: Path, tree: Path) -> None:
+    (file,) = tree.rglob("*.jsonl")
+    assert answer(tmp_path, "ingest", str(file))["entries"] == 6
+    append(file, talk(7, 8))
+    assert answer(tmp_path, "ingest", str(tree))["entries"] == 2
+    assert "exclude" in run(tmp_path, "ingest", str(tree), "--dir", str(tree)).stderr
+    assert run(tmp_path, "ingest", str(tmp_path / "missing")).returncode == 2
+
+
 def test_conversations_are_listed_with_the_contracts_keys(tmp_path: Path, tree: Path) -> None:
     run(tmp_path, "ingest", "--dir", str(tree))
     (found,) = answer(tmp_path, "conversations", "--status", "ready")

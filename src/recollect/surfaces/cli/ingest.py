@@ -25,14 +25,17 @@ Examples:
   recollect ingest                                  every agent found on this machine
   recollect ingest --file ~/.claude/projects-backup/-Users-foo/abc.jsonl
   recollect ingest --dir ~/.claude/projects-backup  a folder and all below it
+  recollect ingest ~/.claude/projects-backup        the same
   recollect ingest --dir ~/old --reimport           read it again from the beginning""",
 )
+@click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option("--file", type=click.Path(path_type=Path), metavar="F", help="One transcript.")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="D", help="A folder and all below it.")
 @click.option("--source", metavar="S", help="Take the files for this format instead of detecting it.")
 @click.option("--reimport", is_flag=True, help="Read from the beginning; what is no longer there goes.")
 @options
 def command(
+    path: Path | None,
     file: Path | None,
     folder: Path | None,
     source: str | None,
@@ -44,8 +47,10 @@ def command(
 
     Only what is new since last time is read. Running it twice, or in two terminals, is safe.
     """
-    if file is not None and folder is not None:
-        raise UsageError("--file and --dir exclude each other")
+    if sum(each is not None for each in (path, file, folder)) > 1:
+        raise UsageError("a path, --file and --dir exclude each other")
+    if path is not None:
+        file, folder = (None, path) if path.is_dir() else (path, None)
     with memory(agent_id) as opened, progress(as_json) as report_to:
         report = opened.ingest(file=file, folder=folder, source=source, reimport=reimport, **report_to)
         opened.embed(seconds=EMBED_SECONDS)
