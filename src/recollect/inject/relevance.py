@@ -118,8 +118,8 @@ WORDS_ONLY = Calibration(
 )
 CALIBRATIONS = {
     MINILM: Calibration(
-        Weights(-8.55, similar=12.8, words=2.65, everywhere=-2.3, ours=1.4, general=-0.4, crowd=-0.15),
-        Weights(-6.85, similar=9.8, words=3.3, context=4.2, context_words=1.8, everywhere=-1.15),
+        Weights(-8.7, similar=12.15, words=2.55, share=1.3, everywhere=-2.35, ours=1.0, crowd=-0.19),
+        Weights(-7.4, similar=8.45, words=4.1, context=5.45, context_words=1.6, everywhere=-1.1),
         floor=0.52,
     ),
     STATIC: Calibration(

@@ -9,7 +9,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-_TYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "I64": np.dtype("<i8")}
+_TYPES: dict[str, np.dtype[Any]] = {
+    "F32": np.dtype("<f4"),
+    "F16": np.dtype("<f2"),
+    "I64": np.dtype("<i8"),
+    "I8": np.dtype("i1"),
+}
 
 
 def read_tensors(data: bytes) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from recollect.models.embed.safetensors import read_tensors
 
-LEFT, RIGHT = ".left", ".right"  # of a matrix: tall, and wide
+LEFT, RIGHT, SCALE = ".left", ".right", ".scale"  # of a matrix: tall and wide ones of 8 bits, what each pair counts
 
 Weights = Mapping[str, NDArray[Any]]
 
@@ -30,11 +30,11 @@ def tuned(weights: Weights) -> dict[str, NDArray[Any]]:
 def add(weights: Weights, differences: Weights) -> dict[str, NDArray[Any]]:
     result = dict(weights)
     for name, value in differences.items():
-        if name.endswith(RIGHT):
+        if name.endswith((RIGHT, SCALE)):
             continue
         of = name.removesuffix(LEFT)
         added = value.astype(np.float32)
         if name != of:
-            added = added @ differences[of + RIGHT].astype(np.float32)
+            added = added * differences[of + SCALE] @ differences[of + RIGHT].astype(np.float32)
         result[of] = weights[of] + added
     return result
