@@ -118,8 +118,8 @@ WORDS_ONLY = Calibration(
 )
 CALIBRATIONS = {
     MINILM: Calibration(
-        Weights(-8.7, similar=12.15, words=2.55, share=1.3, everywhere=-2.35, ours=1.0, crowd=-0.19),
-        Weights(-7.4, similar=8.45, words=4.1, context=5.45, context_words=1.6, everywhere=-1.1),
+        Weights(-8.9, similar=12.9, words=2.7, share=0.45, everywhere=-2.35, ours=1.1, general=-0.35, crowd=-0.2),
+        Weights(-7.3, similar=8.8, words=4.05, context=5.75, context_words=1.45, everywhere=-1.1),
         floor=0.52,
     ),
     STATIC: Calibration(
