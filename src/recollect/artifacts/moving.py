@@ -1,9 +1,10 @@
 """Export and import: everything that cannot be derived, in one archive, and back from it on any machine and database.
 
-Rows go into the archive before files do: whatever a row says was done, its files are there. Coming back it is the other
-way round: files, then what follows from them, then rows, so that nothing counts as done before it is there. Nothing is
-written before the whole archive was checked, nothing that is there is changed, and an import that was interrupted is
-simply run again.
+What only rows hold is written into files first, where that takes no model; the rest is counted. Rows go into the
+archive before files do: whatever a row says was done, its files are there. Coming back it is the other way round:
+files, then what follows from them, then rows, so that nothing counts as done before it is there. Nothing is written
+before the whole archive was checked, nothing that is there is changed, and an import that was interrupted is simply run
+again.
 """
 
 from __future__ import annotations
@@ -170,9 +171,7 @@ class Export:
         if file.exists() and not force:
             raise UsageError(f"{file} exists", hint="Choose another name, or --force to replace it.")
         make_private(self._settings.home)
-        while self._upkeep.run().written:  # what only rows hold goes along as files
-            pass
-        report = Exported(str(file))
+        report = Exported(str(file), waiting=self._settle())
         descriptor, part = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".part", dir=file.parent)  # owner-only
         try:
             with os.fdopen(descriptor, "wb") as out:
@@ -187,6 +186,17 @@ class Export:
             raise
         _sync_folder(file.parent)
         return report
+
+    def _settle(self) -> int:
+        """Files for what only rows hold, as far as that takes no model. How many conversations are left over."""
+        before = -1
+        while (left := self._waiting()) != before and self._upkeep.run().written:
+            before = left
+        return left
+
+    def _waiting(self) -> int:
+        with self._database.read() as tx:
+            return conversations.not_in_files(tx, self._owner, but=SOURCE)  # turn logs go along
 
     def _pack(self, writer: archive.Writer, report: Exported) -> None:
         files: set[tuple[str, str]] = set()
@@ -204,8 +214,6 @@ class Export:
         for token, pairs in groupby(listed, lambda each: each[0]):
             self._pack_conversation(writer, token, [name for _, name in pairs], graves, report)
         self._pack_turns(writer, report)
-        with self._database.read() as tx:
-            report.waiting = conversations.not_in_files(tx, self._owner, but=SOURCE)  # turn logs went along
         made = (version("recollect"), migrations()[-1].version, self._owner.agent_id, timestamp(self._clock()))
         writer.finish(Contents(archive.FORMAT, *made, writer.members))
 

@@ -28,7 +28,8 @@ def command(file: Path, force: bool, as_json: bool, agent_id: str | None) -> int
 
     Canonical files, tombstones, turn logs, and what only the database knows: jobs, use, offsets, costs. Everything else
     is made from these again. `recollect import` takes it in, on any machine and either database. The archive holds all
-    of your memory, is readable by you alone and not encrypted; config.toml is not in it.
+    of your memory, is readable by you alone and not encrypted; config.toml is not in it. A conversation that was not
+    processed yet has no file, and is counted instead.
     """
     with memory(agent_id) as opened:
         report = opened.export(file, force=force)
