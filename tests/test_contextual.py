@@ -8,16 +8,20 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.app import Memory, open_memory
 from recollect.inject import relevance
+from recollect.inject.appetite import appetite
 from recollect.inject.contextual import Contextual
 from recollect.inject.relevance import CALIBRATIONS, WORDS_ONLY, Calibration, Features, Weights
 from recollect.inject.values import Exchange, Found, InjectorConfig
-from recollect.models.embed.catalog import STATIC
+from recollect.models.embed.catalog import MINILM, STATIC
+from recollect.models.embed.minilm import MiniLM
+from recollect.models.embed.static import Static
 from recollect.search.memories import Clue, MemorySearch
 from recollect.store import memories
 from recollect.store.search import Reach
@@ -25,6 +29,7 @@ from recollect.surfaces.bench import inject, inject_fit, inject_speed
 from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 from tests.command import run
 from tests.conftest import Clock, Place
+from tests.embedders import installed
 
 NOW = datetime(2026, 3, 28, 12, 0, tzinfo=UTC)
 GARDEN, API = "example.com/ada/garden", "example.com/ada/api"
@@ -223,6 +228,22 @@ def test_a_question_that_speaks_of_nobody_here_is_about_the_world(prompt: str, g
     assert asked is not None and asked.general is general
 
 
+@pytest.mark.parametrize("name", ["minilm", "static"])
+def test_a_request_for_work_wants_more_than_a_question_about_the_world(name: str) -> None:
+    embedder = MiniLM(installed()).of_memories if name == "minilm" else Static()
+    work, world, thanks = (
+        appetite(embedder.id, row)
+        for row in embedder.embed(
+            ["write the release notes and deploy it on Friday", "in what year was the telephone invented?", "thank you"]
+        )
+    )
+    assert work > world + 0.3 and work > thanks + 0.3
+
+
+def test_of_an_embedder_that_nobody_taught_it_no_appetite_is_known() -> None:
+    assert appetite("openai:some-model", np.ones(384, np.float32)) == appetite(MINILM, None) == 0.0
+
+
 def test_each_embedder_has_its_own_calibration_and_an_unknown_one_goes_by_words() -> None:
     known = Features(0.5, 1.0, 0.5, None, 0.0, False, False)
     fresh = Features(None, 1.0, 0.5, None, 0.0, False, False)
@@ -404,6 +425,18 @@ def test_the_weights_are_those_that_the_fit_half_gives(embedder: str, by: Calibr
     for name, weights in (("plain", by.plain), ("leaning", by.leaning)):
         for feature, value in fitted[name]["weights"].items():
             assert getattr(weights, feature) == pytest.approx(value, abs=0.1)
+
+
+def test_prompts_beside_the_fit_half_count_as_much_as_it_and_are_not_judged() -> None:
+    with inject.opened("none") as memory:
+        half = [case for case in inject.prompts() if case.half == "fit"]
+        rows = list(inject_fit.examples(memory, half))
+    alone, doubled = inject_fit.run("none")["plain"], inject_fit.run("none", rows)["plain"]
+    reversed_ = inject_fit.run("none", [(number, found, not right) for number, found, right in rows])["plain"]
+    assert doubled["examples"] == 2 * alone["examples"]
+    assert doubled["weights"]["words"] == pytest.approx(alone["weights"]["words"], rel=0.15)
+    assert abs(reversed_["weights"]["words"]) < 0.1, "one half says the opposite of the other"
+    assert alone["cross_validated"]["average_precision"] > 0.7 > reversed_["cross_validated"]["average_precision"]
 
 
 def test_the_latency_bench_runs_at_any_size() -> None:

@@ -123,11 +123,12 @@ def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sound
 
 
 def test_what_was_trained_is_added_to_the_weights() -> None:
-    weights = {"a": np.ones((2, 3), np.float32), "b": np.zeros(2, np.float32), "c": np.ones(1, np.float32)}
-    left, right = np.array([[10], [20]], np.int8), np.array([[0, 5, 10]], np.int8)
-    thin = {"a.left": left, "a.right": right, "a.scale": np.array([0.02], np.float32)}
-    found = tuning.add(weights, {**thin, "b": np.array([0.5, -0.5], np.float16)})
-    np.testing.assert_allclose(found["a"], [[1, 2, 3], [1, 3, 5]])
+    draw = np.random.default_rng(1)
+    weights = {"a": np.ones((40, 37), np.float32), "b": np.zeros(2, np.float32), "c": np.ones(1, np.float32)}
+    change = (draw.standard_normal((40, 37)) * np.linspace(0.01, 1, 40)[:, None]).astype(np.float32)
+    found = tuning.add(weights, tuning.packed({"a": change, "b": np.array([0.5, -0.5])}))
+    lost = ((found["a"] - 1 - change) ** 2).sum(axis=1) / (change**2).sum(axis=1)
+    assert lost.max() < 0.1, "three bits keep most of every row, of small and of large ones"
     np.testing.assert_array_equal(found["b"], [0.5, -0.5])
     assert found["c"] is weights["c"] and {each.dtype for each in found.values()} == {np.dtype(np.float32)}
     with pytest.raises(KeyError):

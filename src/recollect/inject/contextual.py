@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.inject import relevance
+from recollect.inject.appetite import appetite
 from recollect.inject.relevance import Calibration, Features, Question
 from recollect.inject.values import Exchange, Found, InjectorConfig
 from recollect.search.memories import Clue, MemorySearch
@@ -55,7 +56,8 @@ class Contextual:
     def judge(self, asked: Question, reach: Reach) -> list[Judged]:
         """Every candidate, best first."""
         clues = self._memories.clues(asked.texts, {**asked.context_words, **asked.words}, reach)
-        features = [relevance.features(asked, clue, clues.rarity) for clue in clues.each]
+        wants = appetite(clues.model, clues.vector)
+        features = [relevance.features(asked, clue, clues.rarity, wants) for clue in clues.each]
         calibrations = [relevance.calibration(clues.model, each) for each in features]
         weights = [by.leaning if asked.context else by.plain for by in calibrations]
         strengths = [relevance.strength(each, by) for each, by in zip(features, weights, strict=True)]

@@ -3,9 +3,10 @@
 Four things speak for a memory: its similarity to the prompt, the words that it shares with it (by their rarity), that
 the prompt speaks of something of the user's own ("our", "the"), and that it belongs to this project; what holds in
 every project needs more. Two speak against it: a crowd of others for which as much speaks, and that the prompt asks
-about the world and nobody in it. A prompt that leans on what was said before ("why not?", "and the other one?") is
-judged together with the last exchange, by weights of its own. Weights are a logistic model, fitted per embedder on one
-half of a labelled set (docs/benchmarks.md): a cosine of one embedder means nothing for another.
+about the world and nobody in it. How many memories such prompts want (`appetite.py`) raises or lowers all of them. A
+prompt that leans on what was said before ("why not?", "and the other one?") is judged together with the last exchange,
+by weights of its own. Weights are a logistic model, fitted per embedder on labelled prompts (docs/benchmarks.md): a
+cosine of one embedder means nothing for another.
 """
 
 from __future__ import annotations
@@ -97,6 +98,7 @@ class Weights:
     everywhere: float = 0.0  # it holds in every project
     ours: float = 0.0  # the prompt speaks of something of the user's own
     general: float = 0.0  # the prompt asks about the world
+    appetite: float = 0.0  # how many memories such prompts want
     crowd: float = 0.0  # how much speaks for others
 
 
@@ -118,12 +120,32 @@ WORDS_ONLY = Calibration(
 )
 CALIBRATIONS = {
     MINILM: Calibration(
-        Weights(-8.9, similar=12.9, words=2.7, share=0.45, everywhere=-2.35, ours=1.1, general=-0.35, crowd=-0.2),
-        Weights(-7.3, similar=8.8, words=4.05, context=5.75, context_words=1.45, everywhere=-1.1),
-        floor=0.52,
+        Weights(
+            -9.65,
+            similar=12.65,
+            words=1.9,
+            share=0.8,
+            everywhere=-1.8,
+            ours=0.65,
+            general=-0.6,
+            appetite=1.3,
+            crowd=-0.5,
+        ),
+        Weights(-7.4, similar=9.1, words=4.1, context=5.5, context_words=1.55, everywhere=-1.15),
+        floor=0.46,
     ),
     STATIC: Calibration(
-        Weights(-8.5, similar=9.75, words=2.55, share=1.85, everywhere=-2.25, ours=1.65, general=-0.9, crowd=-0.21),
+        Weights(
+            -9.2,
+            similar=9.75,
+            words=2.5,
+            share=2.0,
+            everywhere=-2.2,
+            ours=1.8,
+            general=-0.9,
+            appetite=0.6,
+            crowd=-0.26,
+        ),
         Weights(-5.8, similar=5.8, words=4.0, context=4.7, context_words=1.35, everywhere=-1.3),
         floor=0.6,
     ),
@@ -156,6 +178,7 @@ class Features:
     everywhere: bool
     ours: bool
     general: bool = False
+    appetite: float = 0.0
 
 
 def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enrich: bool = True) -> Question | None:
@@ -170,7 +193,7 @@ def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enric
     return Question(text, own, bool(_OURS.search(text)), general=bool(_WORLD.match(text)) and not _SELF.search(text))
 
 
-def features(asked: Question, clue: Clue, rarity: Mapping[str, float]) -> Features:
+def features(asked: Question, clue: Clue, rarity: Mapping[str, float], appetite: float = 0.0) -> Features:
     shared = around = share = 0.0
     if clue.words:
         shared = sum(weight * rarity[word] for word, weight in asked.words.items() if word in clue.words)
@@ -185,6 +208,7 @@ def features(asked: Question, clue: Clue, rarity: Mapping[str, float]) -> Featur
         everywhere=clue.everywhere,
         ours=asked.ours,
         general=asked.general,
+        appetite=appetite,
     )
 
 
@@ -200,6 +224,7 @@ def strength(found: Features, by: Weights) -> float:
         + by.everywhere * found.everywhere
         + by.ours * found.ours
         + by.general * found.general
+        + by.appetite * found.appetite
     )
 
 

@@ -57,6 +57,9 @@ class _Question:
                 found |= self.vectors.similarities(row, these, exact=False)
         return found
 
+    def vector(self, kind: Kind) -> Matrix | None:
+        return next((self._row(view) for view in self.views if kind in view), None)
+
     def _row(self, view: frozenset[Kind]) -> Matrix | None:
         if view not in self.rows:
             self.rows[view] = self.vectors.query(self.text, min(view))

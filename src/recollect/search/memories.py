@@ -12,6 +12,7 @@ from math import log1p
 
 import numpy as np
 
+from recollect.models.embed.base import Matrix
 from recollect.search.values import Asked, Meaning
 from recollect.store import search as rows
 from recollect.store.database import Database
@@ -37,6 +38,7 @@ class Clue:
 @dataclass(frozen=True, slots=True)
 class Clues:
     model: str  # by which meanings were compared; empty: by none
+    vector: Matrix | None  # of the first text
     rarity: dict[str, float]  # word → 0 to 1, whatever the number of memories; a word nobody uses is the rarest
     each: list[Clue]
 
@@ -62,6 +64,7 @@ class MemorySearch:
         held = {word: frozenset(ids.tolist()) for word, ids in matched.found.items()}
         return Clues(
             next((one.model for one in asked if one), ""),
+            asked[0].vector(Kind.MEMORY) if asked and asked[0] else None,
             rarity,
             [
                 Clue(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
+from recollect.models.embed.base import Matrix
 from recollect.store.vectors import Kind, Ref
 
 
@@ -94,6 +95,10 @@ class Asked(Protocol):
 
     def similarities(self, refs: Sequence[Ref]) -> dict[Ref, float]:
         """Those that are known."""
+        ...
+
+    def vector(self, kind: Kind) -> Matrix | None:
+        """By which documents of that kind are compared; None when there is nothing in the text."""
         ...
 
 

@@ -13,7 +13,7 @@ _TYPES: dict[str, np.dtype[Any]] = {
     "F32": np.dtype("<f4"),
     "F16": np.dtype("<f2"),
     "I64": np.dtype("<i8"),
-    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
 }
 
 

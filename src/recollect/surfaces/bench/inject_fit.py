@@ -1,7 +1,8 @@
-"""`recollect bench inject --fit`: the weights of `inject/relevance.py`, from the fit half alone.
+"""`recollect bench inject --fit`: the weights of `inject/relevance.py`, from the fit half alone or with other prompts.
 
 Logistic regression with a ridge; cross-validated by prompt, so that no prompt judges itself. The features are those
-that injection computes, taken from the same store.
+that injection computes, taken from the same store. Other labelled prompts (training/judge.py) count as much as the fit
+half, all together; what is cross-validated is the fit half.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ from recollect.search.run import Search
 from recollect.surfaces.bench.inject import NOW, Case, followups, opened, prompts, reach
 
 Floats = NDArray[np.float64]
+Example = tuple[int, Features, bool]  # the number of its prompt, what speaks for a memory, whether it is wanted
 
 _RIDGE = 3.0
 _FOLDS = 11
 _SETTLED = 4  # times after which weights change no more
 _FLOORS = [number / 50 for number in range(20, 33)]  # 0.4, 0.42 and so on
 _ROUNDS = 4  # of cross-validation, each with other folds
-PLAIN = ("similar", "words", "share", "everywhere", "ours", "general")
+PLAIN = ("similar", "words", "share", "everywhere", "ours", "general", "appetite")
 LEANING = ("similar", "words", "context", "context_words", "everywhere")
 _BLIND = ("similar", "context")  # what nobody knows without vectors
 
 
-def run(embedder: str) -> dict[str, Any]:
+def run(embedder: str, beside: Sequence[Example] = ()) -> dict[str, Any]:
     result: dict[str, Any] = {}
     with opened(embedder) as memory:
         known = memory.vectors.serving() is not None
-        for name, columns, rows in (
-            ("plain", PLAIN, list(_examples(memory, [case for case in prompts() if case.half == "fit"], False))),
-            ("leaning", LEANING, list(_examples(memory, _leaning(), True))),
+        for name, columns, rows, others in (
+            ("plain", PLAIN, examples(memory, [case for case in prompts() if case.half == "fit"]), beside),
+            ("leaning", LEANING, examples(memory, _leaning(), leaning=True), ()),
         ):
             used = [each for each in columns if known or each not in _BLIND]
-            result[name] = _fitted(used, rows, crowded=columns is PLAIN)
+            result[name] = _fitted(used, list(rows), others, crowded=columns is PLAIN)
     return result
 
 
@@ -58,7 +60,7 @@ def _leaning() -> list[Case]:
     return [*told, *strays]
 
 
-def _examples(memory: Memory, cases: Sequence[Case], leaning: bool) -> Iterator[tuple[int, Features, bool]]:
+def examples(memory: Memory, cases: Sequence[Case], *, leaning: bool = False) -> Iterator[Example]:
     found = Search(memory.database, ByVectors(memory.vectors)).memories
     judge = Contextual(found, InjectorConfig()).judge
     for number, case in enumerate(cases):
@@ -74,22 +76,35 @@ def _examples(memory: Memory, cases: Sequence[Case], leaning: bool) -> Iterator[
                 yield number, each.features, right
 
 
-def _fitted(columns: Sequence[str], rows: Sequence[tuple[int, Features, bool]], crowded: bool) -> dict[str, Any]:
-    table = np.array([[float(getattr(each, name) or 0.0) for name in columns] for _, each, _ in rows])
-    right = np.array([float(each) for _, _, each in rows])
-    group = np.unique([number for number, _, _ in rows], return_inverse=True)[1]
-    found = logistic(table, right)
+def _fitted(
+    columns: Sequence[str], rows: Sequence[Example], beside: Sequence[Example], crowded: bool
+) -> dict[str, Any]:
+    last = max(number for number, _, _ in rows)
+    every = [*rows, *((last + 1 + number, each, right) for number, each, right in beside)]
+    table = np.array([[float(getattr(each, name) or 0.0) for name in columns] for _, each, _ in every])
+    right = np.array([float(each) for _, _, each in every])
+    group = np.unique([number for number, _, _ in every], return_inverse=True)[1]
+    mine = np.arange(len(every)) < len(rows)
+    weight = np.where(mine, max(1.0, len(np.unique(group[~mine])) / len(np.unique(group[mine]))), 1.0)
+    found = logistic(table, right, weight=weight)
     for _ in range(_SETTLED if crowded else 0):  # what speaks for the others depends on the weights, too
         alone = table[:, : len(columns)]
         table = np.c_[alone, _crowds(alone @ found[: len(columns)] + found[-1], group, float(found[-1]))]
-        found = logistic(table, right)
+        found = logistic(table, right, weight=weight)
     names = (*columns, "crowd", "bias") if crowded else (*columns, "bias")
-    curves = [_curve(cross_validated(table, right, group, seed), right) for seed in range(_ROUNDS)]
+    curves = [
+        _curve(cross_validated(table, right, weight, np.where(mine, group, -1), seed)[mine], right[mine])
+        for seed in range(_ROUNDS)
+    ]
     return {
         "weights": {name: round(float(each), 2) for name, each in zip(names, found, strict=True)},
-        "examples": len(rows),
+        "examples": len(every),
         "right": int(right.sum()),
-        "cross_validated": {name: round(float(np.mean([each[name] for each in curves])), 3) for name in curves[0]},
+        "cross_validated": {
+            name: round(float(np.mean([each[name] for each in curves])), 3)
+            for name in curves[0]
+            if all(name in each for each in curves)
+        },
     }
 
 
@@ -101,26 +116,28 @@ def _crowds(strengths: Floats, group: NDArray[np.int64], nothing: float) -> Floa
     return found
 
 
-def logistic(table: Floats, right: Floats, ridge: float = _RIDGE) -> Floats:
+def logistic(table: Floats, right: Floats, ridge: float = _RIDGE, weight: Floats | None = None) -> Floats:
     """Weights and, last, the bias; columns are scaled, so that the ridge means the same for each."""
+    counts = np.ones(len(right)) if weight is None else weight
     middle, spread = table.mean(axis=0), table.std(axis=0) + 1e-9
     scaled = np.c_[(table - middle) / spread, np.ones(len(table))]
     penalty = np.diag([ridge] * table.shape[1] + [1e-6])
     found = np.zeros(scaled.shape[1])
     for _ in range(30):
         chance = 1 / (1 + np.exp(-np.clip(scaled @ found, -30, 30)))
-        curvature = scaled.T * (chance * (1 - chance) + 1e-9) @ scaled + penalty
-        found -= np.linalg.solve(curvature, scaled.T @ (chance - right) + penalty @ found)
+        curvature = scaled.T * (counts * chance * (1 - chance) + 1e-9) @ scaled + penalty
+        found -= np.linalg.solve(curvature, scaled.T @ (counts * (chance - right)) + penalty @ found)
     return np.append(found[:-1] / spread, found[-1] - float((found[:-1] * middle / spread).sum()))
 
 
-def cross_validated(table: Floats, right: Floats, group: NDArray[np.int64], seed: int) -> Floats:
-    fold = np.random.default_rng(seed).permutation(group.max() + 1) % _FOLDS
+def cross_validated(table: Floats, right: Floats, weight: Floats, group: NDArray[np.int64], seed: int) -> Floats:
+    """Of each group by weights that the others gave; group -1 gives weights and is not judged."""
+    fold = np.append(np.random.default_rng(seed).permutation(group.max() + 1) % _FOLDS, -1)
     chances = np.zeros(len(right))
     for each in range(_FOLDS):
-        mine = fold[group] == each
-        found = logistic(table[~mine], right[~mine])
-        chances[mine] = 1 / (1 + np.exp(-(table[mine] @ found[:-1] + found[-1])))
+        out = fold[group] == each
+        found = logistic(table[~out], right[~out], weight=weight[~out])
+        chances[out] = 1 / (1 + np.exp(-(table[out] @ found[:-1] + found[-1])))
     return chances
 
 
