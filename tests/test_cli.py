@@ -290,6 +290,11 @@ def test_reading_commands_are_quick(tmp_path: Path, tree: Path) -> None:
     assert done.stderr.strip() == "[]"
 
 
+def test_to_name_a_scope_no_vectors_are_needed() -> None:
+    code = "import sys; from recollect import ALL_PROJECTS; sys.exit('numpy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:
     from recollect.surfaces.bench.transcripts import write_tree
 

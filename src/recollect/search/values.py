@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from recollect.models.embed.base import Matrix
 from recollect.store.vectors import Kind, Ref
+
+if TYPE_CHECKING:
+    from recollect.models.embed.base import Matrix  # not else: whoever only names a scope needs no numpy
 
 
 class AllProjects(Enum):
