@@ -14,6 +14,7 @@ from labelled import HELD_OUT, HERE, read
 from safetensors.numpy import load_file, save_file
 
 from recollect.inject import relevance
+from recollect.models.embed.catalog import MINILM, STATIC
 from recollect.store.vectors import Kind
 from recollect.surfaces.bench import inject_fit
 from recollect.surfaces.bench.inject import NOW, Case, opened, remembered
@@ -40,7 +41,7 @@ def teach_appetite(embedder: str) -> None:
     table, wanted = np.array(vectors, np.float64), np.array(counts, np.float64)
     table -= table.mean(axis=0)
     found = np.linalg.solve(table.T @ table + RIDGE * np.eye(table.shape[1]), table.T @ (wanted - wanted.mean()))
-    others = load_file(DIRECTIONS) if DIRECTIONS.exists() else {}
+    others = {name: row for name, row in load_file(DIRECTIONS).items() if name in (MINILM, STATIC)}
     save_file({**others, model.name: found.astype(np.float16)}, DIRECTIONS)
 
 

@@ -33,7 +33,7 @@ from recollect.surfaces.bench.inject_fit import logistic
 OUT = HERE.parent / "src/recollect/models/embed/tuning.safetensors"
 
 # Rate, epochs, how many writers there were at the time, and the share in the mean, which knows more than any of them.
-TRAININGS = ((2e-4, 3, 55, 1), (1e-4, 2, 55, 1), (2e-4, 3, 71, 4))
+TRAININGS = ((2e-4, 3, 55, 1), (1e-4, 2, 55, 1), (2e-4, 3, 71, 3), (2e-4, 2, 77, 3))
 WARM_UP = 0.06
 RANKING = 0.5  # weight of the order among a project's memories
 LONGEST = 128  # tokens

@@ -121,18 +121,18 @@ WORDS_ONLY = Calibration(
 CALIBRATIONS = {
     MINILM: Calibration(
         Weights(
-            -9.65,
-            similar=12.65,
-            words=1.9,
-            share=0.8,
-            everywhere=-1.8,
-            ours=0.65,
-            general=-0.6,
+            -9.85,
+            similar=12.6,
+            words=2.0,
+            share=0.55,
+            everywhere=-2.05,
+            ours=0.45,
+            general=-0.7,
             appetite=1.3,
-            crowd=-0.5,
+            crowd=-0.53,
         ),
-        Weights(-7.4, similar=9.1, words=4.1, context=5.5, context_words=1.55, everywhere=-1.15),
-        floor=0.46,
+        Weights(-7.3, similar=8.45, words=4.2, context=5.1, context_words=1.6, everywhere=-1.1),
+        floor=0.5,
     ),
     STATIC: Calibration(
         Weights(
