@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.app import Memory, open_memory
+from recollect.config import load
 from recollect.inject.contextual import Contextual
 from recollect.inject.values import Exchange, InjectorConfig
 from recollect.search.run import Search
@@ -97,10 +98,10 @@ def followups() -> list[Case]:
 
 @contextmanager
 def opened(embedder: str, held: Sequence[Remembered] | None = None, **flags: Any) -> Iterator[Memory]:
-    """A home of its own that holds the set's memories, or others, with their vectors."""
+    """A home of its own, with the models that are installed; it holds the set's memories, or others, and vectors."""
     with (
         tempfile.TemporaryDirectory(prefix="recollect-bench-") as name,
-        open_memory(Path(name), embedder=embedder, **flags) as memory,
+        open_memory(Path(name), embedder=embedder, models_folder=str(load().models), **flags) as memory,
     ):
         with memory.database.write() as tx:
             memories.replace_sessions(tx, memory.owner, {"bench@1": stored() if held is None else held})

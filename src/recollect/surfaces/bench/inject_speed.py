@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from recollect.app import Memory, open_memory
+from recollect.config import load
 from recollect.models.embed.base import Matrix, unit
 from recollect.models.embed.choose import named
 from recollect.search.vectors import cache
@@ -37,7 +38,7 @@ def run(size: int, embedder: str, questions: int | None = None) -> dict[str, Any
     """`questions`: no more than so many."""
     with (
         tempfile.TemporaryDirectory(prefix="recollect-bench-") as name,
-        open_memory(Path(name), embedder=embedder, clock=lambda: NOW) as memory,
+        open_memory(Path(name), embedder=embedder, models_folder=str(load().models), clock=lambda: NOW) as memory,
     ):
         _fill(memory, size)
         cases = prompts()[:questions]
