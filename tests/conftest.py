@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ import psycopg
 import pytest
 
 from recollect import config
+from recollect.app import Memory, open_memory
 from recollect.config import Settings
 from recollect.store.database import Database
 from recollect.store.open import open_database
@@ -65,6 +67,25 @@ class Clock:
         self.now += timedelta(seconds=seconds)
 
 
+@contextmanager
+def coming_and_going(folder: Path) -> Iterator[None]:
+    """Meanwhile somebody makes a folder in it and removes it, over and over."""
+    done = threading.Event()
+
+    def work() -> None:
+        while not done.is_set():
+            (folder / "passing" / "inner").mkdir(parents=True)
+            shutil.rmtree(folder / "passing")
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        done.set()
+        worker.join()
+
+
 class Place(NamedTuple):
     """Where a database is to be: nothing is there yet."""
 
@@ -95,6 +116,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Where an agent writes its transcripts."""
+    return tmp_path / "projects"
+
+
+@pytest.fixture
 def owner() -> Owner:
     return Owner("acme", "ada")
 
@@ -108,6 +135,13 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pla
         return
     with request.getfixturevalue("postgres").database() as url:
         yield Place("postgres", url, home)
+
+
+@pytest.fixture
+def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
+    """Opened as its users open it, on that database."""
+    with open_memory(database_url.home, database=database_url.url, clock=clock) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -55,17 +55,6 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
-    with open_memory(database_url.home, database=database_url.url, clock=clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "projects"
-
-
-@pytest.fixture
 def lived(memory: Memory, root: Path) -> Memory:
     """A memory that was used: content, use, costs, a turn log."""
     ingest(memory, root, *CHAT, name=OTHER)

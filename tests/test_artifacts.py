@@ -7,7 +7,7 @@ import hashlib
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect import redact
-from recollect.app import Memory, open_memory
+from recollect.app import Memory
 from recollect.artifacts import bodies, document, ledger, names, sanitize, sentence
 from recollect.artifacts.files import ContentDiffers, Files, OtherIdentity, RevisionChanged, Tampered
 from recollect.artifacts.names import Kind, Name
@@ -690,13 +690,6 @@ def test_a_set_that_was_never_finished_is_listed_as_superseded(tmp_path: Path) -
 @pytest.fixture
 def clock() -> Clock:
     return Clock(START + timedelta(days=1))
-
-
-@pytest.fixture
-def memory(database_url: tuple[str, str, Path], clock: Clock) -> Iterator[Memory]:
-    _, url, home = database_url
-    with open_memory(home, database=url, clock=clock) as opened:
-        yield opened
 
 
 def test_process_writes_what_the_rows_say(memory: Memory, tmp_path: Path) -> None:

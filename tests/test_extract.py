@@ -37,18 +37,6 @@ def clock() -> Clock:
     return Clock(START + timedelta(days=1))
 
 
-@pytest.fixture
-def memory(database_url: tuple[str, str, Path], clock: Clock) -> Iterator[Memory]:
-    _, url, home = database_url
-    with open_memory(home, database=url, clock=clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "projects"
-
-
 def session(*texts: str, name: str = SESSION, first: int = 1) -> bytes:
     """Messages by turns, the user first."""
     roles = ("user", "assistant")

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,17 +34,6 @@ PROJECT = "/code/tides"
 @pytest.fixture
 def clock() -> Clock:
     return Clock(START + timedelta(days=1))
-
-
-@pytest.fixture
-def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
-    with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url) as opened:
-        yield opened
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "projects"
 
 
 def traces(memory: Memory, word: str = SECRET) -> list[str]:

@@ -56,11 +56,6 @@ def memory(database_url: tuple[str, str, Path], clock: Now) -> Iterator[Memory]:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "projects"
-
-
-@pytest.fixture
 def file(root: Path) -> Path:
     return write(root / "-work-tides" / f"{SESSION}.jsonl", talk(1, 6))
 

@@ -59,17 +59,6 @@ def clock() -> Clock:
     return Clock(START + timedelta(days=1))
 
 
-@pytest.fixture
-def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
-    with open_memory(database_url.home, database=database_url.url, clock=clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "projects"
-
-
 def heads(memory: Memory, kind: Kind) -> list[Any]:
     """Frontmatter of the files of a kind, oldest first."""
     held = Files(memory.settings.home)

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -44,12 +43,6 @@ KEY = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 @pytest.fixture
 def clock() -> Clock:
     return Clock(START + timedelta(days=1))
-
-
-@pytest.fixture
-def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
-    with open_memory(database_url.home, database=database_url.url, clock=clock) as opened:
-        yield opened
 
 
 def current(memory: Memory) -> dict[str, Remembered]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,18 +31,6 @@ ROW = re.compile(
 @pytest.fixture
 def clock() -> Clock:
     return Clock(START + timedelta(days=1))
-
-
-@pytest.fixture
-def memory(database_url: tuple[str, str, Path], clock: Clock) -> Iterator[Memory]:
-    _, url, home = database_url
-    with open_memory(home, database=url, clock=clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "projects"
 
 
 def projection(memory: Memory) -> Projection:

@@ -8,7 +8,6 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,18 +36,6 @@ KEY, OTHER_KEY = f"{SESSION}@{stamp(60)}", f"{OTHER}@{stamp(60)}"
 @pytest.fixture
 def clock() -> Clock:
     return Clock(START + timedelta(days=1))
-
-
-@pytest.fixture
-def memory(database_url: tuple[str, str, Path], clock: Clock) -> Iterator[Memory]:
-    _, url, home = database_url
-    with open_memory(home, database=url, clock=clock) as opened:
-        yield opened
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "projects"
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -58,12 +57,6 @@ FINAL = (
     "[USER FEEDBACK — CHRONOLOGICAL (scope=conversation)]",
     "[ASSISTANT SIGNALS — CHRONOLOGICAL (scope=user_cross_conversation)]",
 )
-
-
-@pytest.fixture
-def memory(database_url: Place, clock: Clock) -> Iterator[Memory]:
-    with open_memory(database_url.home, database=database_url.url, clock=clock) as opened:
-        yield opened
 
 
 def chat(memory: Memory, conversation: str = "c1", user: str = "alice", project: str = "shop") -> Turns:

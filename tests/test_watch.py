@@ -12,8 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from watchfiles import Change
 
 from recollect.app import Memory, open_memory
+from recollect.ingest import watch
+from tests.conftest import coming_and_going
 from tests.transcripts import SESSION, append, conversations, talk, texts, write
 
 
@@ -93,3 +96,10 @@ def test_watch_stops_cleanly_when_told(database_url: tuple[str, str, Path], tmp_
         time.sleep(0.5)
         child.send_signal(number)
         assert child.wait(10) == 0
+
+
+def test_a_new_folder_that_is_gone_again_is_no_reason_to_stop(tmp_path: Path) -> None:
+    (tmp_path / "talk.jsonl").touch()
+    with coming_and_going(tmp_path):
+        for _ in range(3000):
+            assert watch._files(Change.added, str(tmp_path)) == [tmp_path / "talk.jsonl"]

@@ -7,6 +7,7 @@ the next poll. Between changes nothing runs but one look per poll for conversati
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Event
@@ -92,9 +93,10 @@ def existing(intake: Intake) -> list[Path]:
 
 def _files(change: Change, path: str) -> list[Path]:
     """The transcripts that a change is about. A new folder's are looked up: what was written into it before it was
-    followed is never reported."""
+    followed is never reported. (Not by `rglob`, which raises when a folder is gone again.)"""
     if change is Change.deleted:
         return []
     if change is Change.added and Path(path).is_dir():
-        return [each for each in Path(path).rglob("*") if each.name.endswith(SUFFIXES) and each.is_file()]
+        found = [Path(place, name) for place, _, names in os.walk(path) for name in names if name.endswith(SUFFIXES)]
+        return [each for each in found if each.is_file()]
     return [Path(path)] if path.endswith(SUFFIXES) else []

@@ -15,6 +15,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -105,12 +106,12 @@ def _fetch(folder: Path, progress: Progress) -> Path:
 
 
 def _size(folder: Path) -> int:
+    """Of what is there; files and folders may go while they are looked at."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size
-        except OSError:  # pip moved it
-            continue
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(place, name).stat().st_size
     return total
 
 
