@@ -19,6 +19,7 @@ from typing import Any
 import apsw
 
 from recollect.app import Memory, open_memory
+from recollect.config import load
 from recollect.search.meaning import ByVectors
 from recollect.search.ranking import WEIGHTS, Weights
 from recollect.search.run import Search
@@ -72,12 +73,13 @@ def run(
 ) -> dict[str, Any]:
     """`home` keeps the store, so that a second run need not embed everything again."""
     result: dict[str, Any] = {}
+    flags = {"models_folder": str(load().models), "database": database or None, **flags}
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
         base = home or Path(name)
         for title, file, read in (("locomo", locomo, read_locomo), ("longmemeval", longmemeval, read_longmemeval)):
             if file is None:
                 continue
-            with open_memory(base / title, database=database or None, tenant=f"bench-{title}", **flags) as memory:
+            with open_memory(base / title, tenant=f"bench-{title}", **flags) as memory:
                 corpora = list(read(file))
                 _fill(memory, corpora)
                 result[title] = _measure(memory, corpora, _scores_of(title), ablation)

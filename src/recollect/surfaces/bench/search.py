@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from recollect.app import Memory, open_memory
+from recollect.config import load
 from recollect.search import run as search
 from recollect.search.values import ALL_PROJECTS, Wanted
 from recollect.store import entries
@@ -70,7 +71,7 @@ def run(sizes: Sequence[int], embedder: str, **flags: Any) -> list[dict[str, Any
     for size in sizes:
         with (
             tempfile.TemporaryDirectory(prefix="recollect-bench-") as name,
-            open_memory(Path(name), embedder=embedder, **flags) as memory,
+            open_memory(Path(name), embedder=embedder, models_folder=str(load().models), **flags) as memory,
         ):
             results.append(_measure(memory, size))
     return results
