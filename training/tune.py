@@ -32,8 +32,6 @@ from recollect.surfaces.bench.inject_fit import logistic
 
 OUT = HERE.parent / "src/recollect/models/embed/tuning.safetensors"
 
-# Rate, epochs, how many writers there were at the time, and the share in the mean, which knows more than any of them.
-TRAININGS = ((2e-4, 3, 55, 1), (1e-4, 2, 55, 1), (2e-4, 3, 71, 3), (2e-4, 2, 77, 3))
 WARM_UP = 0.06
 RANKING = 0.5  # weight of the order among a project's memories
 LONGEST = 128  # tokens
@@ -41,6 +39,26 @@ CHUNK = 64
 
 State = dict[str, Tensor]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Training:
+    """`share` is its part in the mean, which knows more than any of them."""
+
+    rate: float
+    epochs: int
+    writers: int  # that there were at the time
+    share: int
+    across: float = 0.0  # weight of the order among the prompts that could want a memory
+
+
+TRAININGS = (
+    Training(2e-4, 3, 55, 1),
+    Training(1e-4, 2, 55, 1),
+    Training(2e-4, 3, 71, 3),
+    Training(2e-4, 2, 77, 3),
+    Training(2e-4, 3, 119, 16, across=0.5),
+)
 
 
 @dataclass(frozen=True)
@@ -131,15 +149,19 @@ def by_words(encoder: Encoder, chosen: Sequence[Project]) -> Floats:
     return logistic(np.concatenate(tables), np.concatenate(right), ridge=1e-3)
 
 
-def judging(encoder: Encoder, project: Project, weights: Floats, scale: Tensor, bias: Tensor) -> Tensor:
+def judging(encoder: Encoder, project: Project, weights: Floats, scale: Tensor, bias: Tensor, across: float) -> Tensor:
     rest = torch.tensor(project.said @ weights[1:-1] + weights[-1]).float()
     wanted = torch.tensor(project.wanted).float()
     logits = scale * encoder.alike(project) + rest + bias
     asked = torch.tensor(project.asked)
     loss = F.binary_cross_entropy_with_logits(logits[asked], wanted[asked], reduction="sum") / len(project.prompts)
+    return loss + RANKING * order(logits, wanted) + across * order(logits[asked].T, wanted[asked].T)
+
+
+def order(logits: Tensor, wanted: Tensor) -> Tensor:
+    """Of each row that wants something: how far the wanted columns are from being the first."""
     some = wanted.sum(1) > 0
-    order = -(torch.log_softmax(logits, 1) * wanted).sum(1)[some] / wanted.sum(1)[some]
-    return loss + RANKING * order.mean()
+    return (-(torch.log_softmax(logits, 1) * wanted).sum(1)[some] / wanted.sum(1)[some]).mean()
 
 
 def curve(encoder: Encoder, chosen: Sequence[Project], weights: Floats) -> str:
@@ -159,25 +181,25 @@ def curve(encoder: Encoder, chosen: Sequence[Project], weights: Floats) -> str:
 
 
 def train(
-    encoder: Encoder, rate: float, epochs: int, weights: Floats, chosen: list[Project], development: list[Project]
+    encoder: Encoder, given: Training, weights: Floats, chosen: list[Project], development: list[Project]
 ) -> State:
     """The weights, trained from the original ones."""
     encoder.model.load_state_dict(encoder.before.state_dict())
-    random.seed(rate)
+    random.seed(given.rate)
     torch.manual_seed(0)
     scale, bias = nn.Parameter(torch.tensor(float(weights[0]))), nn.Parameter(torch.tensor(0.0))
     learning = [each for each in encoder.model.parameters() if each.requires_grad]
     groups = [{"params": learning, "weight_decay": 0.01}, {"params": [scale, bias], "lr": 1e-2, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=rate)
-    steps = epochs * len(chosen)
+    optimizer = torch.optim.AdamW(groups, lr=given.rate)
+    steps = given.epochs * len(chosen)
     slope = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / (WARM_UP * steps), max(0.02, (steps - step) / ((1 - WARM_UP) * steps)))
     )
     began, step, losses = time.monotonic(), 0, []
-    for epoch in range(epochs):
+    for epoch in range(given.epochs):
         for project in random.sample(chosen, len(chosen)):
             encoder.model.train()
-            loss = judging(encoder, project, weights, scale, bias)
+            loss = judging(encoder, project, weights, scale, bias, given.across)
             loss.backward()
             losses.append(loss.item())
             nn.utils.clip_grad_norm_(learning, 1.0)
@@ -195,9 +217,9 @@ def train(
 
 def differences(before: State, trained: Sequence[State]) -> dict[str, np.ndarray[Any, Any]]:
     """Of every weight that was trained, on the weighed average."""
-    whole = sum(share for _, _, _, share in TRAININGS)
+    whole = sum(each.share for each in TRAININGS)
     mean = {
-        name: sum(each[name] * share / whole for each, (_, _, _, share) in zip(trained, TRAININGS, strict=True))
+        name: sum(each[name] * given.share / whole for each, given in zip(trained, TRAININGS, strict=True))
         for name in before
     }
     changes = {name: (mean[name] - value).numpy() for name, value in before.items() if value.is_floating_point()}
@@ -215,9 +237,9 @@ def main() -> None:
     weights = by_words(encoder, [each for some in made.values() for each in some])
     print(f"before: recall of pairs {curve(encoder, development, weights)}", flush=True)
     trained = []
-    for rate, epochs, writers, _ in TRAININGS:
-        chosen = [each for writer, some in made.items() if int(writer) < writers for each in some]
-        trained.append(train(encoder, rate, epochs, weights, chosen, development))
+    for training in TRAININGS:
+        chosen = [each for writer, some in made.items() if int(writer) < training.writers for each in some]
+        trained.append(train(encoder, training, weights, chosen, development))
     save_file(differences(encoder.before.state_dict(), trained), OUT)
     print(f"{OUT.name}: {OUT.stat().st_size:,} bytes")
 

@@ -121,18 +121,18 @@ WORDS_ONLY = Calibration(
 CALIBRATIONS = {
     MINILM: Calibration(
         Weights(
-            -9.85,
-            similar=12.6,
-            words=2.0,
-            share=0.55,
+            -10.35,
+            similar=13.0,
+            words=1.9,
+            share=1.3,
             everywhere=-2.05,
             ours=0.45,
-            general=-0.7,
-            appetite=1.3,
-            crowd=-0.53,
+            general=-0.9,
+            appetite=1.45,
+            crowd=-0.59,
         ),
-        Weights(-7.3, similar=8.45, words=4.2, context=5.1, context_words=1.6, everywhere=-1.1),
-        floor=0.5,
+        Weights(-7.25, similar=8.7, words=4.15, context=4.3, context_words=1.75, everywhere=-1.15),
+        floor=0.54,
     ),
     STATIC: Calibration(
         Weights(
