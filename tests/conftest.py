@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -68,22 +68,31 @@ class Clock:
 
 
 @contextmanager
-def coming_and_going(folder: Path) -> Iterator[None]:
-    """Meanwhile somebody makes a folder in it and removes it, over and over."""
+def meanwhile(work: Callable[[], None], pause: float = 0.0) -> Iterator[None]:
+    """A thread does it over and over, beside whatever happens."""
     done = threading.Event()
 
-    def work() -> None:
-        while not done.is_set():
-            (folder / "passing" / "inner").mkdir(parents=True)
-            shutil.rmtree(folder / "passing")
+    def go_on() -> None:
+        while not done.wait(pause):
+            work()
 
-    worker = threading.Thread(target=work)
+    worker = threading.Thread(target=go_on)
     worker.start()
     try:
         yield
     finally:
         done.set()
         worker.join()
+
+
+def comes_and_goes(folder: Path) -> Callable[[], None]:
+    """Somebody makes a folder in it and removes it."""
+
+    def work() -> None:
+        (folder / "passing" / "inner").mkdir(parents=True)
+        shutil.rmtree(folder / "passing")
+
+    return work
 
 
 class Place(NamedTuple):

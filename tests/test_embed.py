@@ -34,7 +34,7 @@ from recollect.models.embed.endpoint import Endpoint
 from recollect.models.embed.install import InstallFailed, install
 from recollect.models.embed.minilm import MiniLM
 from recollect.models.embed.static import Static
-from tests.conftest import coming_and_going
+from tests.conftest import comes_and_goes, meanwhile
 from tests.embedders import Hashed, installed
 
 KEY = "gateway-word-of-ada"
@@ -256,7 +256,7 @@ def test_a_conversion_that_gives_other_vectors_is_not_installed(
 def test_progress_survives_folders_that_vanish_while_they_are_looked_at(tmp_path: Path) -> None:
     """As those that pip makes for itself."""
     (tmp_path / "some.whl").write_bytes(bytes(1000))
-    with coming_and_going(tmp_path):
+    with meanwhile(comes_and_goes(tmp_path)):
         assert {installing._size(tmp_path) for _ in range(3000)} == {1000}
 
 

@@ -16,7 +16,7 @@ from watchfiles import Change
 
 from recollect.app import Memory, open_memory
 from recollect.ingest import watch
-from tests.conftest import coming_and_going
+from tests.conftest import comes_and_goes, meanwhile
 from tests.transcripts import SESSION, append, conversations, talk, texts, write
 
 
@@ -100,6 +100,6 @@ def test_watch_stops_cleanly_when_told(database_url: tuple[str, str, Path], tmp_
 
 def test_a_new_folder_that_is_gone_again_is_no_reason_to_stop(tmp_path: Path) -> None:
     (tmp_path / "talk.jsonl").touch()
-    with coming_and_going(tmp_path):
+    with meanwhile(comes_and_goes(tmp_path)):
         for _ in range(3000):
             assert watch._files(Change.added, str(tmp_path)) == [tmp_path / "talk.jsonl"]

@@ -110,7 +110,7 @@ def _size(folder: Path) -> int:
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 total += Path(place, name).stat().st_size
     return total
 

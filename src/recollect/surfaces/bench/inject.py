@@ -8,17 +8,14 @@ them with none, and follow-ups. Weights and the floor were fitted on its `fit` h
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
-from recollect.app import Memory, open_memory
-from recollect.config import load
+from recollect.app import Memory
 from recollect.inject.contextual import Contextual
 from recollect.inject.values import Exchange, InjectorConfig
 from recollect.search.run import Search
@@ -26,6 +23,7 @@ from recollect.search.values import Wanted
 from recollect.store import memories
 from recollect.store.search import Reach
 from recollect.store.vectors import Kind
+from recollect.surfaces.bench.home import passing_home
 from recollect.types import MemoryKind, Remembered, Scope, Severity, timestamp
 
 NOW = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
@@ -99,10 +97,7 @@ def followups() -> list[Case]:
 @contextmanager
 def opened(embedder: str, held: Sequence[Remembered] | None = None, **flags: Any) -> Iterator[Memory]:
     """A home of its own, with the models that are installed; it holds the set's memories, or others, and vectors."""
-    with (
-        tempfile.TemporaryDirectory(prefix="recollect-bench-") as name,
-        open_memory(Path(name), embedder=embedder, models_folder=str(load().models), **flags) as memory,
-    ):
+    with passing_home(embedder=embedder, **flags) as memory:
         with memory.database.write() as tx:
             memories.replace_sessions(tx, memory.owner, {"bench@1": stored() if held is None else held})
         memory.vectors.update()

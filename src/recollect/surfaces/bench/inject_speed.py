@@ -7,23 +7,21 @@ prompt; the peer is plain search.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recollect.app import Memory, open_memory
-from recollect.config import load
+from recollect.app import Memory
 from recollect.models.embed.base import Matrix, unit
 from recollect.models.embed.choose import named
 from recollect.search.vectors import cache
 from recollect.store import memories
 from recollect.store import vectors as store
 from recollect.store.vectors import Document, Kind, Model, Part, Ref, Status
+from recollect.surfaces.bench.home import passing_home
 from recollect.surfaces.bench.inject import NOW, Case, contextual, prompts, stored
 from recollect.surfaces.bench.search import Language
 from recollect.text import COMMON
@@ -36,10 +34,7 @@ _MOVED = 0.7  # how far a vector is moved, as a share of its length
 
 def run(size: int, embedder: str, questions: int | None = None) -> dict[str, Any]:
     """`questions`: no more than so many."""
-    with (
-        tempfile.TemporaryDirectory(prefix="recollect-bench-") as name,
-        open_memory(Path(name), embedder=embedder, models_folder=str(load().models), clock=lambda: NOW) as memory,
-    ):
+    with passing_home(embedder=embedder, clock=lambda: NOW) as memory:
         _fill(memory, size)
         cases = prompts()[:questions]
         find = contextual(memory)

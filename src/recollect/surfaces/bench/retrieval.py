@@ -19,7 +19,6 @@ from typing import Any
 import apsw
 
 from recollect.app import Memory, open_memory
-from recollect.config import load
 from recollect.search.meaning import ByVectors
 from recollect.search.ranking import WEIGHTS, Weights
 from recollect.search.run import Search
@@ -28,6 +27,7 @@ from recollect.store import entries
 from recollect.store.entries import FileKey
 from recollect.store.search import Reach
 from recollect.store.vectors import Kind
+from recollect.surfaces.bench.home import installed_models
 from recollect.surfaces.bench.off_topic import QUERIES
 from recollect.text import COMMON
 from recollect.types import Entry, Role, timestamp
@@ -73,7 +73,7 @@ def run(
 ) -> dict[str, Any]:
     """`home` keeps the store, so that a second run need not embed everything again."""
     result: dict[str, Any] = {}
-    flags = {"models_folder": str(load().models), "database": database or None, **flags}
+    flags = {"models_folder": installed_models(), "database": database or None, **flags}
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
         base = home or Path(name)
         for title, file, read in (("locomo", locomo, read_locomo), ("longmemeval", longmemeval, read_longmemeval)):

@@ -8,17 +8,14 @@ machine that does other things.
 from __future__ import annotations
 
 import resource
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from recollect.app import Memory, open_memory
-from recollect.config import load
+from recollect.app import Memory
 from recollect.search import run as search
 from recollect.search.values import ALL_PROJECTS, Wanted
 from recollect.store import entries
@@ -26,6 +23,7 @@ from recollect.store import vectors as vector_rows
 from recollect.store.entries import EntryRow
 from recollect.store.search import Reach
 from recollect.store.vectors import Filter, Kind
+from recollect.surfaces.bench.home import passing_home
 from recollect.text import COMMON
 
 _PROJECT, _SESSION = "bench/search", 60  # entries of a session
@@ -69,10 +67,7 @@ class Language:
 def run(sizes: Sequence[int], embedder: str, **flags: Any) -> list[dict[str, Any]]:
     results = []
     for size in sizes:
-        with (
-            tempfile.TemporaryDirectory(prefix="recollect-bench-") as name,
-            open_memory(Path(name), embedder=embedder, models_folder=str(load().models), **flags) as memory,
-        ):
+        with passing_home(embedder=embedder, **flags) as memory:
             results.append(_measure(memory, size))
     return results
 
