@@ -385,20 +385,20 @@ def test_a_candidate_by_its_words_is_compared_in_meaning_too(database_url: Place
 
 
 def test_the_set_is_large_and_its_labels_are_within_reach() -> None:
-    held = {each.id: each for each in inject.stored()}
-    asked, told = inject.prompts(), inject.followups()
-    assert len(held) >= 320
-    assert len(asked) >= 160
-    assert sum(case.kind == "leans" for case in told) == 40
-    on_topic = [case for case in asked if case.on_topic]
-    assert abs(len(on_topic) - len(asked) / 2) < 10
-    assert all(bool(case.wanted) is case.on_topic for case in asked)
-    for case in (*asked, *told):
-        assert all(held[each].scope_id in ("", case.project) for each in case.wanted)
+    for person in inject.people():
+        held = {each.id: each for each in person.memories}
+        assert len(held) == len(person.memories) >= 320
+        assert len(person.prompts) >= 160
+        on_topic = [case for case in person.prompts if case.on_topic]
+        assert abs(len(on_topic) - len(person.prompts) / 2) < 10
+        assert all(bool(case.wanted) is case.on_topic for case in person.prompts)
+        for case in (*person.prompts, *person.followups):
+            assert all(held[each].scope_id in ("", case.project) for each in case.wanted)
+    assert sum(case.kind == "leans" for person in inject.people() for case in person.followups) == 40
 
 
 def test_the_halves_alternate_within_each_kind() -> None:
-    for cases in (inject.prompts(), inject.followups()):
+    for cases in (cases for person in inject.people() for cases in (person.prompts, person.followups)):
         for kind in {case.kind for case in cases}:
             halves = [case.half for case in cases if case.kind == kind]
             assert halves == (["fit", "test"] * len(halves))[: len(halves)]
@@ -428,9 +428,9 @@ def test_the_weights_are_those_that_the_fit_half_gives(embedder: str, by: Calibr
 
 
 def test_prompts_beside_the_fit_half_count_as_much_as_it_and_are_not_judged() -> None:
-    with inject.opened("none") as memory:
-        half = [case for case in inject.prompts() if case.half == "fit"]
-        rows = list(inject_fit.examples(memory, half))
+    person = inject.somebody("mara")
+    with inject.opened("none", person.memories) as memory:
+        rows = list(inject_fit.examples(memory, [case for case in person.prompts if case.half == "fit"]))
     alone, doubled = inject_fit.run("none")["plain"], inject_fit.run("none", rows)["plain"]
     reversed_ = inject_fit.run("none", [(number, found, not right) for number, found, right in rows])["plain"]
     assert doubled["examples"] == 2 * alone["examples"]

@@ -28,7 +28,7 @@ MOST = 4  # memories wanted; more count as so many
 def teach_appetite(embedder: str) -> None:
     """Least squares: from a prompt's vector to how many memories it wants."""
     vectors, counts = [], []
-    with opened(embedder) as memory:
+    with opened(embedder, remembered(read("memories")[HELD_OUT[0]])) as memory:
         model = memory.vectors.serving()
         assert model is not None
         for writer, prompts in read("prompts").items():

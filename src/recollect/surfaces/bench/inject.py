@@ -1,8 +1,9 @@
 """`recollect bench inject`: are the right memories injected, usually none, and how long does it take?
 
-The set lies in `inject/` (see its README): memories of several projects, prompts with the memories they want, half of
-them with none, and follow-ups. Weights and the floor were fitted on its `fit` half; the figures to look at are those of
-`test`. Peers in the same run: the five best of `search` with its own floor, and of full text alone.
+The set lies in `inject/` (see its README): a folder per made-up person with memories of several projects, prompts with
+the memories they want, half of them with none, and follow-ups. Weights and the floor were fitted on the `fit` halves;
+the figures to look at are those of `test`. Peers in the same run: the five best of `search` with its own floor, and of
+full text alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from recollect.app import Memory
@@ -30,9 +32,12 @@ NOW = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 MOST = 10  # lines of a block
 _PEERS_MOST = 5
 _ON_TOPIC = ("direct", "indirect")
-WAYS = ("ours", "search_top_5", "full_text_top_5")
+_OURS, _BARE = "ours", "ours_without_enrichment"
+WAYS = (_OURS, "search_top_5", "full_text_top_5")
+_SET = resources.files("recollect.surfaces.bench").joinpath("inject")
 
 Find = Callable[["Case"], list[str]]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +54,52 @@ class Case:
         return self.kind in _ON_TOPIC
 
 
+@dataclass(frozen=True, slots=True)
+class Person:
+    name: str
+    memories: Sequence[Remembered]
+    prompts: Sequence[Case]
+    followups: Sequence[Case]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    person: str
+    case: Case
+    lines: Mapping[str, Sequence[str]]  # way of finding → ids of memories
+
+
 def run(embedder: str = "auto", show: str = "") -> dict[str, Any]:
     """`show` is a half whose wrong and missing lines are listed."""
-    with opened(embedder) as memory:
-        ours, bare = contextual(memory), contextual(memory, enrich=False)
-        result: dict[str, Any] = {"embedder": _served(memory), "memories": len(stored())}
-        ways = dict(zip(WAYS, (ours, _search(memory), _full_text(memory)), strict=True))
-        for half in ("test", "fit"):
-            cases = [case for case in prompts() if case.half == half]
-            told = [case for case in followups() if case.half == half]
-            result[half] = {name: figures(cases, find) for name, find in ways.items()} | {
-                "off_topic_empty_after_an_exchange": _silence(_interrupting(cases, told), ours),
-                "follow_ups": _hits(told, ours),
-                "follow_ups_without_enrichment": _hits(told, bare),
-            }
-            if half == show:
-                result["listed"] = list(_faults([*cases, *told], ours))
+    everybody, served = people(), ""
+    asked: list[Answer] = []
+    told: list[Answer] = []
+    turned: list[Answer] = []
+    for person in everybody:
+        with opened(embedder, person.memories) as memory:
+            served, ours = _served(memory), contextual(memory)
+            ways = dict(zip(WAYS, (ours, _search(memory), _full_text(memory)), strict=True))
+            asked += _answers(person, person.prompts, ways)
+            told += _answers(person, person.followups, {_OURS: ours, _BARE: contextual(memory, enrich=False)})
+            turned += _answers(person, _interrupting(person), {_OURS: ours})
+    result: dict[str, Any] = {
+        "embedder": served,
+        "memories": sum(len(each.memories) for each in everybody),
+        "prompts": len(asked),
+    }
+    for half in ("test", "fit"):
+        prompts, after, away = ([each for each in every if each.case.half == half] for every in (asked, told, turned))
+        result[half] = {way: figures(prompts, way) for way in WAYS} | {
+            "off_topic_empty_after_an_exchange": _silence(away),
+            "follow_ups": _hits(after, _OURS),
+            "follow_ups_without_enrichment": _hits(after, _BARE),
+            "people": {
+                person.name: figures([each for each in prompts if each.person == person.name], _OURS)
+                for person in everybody
+            },
+        }
+        if half == show:
+            result["listed"] = list(_faults([*prompts, *after], everybody))
     return result
 
 
@@ -77,29 +112,24 @@ def flat(figures: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def prompts() -> list[Case]:
+def people() -> list[Person]:
+    folders = sorted((each for each in _SET.iterdir() if each.is_dir()), key=lambda each: each.name)
     return [
-        Case(row["half"], row["project"], row["kind"], row["text"], frozenset(row["wanted"]))
-        for row in _rows("prompts")
+        Person(each.name, remembered(_rows(each, "memories")), _cases(each, "prompts"), _cases(each, "followups"))
+        for each in folders
     ]
 
 
-def followups() -> list[Case]:
-    return [
-        Case(
-            row["half"], row["project"], row["kind"], row["text"], frozenset(row["wanted"]),
-            (Exchange(row["user"], row["assistant"]),),
-        )
-        for row in _rows("followups")
-    ]  # fmt: skip
+def somebody(name: str) -> Person:
+    return next(each for each in people() if each.name == name)
 
 
 @contextmanager
-def opened(embedder: str, held: Sequence[Remembered] | None = None, **flags: Any) -> Iterator[Memory]:
-    """A home of its own, with the models that are installed; it holds the set's memories, or others, and vectors."""
+def opened(embedder: str, held: Sequence[Remembered], **flags: Any) -> Iterator[Memory]:
+    """A home of its own, with the models that are installed; it holds these memories and their vectors."""
     with passing_home(embedder=embedder, **flags) as memory:
         with memory.database.write() as tx:
-            memories.replace_sessions(tx, memory.owner, {"bench@1": stored() if held is None else held})
+            memories.replace_sessions(tx, memory.owner, {"bench@1": held})
         memory.vectors.update()
         yield memory
 
@@ -113,68 +143,71 @@ def reach(memory: Memory, case: Case) -> Reach:
     return Reach(memory.owner, (case.project,))
 
 
-def figures(cases: Sequence[Case], find: Find) -> dict[str, Any]:
+def figures(answers: Sequence[Answer], way: str) -> dict[str, Any]:
     """Of lines: how many are right, how many of the right ones there are. Of off-topic prompts: how many get none."""
-    found = [find(case) for case in cases]
-    given = sum(map(len, found))
-    right = sum(len(case.wanted & set(lines)) for case, lines in zip(cases, found, strict=True))
-    silent = [not lines for case, lines in zip(cases, found, strict=True) if not case.on_topic]
+    given = sum(len(each.lines[way]) for each in answers)
+    right = sum(_right(each, way) for each in answers)
+    silent = [not each.lines[way] for each in answers if not each.case.on_topic]
+    helped = [bool(_right(each, way)) for each in answers if each.case.on_topic]
     result = {
         "precision": round(right / max(given, 1), 3),
-        "recall": round(right / sum(len(case.wanted) for case in cases), 3),
+        "recall": round(right / sum(len(each.case.wanted) for each in answers), 3),
         "off_topic_empty": round(sum(silent) / len(silent), 3),
         "lines": given,
+        "on_topic_helped": round(sum(helped) / len(helped), 3),
     }
-    helped = [bool(case.wanted & set(lines)) for case, lines in zip(cases, found, strict=True) if case.on_topic]
-    result["on_topic_helped"] = round(sum(helped) / len(helped), 3)
     for kind in _ON_TOPIC:
-        these = [(case, lines) for case, lines in zip(cases, found, strict=True) if case.kind == kind]
-        hits = sum(len(case.wanted & set(lines)) for case, lines in these)
-        result[f"recall_{kind}"] = round(hits / sum(len(case.wanted) for case, _ in these), 3)
+        these = [each for each in answers if each.case.kind == kind]
+        wanted = sum(len(each.case.wanted) for each in these)
+        result[f"recall_{kind}"] = round(sum(_right(each, way) for each in these) / wanted, 3)
     return result
 
 
-def _interrupting(cases: Sequence[Case], told: Sequence[Case]) -> list[Case]:
-    """The off-topic prompts, each behind every exchange of its project."""
+def _answers(person: Person, cases: Sequence[Case], ways: Mapping[str, Find]) -> list[Answer]:
+    return [Answer(person.name, case, {way: find(case) for way, find in ways.items()}) for case in cases]
+
+
+def _right(answer: Answer, way: str) -> int:
+    return len(answer.case.wanted & set(answer.lines[way]))
+
+
+def _interrupting(person: Person) -> list[Case]:
+    """The off-topic prompts, each behind every exchange of its project and half."""
     return [
         replace(case, before=other.before)
-        for case in cases
-        for other in told
-        if not case.on_topic and case.project == other.project
+        for case in person.prompts
+        for other in person.followups
+        if not case.on_topic and (case.project, case.half) == (other.project, other.half)
     ]
 
 
-def _silence(cases: Sequence[Case], find: Find) -> float:
+def _silence(answers: Sequence[Answer]) -> float:
     """The share that gets nothing."""
-    return round(sum(not find(case) for case in cases) / len(cases), 3)
+    return round(sum(not each.lines[_OURS] for each in answers) / len(answers), 3)
 
 
-def _hits(cases: Sequence[Case], find: Find) -> dict[str, Any]:
+def _hits(answers: Sequence[Answer], way: str) -> dict[str, Any]:
     """Of prompts that lean on the exchange: how many get what they want. Of those that turn away: what comes along."""
-    found = [(case, set(find(case))) for case in cases]
-    leaning = [each for each in found if each[0].kind == "leans"]
-    turned = [each for each in found if each[0].kind == "shift"]
-    right = sum(len(case.wanted & lines) for case, lines in leaning)
+    leaning = [each for each in answers if each.case.kind == "leans"]
+    turned = [each for each in answers if each.case.kind == "shift"]
+    given = sum(len(each.lines[way]) for each in leaning)
     return {
-        "hit_rate": round(sum(bool(case.wanted & lines) for case, lines in leaning) / len(leaning), 3),
-        "precision": round(right / max(sum(len(lines) for _, lines in leaning), 1), 3),
-        "dragged_along": sum(len(lines - case.wanted) for case, lines in turned),
+        "hit_rate": round(sum(bool(_right(each, way)) for each in leaning) / len(leaning), 3),
+        "precision": round(sum(_right(each, way) for each in leaning) / max(given, 1), 3),
+        "dragged_along": sum(len(set(each.lines[way]) - each.case.wanted) for each in turned),
     }
 
 
-def _faults(cases: Sequence[Case], find: Find) -> Iterator[str]:
-    texts = {each.id: each.text for each in stored()}
-    for case in cases:
-        lines = find(case)
-        for name, ids in (("wrong", [x for x in lines if x not in case.wanted]), ("missing", case.wanted - set(lines))):
-            yield from (f"{case.kind}: {case.text} — {name}: {texts[each]}" for each in sorted(ids))
+def _faults(answers: Sequence[Answer], everybody: Sequence[Person]) -> Iterator[str]:
+    texts = {(person.name, each.id): each.text for person in everybody for each in person.memories}
+    for answer in answers:
+        case, lines = answer.case, set(answer.lines[_OURS])
+        for name, ids in (("wrong", lines - case.wanted), ("missing", case.wanted - lines)):
+            for each in sorted(ids):
+                yield f"{answer.person}, {case.kind}: {case.text} — {name}: {texts[answer.person, each]}"
 
 
-def stored() -> list[Remembered]:
-    return remembered(_rows("memories"))
-
-
-def remembered(rows: Sequence[Mapping[str, Any]]) -> list[Remembered]:
+def remembered(rows: Sequence[Row]) -> list[Remembered]:
     """As memories; they were said over the last ten months."""
     return [
         Remembered(
@@ -193,9 +226,23 @@ def remembered(rows: Sequence[Mapping[str, Any]]) -> list[Remembered]:
     ]
 
 
-def _rows(name: str) -> list[dict[str, Any]]:
-    file = resources.files("recollect.surfaces.bench").joinpath("inject", f"{name}.jsonl")
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+def _cases(folder: Traversable, name: str) -> list[Case]:
+    return [
+        Case(
+            row["half"],
+            row["project"],
+            row["kind"],
+            row["text"],
+            frozenset(row["wanted"]),
+            (Exchange(row["user"], row["assistant"]),) if "user" in row else (),
+        )
+        for row in _rows(folder, name)
+    ]
+
+
+def _rows(folder: Traversable, name: str) -> list[Row]:
+    file = folder.joinpath(f"{name}.jsonl")
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.is_file() else []
 
 
 def _meaning(memory: Memory) -> Any:

@@ -8,6 +8,7 @@ half, all together; what is cross-validated is the fit half.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from recollect.inject.relevance import Features
 from recollect.inject.values import InjectorConfig
 from recollect.search.meaning import ByVectors
 from recollect.search.run import Search
-from recollect.surfaces.bench.inject import NOW, Case, followups, opened, prompts, reach
+from recollect.surfaces.bench.inject import NOW, Case, Person, opened, reach, somebody
 
 Floats = NDArray[np.float64]
 Example = tuple[int, Features, bool]  # the number of its prompt, what speaks for a memory, whether it is wanted
@@ -36,25 +37,32 @@ _BLIND = ("similar", "context", "appetite")  # what nobody knows without vectors
 
 
 def run(embedder: str, beside: Sequence[Example] = ()) -> dict[str, Any]:
-    result: dict[str, Any] = {}
-    with opened(embedder) as memory:
-        known = memory.vectors.serving() is not None
-        for name, columns, rows, others in (
-            ("plain", PLAIN, examples(memory, [case for case in prompts() if case.half == "fit"]), beside),
-            ("leaning", LEANING, examples(memory, _leaning(), leaning=True), ()),
-        ):
-            used = [each for each in columns if known or each not in _BLIND]
-            result[name] = _fitted(used, list(rows), others, crowded=columns is PLAIN)
-    return result
+    plain: list[Example] = []
+    leaning: list[Example] = []
+    known, before = False, 0
+    for person in [somebody("mara")]:
+        with opened(embedder, person.memories) as memory:
+            known = memory.vectors.serving() is not None
+            cases, told = [case for case in person.prompts if case.half == "fit"], _leaning(person)
+            plain += ((before + number, found, right) for number, found, right in examples(memory, cases))
+            leaning += (
+                (before + number, found, right) for number, found, right in examples(memory, told, leaning=True)
+            )
+            before += len(cases) + len(told)
+    used = [[each for each in columns if known or each not in _BLIND] for columns in (PLAIN, LEANING)]
+    return {
+        "plain": _fitted(used[0], plain, beside, crowded=True),
+        "leaning": _fitted(used[1], leaning, (), crowded=False),
+    }
 
 
-def _leaning() -> list[Case]:
+def _leaning(person: Person) -> list[Case]:
     """Follow-ups, and prompts that look like one behind an exchange that has nothing to do with them."""
-    told = [case for case in followups() if case.half == "fit"]
+    told = [case for case in person.followups if case.half == "fit"]
     before = {case.project: case.before for case in told}
     strays = [
-        Case(case.half, case.project, "stray", case.text, case.wanted, before[case.project])
-        for case in prompts()
+        replace(case, kind="stray", before=before[case.project])
+        for case in person.prompts
         if case.half == "fit" and case.project in before
     ]
     return [*told, *strays]

@@ -1,8 +1,8 @@
-"""`recollect bench inject`, the latency: the set's prompts, asked of a store of many memories.
+"""`recollect bench inject`, the latency: the prompts of one person of the set, asked of a store of many memories.
 
-Memories are made: each is one of the set's with words exchanged for others, half of them from the set, half made up,
-and its vector moved as far as another text would. The embedder is real: its time counts. The floor is embedding the
-prompt; the peer is plain search.
+Memories are made: each is one of that person's with words exchanged for others, half of them from the other memories,
+half made up, and its vector moved as far as another text would. The embedder is real: its time counts. The floor is
+embedding the prompt; the peer is plain search.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from recollect.store import memories
 from recollect.store import vectors as store
 from recollect.store.vectors import Document, Kind, Model, Part, Ref, Status
 from recollect.surfaces.bench.home import passing_home
-from recollect.surfaces.bench.inject import NOW, Case, contextual, prompts, stored
+from recollect.surfaces.bench.inject import NOW, Case, contextual, somebody
 from recollect.surfaces.bench.search import Language
 from recollect.text import COMMON
 from recollect.types import Remembered, timestamp
 
+_PERSON = "mara"  # whose prompts and memories
 _BATCH = 2_000
 _EXCHANGED = 0.6  # share of a text's words
 _MOVED = 0.7  # how far a vector is moved, as a share of its length
@@ -36,7 +37,7 @@ def run(size: int, embedder: str, questions: int | None = None) -> dict[str, Any
     """`questions`: no more than so many."""
     with passing_home(embedder=embedder, clock=lambda: NOW) as memory:
         _fill(memory, size)
-        cases = prompts()[:questions]
+        cases = somebody(_PERSON).prompts[:questions]
         find = contextual(memory)
         ways: dict[str, Callable[[Case], Any]] = {
             "find": find,
@@ -66,7 +67,7 @@ def _timed(ask: Callable[[Case], Any], case: Case) -> tuple[float, float]:
 
 def _fill(memory: Memory, size: int) -> None:
     embedder = named(memory.settings, memory.settings.config.embedder)
-    base = stored()
+    base = somebody(_PERSON).memories
     centres = embedder.of_memories.embed([each.text for each in base]) if embedder else None
     chance = np.random.default_rng(5)
     model = Model(embedder.id, embedder.dimensions, Status.SERVING, "bench") if embedder else None

@@ -88,12 +88,15 @@ def inject(embedder: str, size: int, show: str | None, fit: bool, as_json: bool)
     if as_json:
         print_json(result)
         return 0
-    click.echo(f"{result['embedder']}, {result['memories']} memories")
+    click.echo(f"{result['embedder']}, {result['prompts']:,} prompts, {result['memories']:,} memories")
     for half in ("test", "fit"):
         figures = result[half]
         columns = list(figures["ours"])
         click.echo(f"\n{half} half")
-        table(("", *columns), [(way, *figures[way].values()) for way in bench.WAYS], right=tuple(columns))
+        rows = {way: figures[way] for way in bench.WAYS} | {
+            f"ours, {each}": of for each, of in figures.pop("people").items()
+        }
+        table(("", *columns), [(name, *each.values()) for name, each in rows.items()], right=tuple(columns))
         table(("", ""), [(name, value) for name, value in bench.flat(figures) if name.split(".")[0] not in bench.WAYS])
     table(("", ""), result.get("latency", {}).items())
     for line in result.get("listed", ()):
