@@ -7,15 +7,15 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from recollect.app import Memory, open_memory
+from tests.conftest import meanwhile
 from tests.transcripts import claude, conversations, entries
 
 FILES = 6
@@ -53,23 +53,6 @@ class Growing:
         for path, rest in self._halves.items():
             self._write(path, rest)
         self._halves.clear()
-
-    @contextmanager
-    def all_the_while(self) -> Iterator[None]:
-        """A writer that goes on appending half lines beside whatever happens."""
-        stop = threading.Event()
-
-        def work() -> None:
-            while not stop.wait(0.002):
-                self.grow(5, half=True)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
 
     @staticmethod
     def _write(path: Path, data: bytes) -> None:
@@ -114,7 +97,7 @@ def run(
         while done < kills or (hits < until and done < 4 * kills):
             done += 1
             growing.grow(GROWTH, half=True)
-            with growing.all_the_while() if busy_writer else nullcontext():
+            with meanwhile(partial(growing.grow, 5, half=True), 0.002) if busy_writer else nullcontext():
                 hit = kill_at_random(memory, root, chance, window)
             hits += hit
             window = min(window * 1.03, 0.1) if hit else max(window * 0.5, 0.001)  # stay where the work is
