@@ -305,7 +305,7 @@ def test_the_revision_that_holds_is_found(memory: Memory) -> None:
 
 def test_the_best_come_first_and_no_more_than_wanted(memory: Memory) -> None:
     remember(memory, *(f"The pump in the pond, note {number}: {'frost ' * (number == 3)}" for number in range(6)))
-    found = find(memory, "the pump in the pond and frost", limit=4)
+    found = find(memory, "the pump in the pond and frost", limit=4, contextual_min_score=0.05)
     assert len(found) == 4
     assert found[0].id == "m-3"
     assert all(one.score >= other.score for one, other in pairwise(found))
@@ -428,15 +428,13 @@ def test_the_weights_are_those_that_the_fit_half_gives(embedder: str, by: Calibr
 
 
 def test_prompts_beside_the_fit_half_count_as_much_as_it_and_are_not_judged() -> None:
-    person = inject.somebody("mara")
-    with inject.opened("none", person.memories) as memory:
-        rows = list(inject_fit.examples(memory, [case for case in person.prompts if case.half == "fit"]))
+    rows, _ = inject_fit.examples_of_everybody("none")
     alone, doubled = inject_fit.run("none")["plain"], inject_fit.run("none", rows)["plain"]
     reversed_ = inject_fit.run("none", [(number, found, not right) for number, found, right in rows])["plain"]
     assert doubled["examples"] == 2 * alone["examples"]
     assert doubled["weights"]["words"] == pytest.approx(alone["weights"]["words"], rel=0.15)
     assert abs(reversed_["weights"]["words"]) < 0.1, "one half says the opposite of the other"
-    assert alone["cross_validated"]["average_precision"] > 0.7 > reversed_["cross_validated"]["average_precision"]
+    assert alone["cross_validated"]["average_precision"] > 0.5 > reversed_["cross_validated"]["average_precision"]
 
 
 def test_the_latency_bench_runs_at_any_size() -> None:

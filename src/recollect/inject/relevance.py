@@ -114,40 +114,40 @@ class Calibration:
 
 
 WORDS_ONLY = Calibration(
-    Weights(-6.3, words=2.6, share=4.0, everywhere=-2.0, ours=1.3, general=-0.7, crowd=-0.2),
+    Weights(-5.65, words=2.15, share=2.8, everywhere=-1.0, ours=0.75, general=-1.05, crowd=-0.32),
     Weights(-3.15, words=3.4, context_words=1.3, everywhere=-1.6),
-    floor=0.5,
+    floor=0.64,
 )
 CALIBRATIONS = {
     MINILM: Calibration(
         Weights(
-            -10.35,
-            similar=13.0,
-            words=1.9,
-            share=1.3,
-            everywhere=-2.05,
-            ours=0.45,
-            general=-0.9,
-            appetite=1.45,
-            crowd=-0.59,
+            -9.25,
+            similar=12.75,
+            words=1.45,
+            share=1.35,
+            everywhere=-1.35,
+            ours=0.4,
+            general=-1.2,
+            appetite=1.0,
+            crowd=-0.54,
         ),
-        Weights(-7.25, similar=8.7, words=4.15, context=4.3, context_words=1.75, everywhere=-1.15),
-        floor=0.54,
+        Weights(-7.1, similar=8.05, words=4.05, context=4.05, context_words=1.85, everywhere=-1.1),
+        floor=0.72,
     ),
     STATIC: Calibration(
         Weights(
-            -9.2,
-            similar=9.75,
-            words=2.5,
-            share=2.0,
-            everywhere=-2.2,
-            ours=1.8,
-            general=-0.9,
-            appetite=0.6,
-            crowd=-0.26,
+            -7.1,
+            similar=7.3,
+            words=1.75,
+            share=2.15,
+            everywhere=-1.1,
+            ours=0.75,
+            general=-1.45,
+            appetite=0.95,
+            crowd=-0.25,
         ),
         Weights(-5.8, similar=5.8, words=4.0, context=4.7, context_words=1.35, everywhere=-1.3),
-        floor=0.6,
+        floor=0.76,
     ),
 }
 

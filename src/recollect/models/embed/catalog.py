@@ -7,8 +7,8 @@ from pathlib import Path
 from recollect.config import Settings
 
 STATIC = "wordllama-l2-256/1"
-MINILM = "all-minilm-l6-v2/int8-6"  # another conversion or training gets another number, here and below
-MINILM_FOLDER = "all-minilm-l6-v2-6"  # under the folder of models
+MINILM = "all-minilm-l6-v2/int8-7"  # another conversion or training gets another number, here and below
+MINILM_FOLDER = "all-minilm-l6-v2-7"  # under the folder of models
 MODEL, OF_MEMORIES, TOKENIZER = "model.onnx", "memories.onnx", "tokenizer.json"
 
 

@@ -1,8 +1,8 @@
-"""`recollect bench inject --fit`: the weights of `inject/relevance.py`, from the fit half alone or with other prompts.
+"""`recollect bench inject --fit`: the weights of `inject/relevance.py`, from the fit halves alone or with more prompts.
 
 Logistic regression with a ridge; cross-validated by prompt, so that no prompt judges itself. The features are those
 that injection computes, taken from the same store. Other labelled prompts (training/judge.py) count as much as the fit
-half, all together; what is cross-validated is the fit half.
+halves, all together; what is cross-validated is the fit halves.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from recollect.inject.relevance import Features
 from recollect.inject.values import InjectorConfig
 from recollect.search.meaning import ByVectors
 from recollect.search.run import Search
-from recollect.surfaces.bench.inject import NOW, Case, Person, opened, reach, somebody
+from recollect.surfaces.bench.inject import NOW, Case, Person, opened, people, reach
 
 Floats = NDArray[np.float64]
 Example = tuple[int, Features, bool]  # the number of its prompt, what speaks for a memory, whether it is wanted
 
 _RIDGE = 3.0
 _FOLDS = 11
+_APART = 10_000  # numbers of one person's prompts from those of the next
 _SETTLED = 4  # times after which weights change no more
-_FLOORS = [number / 50 for number in range(20, 33)]  # 0.4, 0.42 and so on
+_FLOORS = [number / 50 for number in range(20, 43)]  # 0.4, 0.42 and so on
 _ROUNDS = 4  # of cross-validation, each with other folds
 PLAIN = ("similar", "words", "share", "everywhere", "ours", "general", "appetite")
 LEANING = ("similar", "words", "context", "context_words", "everywhere")
@@ -37,23 +38,28 @@ _BLIND = ("similar", "context", "appetite")  # what nobody knows without vectors
 
 
 def run(embedder: str, beside: Sequence[Example] = ()) -> dict[str, Any]:
-    plain: list[Example] = []
-    leaning: list[Example] = []
-    known, before = False, 0
-    for person in [somebody("mara")]:
-        with opened(embedder, person.memories) as memory:
-            known = memory.vectors.serving() is not None
-            cases, told = [case for case in person.prompts if case.half == "fit"], _leaning(person)
-            plain += ((before + number, found, right) for number, found, right in examples(memory, cases))
-            leaning += (
-                (before + number, found, right) for number, found, right in examples(memory, told, leaning=True)
-            )
-            before += len(cases) + len(told)
+    plain, leaning = examples_of_everybody(embedder)
+    known = any(found.similar is not None for _, found, _ in plain)
     used = [[each for each in columns if known or each not in _BLIND] for columns in (PLAIN, LEANING)]
     return {
         "plain": _fitted(used[0], plain, beside, crowded=True),
         "leaning": _fitted(used[1], leaning, (), crowded=False),
     }
+
+
+def examples_of_everybody(embedder: str) -> tuple[list[Example], list[Example]]:
+    """Of the fit halves: prompts, and what leans on an exchange."""
+    plain: list[Example] = []
+    leaning: list[Example] = []
+    for before, person in enumerate(people()):
+        cases, told = [case for case in person.prompts if case.half == "fit"], _leaning(person)
+        with opened(embedder, person.memories) as memory:
+            for every, found in (
+                (plain, examples(memory, cases)),
+                (leaning, examples(memory, told, leaning=True)),
+            ):
+                every += ((before * _APART + number, features, right) for number, features, right in found)
+    return plain, leaning
 
 
 def _leaning(person: Person) -> list[Case]:
