@@ -434,7 +434,8 @@ def test_prompts_beside_the_fit_half_count_as_much_as_it_and_are_not_judged() ->
     assert doubled["examples"] == 2 * alone["examples"]
     assert doubled["weights"]["words"] == pytest.approx(alone["weights"]["words"], rel=0.15)
     assert abs(reversed_["weights"]["words"]) < 0.1, "one half says the opposite of the other"
-    assert alone["cross_validated"]["average_precision"] > 0.5 > reversed_["cross_validated"]["average_precision"]
+    right, wrong = (each["cross_validated"]["average_precision"] for each in (alone, reversed_))
+    assert right > 0.5 > 5 * wrong
 
 
 def test_the_latency_bench_runs_at_any_size() -> None:

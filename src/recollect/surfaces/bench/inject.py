@@ -113,15 +113,12 @@ def flat(figures: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def people() -> list[Person]:
-    folders = sorted((each for each in _SET.iterdir() if each.is_dir()), key=lambda each: each.name)
-    return [
-        Person(each.name, remembered(_rows(each, "memories")), _cases(each, "prompts"), _cases(each, "followups"))
-        for each in folders
-    ]
+    return [somebody(name) for name in sorted(each.name for each in _SET.iterdir() if each.is_dir())]
 
 
 def somebody(name: str) -> Person:
-    return next(each for each in people() if each.name == name)
+    folder = _SET.joinpath(name)
+    return Person(name, remembered(_rows(folder, "memories")), _cases(folder, "prompts"), _cases(folder, "followups"))
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def quality(show: str | None, as_json: bool) -> int:
     "--size", type=click.IntRange(min=0), default=100_000, show_default=True, help="Memories for the latency; 0: none."
 )
 @click.option("--show", type=click.Choice(["fit", "test"]), help="List what was wrong and what was missing.")
-@click.option("--fit", is_flag=True, help="Fit the weights anew, on the fit half, and print them.")
+@click.option("--fit", is_flag=True, help="Fit the weights anew, on the fit halves, and print them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def inject(embedder: str, size: int, show: str | None, fit: bool, as_json: bool) -> int:
     """Relevance of what is injected, on labelled prompts, and its latency; search and full text beside it."""

