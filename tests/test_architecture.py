@@ -20,7 +20,7 @@ LAYERS = (
     ("app", "parts"),
     ("overview", "doctor"),
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
-    ("config", "redact", "blocks", "note", "text", "near", "store", "models", "workspace"),
+    ("config", "redact", "blocks", "note", "occasions", "text", "near", "store", "models", "workspace"),
     ("types", "errors"),
 )
 FIRST_STAGE = "ingest"  # of the path; it knows nothing of what comes after it

@@ -26,6 +26,7 @@ from recollect.artifacts.names import Kind, Name
 from recollect.artifacts.session_end import SessionEnd
 from recollect.extract.run import Step
 from recollect.extract.values import Extraction, Transcript
+from recollect.occasions import occasions
 from recollect.store import memories, stage1
 from recollect.text import estimate_tokens
 from recollect.types import (
@@ -373,6 +374,7 @@ facts = st.builds(
     valid_from=st.just(at(3)),
     sources=st.lists(st.tuples(st.just(KEY), st.text()), min_size=1).map(tuple),
     pinned=st.booleans(),
+    occasions=st.lists(st.text() | st.just("add istio; or (linkerd)")).map(occasions),
 )
 
 

@@ -21,6 +21,7 @@ from recollect.extract.offline.strategy import Offline
 from recollect.extract.run import Extract, Report, Step
 from recollect.extract.values import Strategy
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, Usage
+from recollect.search.values import ALL_PROJECTS
 from recollect.store import answers, memories, stage1
 from recollect.store.database import Database, Transaction
 from recollect.types import ConversationStatus, JobStatus, MemoryKind, Scope
@@ -251,6 +252,18 @@ def test_a_statement_that_is_gone_leaves_and_one_with_another_source_stays(memor
     with memory.database.read() as tx:
         (left,) = memories.all_of(tx, memory.owner)
     assert left.text == RULE and {key[:8] for key, _ in left.sources} == {OTHER[:8]}
+
+
+def test_what_a_model_says_of_when_a_memory_matters_is_kept_with_it_and_cleaned(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    when = ["ship it", " ship   it", "push; to (main)", "x" * 500, *map(str, range(9))]
+    told = one_memory("")
+    told["memories"][0]["occasions"] = when
+    extract(memory, by(Scripted(lambda content: told))).run()
+    with memory.database.read() as tx:
+        (held,) = memories.all_of(tx, memory.owner)
+    assert held.occasions == ("ship it", "push to main", "x" * 120, "0", "1", "2")
+    assert [hit.id for hit in memory.search("push to main", scope=ALL_PROJECTS, kinds=["memory"])] == [held.id]
 
 
 def test_a_reopened_conversation_that_is_the_same_costs_nothing(memory: Memory, root: Path) -> None:

@@ -207,7 +207,7 @@ def test_notes_go_from_our_own_log_too(memory: Memory, root: Path, clock: Clock)
     name = memory_with(memory, SECRET)
     memory.pin(name)
     memory.feedback(name, "not_ok", f"why {SECRET}?")
-    other = memory.remember(f"The boat in {SECRET} is called Nixe.", project=Path(PROJECT))
+    other = memory.remember("The boat is called Nixe.", project=Path(PROJECT), when=[f"which boat lies in {SECRET}"])
     assert any(trace.startswith("turns/") for trace in traces(memory))
     memory.forget(session=SESSION, reason="private")  # the pin said it again
     assert {trace.partition("/")[0] for trace in traces(memory)} >= {"memory", "turns"}  # the other note is untouched

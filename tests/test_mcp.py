@@ -138,10 +138,14 @@ def test_tools_have_typed_inputs_structured_outputs_and_annotations(world: World
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_a_memory_is_made_found_read_corrected_judged_and_erased(world: World, mode: Mode) -> None:
     async def run(client: Client) -> None:
-        made = good(await client.call_tool("remember", {"text": "The pond pump runs on port 8123."}))
+        said = {"text": "The pond pump runs on port 8123.", "when": ["the fountain is silent"]}
+        made = good(await client.call_tool("remember", said))
+        again = good(await client.call_tool("search_memory", {"query": "why is the fountain silent?"}))
+        assert again["hits"][0]["id"] == made["id"]
         found = good(await client.call_tool("search_memory", {"query": "pond pump port"}))
         assert found["hits"][0]["id"] == made["id"] and len(found["hits"][0]["text"]) <= 400
         read = good(await client.call_tool("get_memory", {"id": made["id"]}))
+        assert read["when"] == said["when"]
         assert read["text"].startswith("The pond pump") and "pond pump" in read["sources"][0]["text"]
         fixed = good(
             await client.call_tool("correct_memory", {"id": made["id"], "text": "The pond pump runs on port 9000."})

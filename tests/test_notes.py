@@ -20,11 +20,13 @@ from hypothesis import strategies as st
 from recollect import note
 from recollect.app import Memory, open_memory
 from recollect.artifacts.ledger import HEADING
-from recollect.artifacts.sanitize import sanitized
+from recollect.artifacts.sanitize import line, sanitized
 from recollect.errors import Disabled, NoteWaits, UnknownMemory, UsageError
 from recollect.ingest.sources.base import clean
 from recollect.ingest.sources.recollect import Noted, Reaction, Turn, session
 from recollect.note import Note, Verb
+from recollect.occasions import occasions
+from recollect.search.values import ALL_PROJECTS
 from recollect.store import feedback, memories
 from recollect.store.vectors import Kind
 from recollect.turns.log import TurnLog, safe_name
@@ -56,6 +58,10 @@ def revisions(memory: Memory) -> set[tuple[str, int, str, bool]]:
         return {(each.id, each.revision, each.text, each.pinned) for each in memories.all_of(tx, memory.owner)}
 
 
+def canonical(memory: Memory, kind: str) -> list[str]:
+    return [path.read_text() for path in memory.settings.home.glob(f"memory/*--{kind}.md")]
+
+
 def ledger(memory: Memory) -> str:
     return (memory.settings.workspace.parent / "MEMORY.md").read_text()
 
@@ -70,11 +76,14 @@ def logged(memory: Memory) -> list[dict[str, Any]]:
 
 _TEXTS = st.text(min_size=1).map(lambda text: sanitized(text).strip()).filter(bool)
 _NOTES = st.builds(
-    lambda verb, text, kind, severity, scope, pinned, number: Note(
-        verb, text, kind, severity, scope, pinned, *(() if verb is Verb.REMEMBER else ("m-qgyxbr4twjuii5ya", number))
+    lambda verb, text, kind, severity, scope, pinned, number, told: Note(
+        *(verb, text, kind, severity, scope, pinned),
+        *(("", 0) if verb is Verb.REMEMBER else ("m-qgyxbr4twjuii5ya", number)),
+        told,
     ),
     *(st.sampled_from(list(Verb)), _TEXTS, st.sampled_from(list(MemoryKind)), st.sampled_from(list(Severity))),
     *(st.sampled_from(list(Scope)), st.booleans(), st.integers(1, 999_999_999)),
+    st.lists(st.text()).map(lambda texts: occasions(map(line, texts))),
 )
 
 
@@ -95,6 +104,7 @@ def test_a_note_is_read_back_from_its_text_as_ingest_and_files_leave_it(told: No
         "Remember m-abc r2 (fact, none, project): x",
         "Correct (fact, none, project): x",
         "Correct m-abc r0 (fact, none, project): x",
+        "Remember (fact, none, project; when: ): x",
     ],
 )
 def test_other_text_is_no_note(text: str) -> None:
@@ -464,6 +474,32 @@ def test_a_pin_survives_corrections_and_later_revisions_until_it_is_taken_away(
     assert "Wednesday" in held.text and held.pinned and held.revision == 4
     assert "## Pinned" in ledger(memory)
     assert not memory.unpin(first.id).pinned and "## Pinned" not in ledger(memory)
+
+
+def test_a_memory_is_found_by_the_occasions_on_which_it_matters(memory: Memory, clock: Clock) -> None:
+    rule = "No service mesh in this cluster."
+    plain = memory.remember(rule, project=TIDES)
+    assert plain.occasions == () and not memory.search("istio", scope=ALL_PROJECTS, kinds=["memory"])
+    told = memory.remember(rule, project=TIDES, when=["add  istio; or (linkerd)", "", f"mtls with {KEY}"])
+    assert (told.id, told.revision) == (plain.id, 2), "the same memory, told better"
+    assert told.occasions[0] == "add istio or linkerd" and KEY not in str(current(memory)[told.id])
+    (hit, *_) = memory.search("istio", scope=ALL_PROJECTS, kinds=["memory"])
+    assert (hit.id, hit.text) == (told.id, rule), "they are searched, and never shown as what it says"
+    (written,) = [text for text in canonical(memory, "summary") if f"^{told.id}-r2" in text]
+    assert f"^{told.id}-r2\n  matters when: add istio or linkerd; mtls with " in written
+    assert memory.remember(rule, project=TIDES).revision == 2, "saying it again takes nothing away"
+    assert memory.pin(told.id).occasions == told.occasions
+    before = current(memory)
+    memory.reindex(full=True)
+    assert current(memory) == before
+    fixed = memory.correct(told.id, "Linkerd runs in this cluster.")
+    assert fixed.occasions == () and not memory.search("istio", scope=ALL_PROJECTS, kinds=["memory"])
+
+
+def test_too_many_occasions_are_refused(memory: Memory) -> None:
+    with pytest.raises(UsageError, match="6 are the most"):
+        memory.remember(RULE, project=TIDES, when=["commit"] * 7)
+    assert not current(memory)
 
 
 def test_a_pinned_memory_stays_in_the_workspace_however_old_it_is(memory: Memory, clock: Clock) -> None:

@@ -357,6 +357,27 @@ def test_what_is_withdrawn_deleted_or_changed_is_not_found_as_it_was(
 
 
 @BACKENDS
+def test_a_memory_lies_between_what_it_says_and_when_it_matters(
+    open_vectors: Callable[..., Vectors], database: Database
+) -> None:
+    vectors = open_vectors()
+    near = []
+    for told in ((), ("a loan from the bank", "how much interest do we pay")):
+        with database.write() as tx:
+            memories.replace_sessions(tx, vectors.owner, {"s@1": [replace(A_MEMORY, occasions=told)]})
+        assert vectors.backlog()[Kind.MEMORY] == 1, "what is said of it counts like its text"
+        vectors.update()
+        served = vectors.serving()
+        assert served is not None
+        with database.read() as tx:
+            (row,) = store.of_documents(tx, vectors.owner, served, [Ref(Kind.MEMORY, "m-one", 1)]).rows
+        asked = [Static().embed([text])[0] for text in ("a deep pond", "interest on a loan")]
+        assert np.linalg.norm(row.astype(np.float32)) == pytest.approx(1, abs=0.01)
+        near.append([float(row @ each) for each in asked])
+    assert near[1][1] > near[0][1] + 0.2 and near[1][0] > 0.2
+
+
+@BACKENDS
 def test_a_summary_or_memory_that_changed_gets_a_new_vector(
     open_vectors: Callable[..., Vectors], database: Database
 ) -> None:

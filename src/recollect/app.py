@@ -200,12 +200,16 @@ class Memory(Parts):
         everywhere: bool = False,
         kind: MemoryKind | None = None,
         severity: Severity | None = None,
+        when: Sequence[str] = (),
     ) -> Remembered:
         """What a person says, as a memory of the project, or of the user if it holds everywhere.
 
-        `project` is a folder, or as text the id or the folder of a project that is known.
+        `project` is a folder, or as text the id or the folder of a project that is known. `when` are prompts that it
+        would change the answer to, in words that it does not have itself: it is found by them, too.
         """
-        held = self._notebook.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity)
+        held = self._notebook.remember(
+            text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when
+        )
         self.briefing.refresh()
         return self._embedded(held)
 

@@ -1,11 +1,12 @@
 """What a person tells the memory, as the text of an entry: readable, and read back into the same value. Pure.
 
     Remember (constraint, must, project): Run make lint first.
+    Remember (decision, none, project; when: add istio; mtls between services): No service mesh.
     Correct m-qgyxbr4twjuii5ya r2 (constraint, must, project, pinned): Run make check first.
 
 A note is a conversation of its own with this one entry. The text carries all that the memory needs, so that it can be
-made again from the entry alone: kind, severity, scope, and for every verb but `remember` the id and the revision that
-the note states.
+made again from the entry alone: kind, severity, scope, when it matters, and for every verb but `remember` the id and
+the revision that the note states.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 
+from recollect.occasions import BETWEEN, occasions
 from recollect.types import MemoryKind, Scope, Severity
 
 SOURCE = "recollect"  # of our own turn logs and notes
 
 _TEXT = re.compile(
-    r"(Remember|Correct|Pin|Unpin)(?: (m-[0-9A-Za-z-]+) r([1-9][0-9]{0,8}))? \((\w+), (\w+), (\w+)(, pinned)?\): (.+)",
+    r"(Remember|Correct|Pin|Unpin)(?: (m-[0-9A-Za-z-]+) r([1-9][0-9]{0,8}))?"
+    r" \((\w+), (\w+), (\w+)(, pinned)?(?:; when: ([^()]+))?\): (.+)",
     re.DOTALL | re.ASCII,
 )
 _SESSION = re.compile(r"n-[a-z2-7]{16}", re.ASCII)
@@ -44,6 +47,7 @@ class Note:
     pinned: bool = False
     target: str = ""  # the memory that it is about; empty for `remember`
     revision: int = 0  # of the target, that the note states; 0 for `remember`
+    occasions: tuple[str, ...] = ()  # as `recollect.occasions` leaves them
 
     def __post_init__(self) -> None:
         if (self.verb is Verb.REMEMBER) is bool(self.target) or bool(self.target) is not (self.revision > 0):
@@ -63,7 +67,8 @@ def is_session(session_id: str) -> bool:
 def rendered(note: Note) -> str:
     target = f" {note.target} r{note.revision}" if note.target else ""
     pinned = ", pinned" if note.pinned else ""
-    head = f"{note.verb.capitalize()}{target} ({note.kind}, {note.severity}, {note.scope}{pinned})"
+    when = f"; when: {BETWEEN.join(note.occasions)}" if note.occasions else ""
+    head = f"{note.verb.capitalize()}{target} ({note.kind}, {note.severity}, {note.scope}{pinned}{when})"
     return f"{head}: {note.text}"
 
 
@@ -72,7 +77,7 @@ def parse(text: str) -> Note | None:
     found = _TEXT.fullmatch(text)
     if found is None:
         return None
-    verb, target, revision, kind, severity, scope, pinned, said = found.groups()
+    verb, target, revision, kind, severity, scope, pinned, told, said = found.groups()
     try:
         return Note(
             Verb(verb.lower()),
@@ -83,6 +88,7 @@ def parse(text: str) -> Note | None:
             bool(pinned),
             target or "",
             int(revision or 0),
+            occasions((told or "").split(BETWEEN)),
         )
     except ValueError:
         return None

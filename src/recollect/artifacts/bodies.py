@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from recollect.artifacts.names import wikilink
 from recollect.errors import ArtifactError
+from recollect.occasions import BETWEEN, occasions
 from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Timestamp
 
 _MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|project_id|branch)=\S*)*)")
@@ -26,6 +27,7 @@ _SECTION_LIKE = re.compile(rf"\\*## (?:{'|'.join(_SECTIONS)})$")
 _MEMORY = re.compile(
     r"- \*\*(\w+)\*\* \((\w+), (\w+)(, pinned)?\) (.*) — said (\S+), first seen (\S+), from (\S*) \^(\S+)-r(\d+)"
 )
+_OCCASIONS = "  matters when: "  # on a line of its own, behind its memory
 _SAFE = ":@/+=-_.~"  # in an entry's id; never a space, a comma or a question mark
 _UNKNOWN = "?"  # a source without an entry
 
@@ -88,22 +90,23 @@ def parse_summary(body: str, session_key: str, project_id: str) -> Summary:
     if list(sections) != list(_SECTIONS):
         raise BadBody("a summary has the sections Summary, Memories and Raw memory")
     title = body.partition("\n")[0].removeprefix("#").removeprefix(" ")
-    lines = [line for line in sections["Memories"].split("\n") if line]
-    return Summary(
-        title,
-        sections["Summary"],
-        tuple(_parse_memory(line, session_key, project_id) for line in lines),
-        sections["Raw memory"],
-    )
+    memories: list[Remembered] = []
+    for line in filter(None, sections["Memories"].split("\n")):
+        if line.startswith(_OCCASIONS) and memories:
+            memories[-1] = replace(memories[-1], occasions=occasions(line.removeprefix(_OCCASIONS).split(BETWEEN)))
+        else:
+            memories.append(_parse_memory(line, session_key, project_id))
+    return Summary(title, sections["Summary"], tuple(memories), sections["Raw memory"])
 
 
 def _memory(each: Remembered) -> str:
     text = each.text.replace("\\", "\\\\").replace("\n", "\\n")
     sources = ",".join(_quoted(uuid) or _UNKNOWN for _, uuid in each.sources)
     pinned = ", pinned" if each.pinned else ""
+    when = f"\n{_OCCASIONS}{BETWEEN.join(each.occasions)}" if each.occasions else ""
     return (
         f"- **{each.kind}** ({each.severity}, {each.scope}{pinned}) {text} — said {each.valid_from},"
-        f" first seen {each.created_at}, from {sources} ^{each.id}-r{each.revision}"
+        f" first seen {each.created_at}, from {sources} ^{each.id}-r{each.revision}{when}"
     )
 
 

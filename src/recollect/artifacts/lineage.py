@@ -100,6 +100,7 @@ class Revision:
     created_at: Timestamp
     valid_from: Timestamp
     pinned: bool
+    occasions: tuple[str, ...]  # when it matters
     current: bool  # holds now
     sources: tuple[Mapping[str, str], ...]  # session_key and entry_uuid
 
@@ -145,6 +146,7 @@ def revisions(held: Iterable[Remembered]) -> tuple[Revision, ...]:
             created_at=each.created_at,
             valid_from=each.valid_from,
             pinned=each.pinned,
+            occasions=each.occasions,
             current=(each.id, each.revision) in holding,
             sources=tuple({"session_key": key, "entry_uuid": uuid} for key, uuid in each.sources),
         )

@@ -22,6 +22,7 @@ from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.sanitize import CURRENT, line, sanitized
 from recollect.artifacts.sets import Known, Points
 from recollect.extract.values import Extraction, Transcript, Written
+from recollect.occasions import occasions
 from recollect.store.artifacts import Indexed
 from recollect.types import Message, Remembered, Role, Timestamp, moment
 
@@ -98,11 +99,15 @@ def ended(
         agent_id,
         Transcript(conversation, messages),
         extraction,
-        tuple(replace(each, text=sanitized(each.text)) for each in stated),
+        tuple(_clean(each) for each in stated),
         replace(gated, text=line(gated.text)),
         answered_at,
         conversation.last_message_at if silent >= gap else None,
     )
+
+
+def _clean(stated: Remembered) -> Remembered:
+    return replace(stated, text=sanitized(stated.text), occasions=occasions(map(line, stated.occasions)))
 
 
 def idempotency_key(agent_id: str, session_key: str, snapshot: str, strategy: str, answered_at: Timestamp) -> str:

@@ -17,6 +17,7 @@ from recollect.extract.schema import ExtractionOut, MemoryOut
 from recollect.extract.values import Extraction, Transcript
 from recollect.models.base import Failure, LanguageModel, ModelFailed
 from recollect.models.paid import Paid
+from recollect.occasions import occasions
 from recollect.text import content_words
 from recollect.types import Message, Role, Statement
 
@@ -85,4 +86,4 @@ def _statement(memory: MemoryOut, messages: Sequence[Message]) -> Statement | No
     if not mine or len(mine & content_words(said)) < _GROUNDED * len(mine):
         return None
     entries = tuple(dict.fromkeys(message.uuid for message in cited))
-    return Statement(memory.kind, text, memory.severity, memory.scope, entries)
+    return Statement(memory.kind, text, memory.severity, memory.scope, entries, occasions=occasions(memory.occasions))

@@ -49,6 +49,7 @@ class Notes:
             target=told.target,
             revision=told.revision,
             pinned=told.pinned,
+            occasions=told.occasions,
         )
         place = PurePath(transcript.conversation.project).name
         where = f" in {place}" if place else ""

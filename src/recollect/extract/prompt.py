@@ -9,7 +9,7 @@ from importlib import resources
 
 from recollect.types import Message
 
-EXTRACT = "extract_v1"
+EXTRACT = "extract_v2"
 MERGE = "merge_v1"
 
 

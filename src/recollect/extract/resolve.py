@@ -111,6 +111,7 @@ def _fresh(statement: Statement, place: Place) -> Remembered:
         scope_id=scope_id,
         created_at=place.now,
         pinned=statement.pinned,
+        occasions=statement.occasions,
         valid_from=max((place.said_at(uuid) for uuid in statement.entries), default=place.now),
         sources=tuple((place.session_key, uuid) for uuid in statement.entries) or ((place.session_key, ""),),
     )
@@ -120,9 +121,10 @@ def _told(fresh: Remembered, statement: Statement, mine: _Pool, others: _Pool) -
     """A person named the memory and the revision; the next one if somebody else took that in the meantime."""
     known = [*others.revisions(statement.target), *mine.revisions(statement.target)]
     created = min((each.created_at for each in known), default=fresh.created_at)
+    occasions = next((each.occasions for each in current(known) if each.text == fresh.text), fresh.occasions)
     taken = {each.revision for each in others.revisions(statement.target)}
     revision = statement.revision if statement.revision not in taken else max(taken) + 1
-    return replace(fresh, id=statement.target, revision=revision, created_at=created)
+    return replace(fresh, id=statement.target, revision=revision, created_at=created, occasions=occasions)
 
 
 def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) -> Remembered:
@@ -160,8 +162,8 @@ def _is_alike(fresh: Remembered, held: Remembered) -> bool:
 
 
 def _is_equal(fresh: Remembered, held: Remembered) -> bool:
-    told = (normalised(fresh.text), fresh.kind, fresh.severity)
-    return told == (normalised(held.text), held.kind, held.severity)
+    told = (normalised(fresh.text), fresh.kind, fresh.severity, fresh.occasions or held.occasions)
+    return told == (normalised(held.text), held.kind, held.severity, held.occasions)
 
 
 def is_same(one: str, other: str) -> bool:

@@ -13,6 +13,7 @@ class MemoryOut(BaseModel):
     severity: Severity = Severity.NONE
     scope: Scope = Scope.PROJECT
     messages: list[int] = Field(description="numbers of the messages that say so")
+    occasions: list[str] = Field(default=[], description="later prompts that this would change the answer to")
 
 
 class ExtractionOut(BaseModel):

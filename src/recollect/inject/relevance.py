@@ -99,6 +99,7 @@ class Weights:
     ours: float = 0.0  # the prompt speaks of something of the user's own
     general: float = 0.0  # the prompt asks about the world
     appetite: float = 0.0  # how many memories such prompts want
+    told: float = 0.0  # somebody said when the memory matters: more of it can agree with a prompt
     crowd: float = 0.0  # how much speaks for others
 
 
@@ -114,7 +115,7 @@ class Calibration:
 
 
 WORDS_ONLY = Calibration(
-    Weights(-5.65, words=2.15, share=2.8, everywhere=-1.0, ours=0.75, general=-1.05, crowd=-0.32),
+    Weights(-5.65, words=2.15, share=2.8, everywhere=-1.0, ours=0.75, general=-1.05, told=-0.45, crowd=-0.32),
     Weights(-3.15, words=3.4, context_words=1.3, everywhere=-1.6),
     floor=0.64,
 )
@@ -129,6 +130,7 @@ CALIBRATIONS = {
             ours=0.4,
             general=-1.2,
             appetite=1.0,
+            told=-0.55,
             crowd=-0.54,
         ),
         Weights(-7.1, similar=8.05, words=4.05, context=4.05, context_words=1.85, everywhere=-1.1),
@@ -144,6 +146,7 @@ CALIBRATIONS = {
             ours=0.75,
             general=-1.45,
             appetite=0.95,
+            told=-0.5,
             crowd=-0.25,
         ),
         Weights(-5.8, similar=5.8, words=4.0, context=4.7, context_words=1.35, everywhere=-1.3),
@@ -179,6 +182,7 @@ class Features:
     ours: bool
     general: bool = False
     appetite: float = 0.0
+    told: bool = False
 
 
 def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enrich: bool = True) -> Question | None:
@@ -209,6 +213,7 @@ def features(asked: Question, clue: Clue, rarity: Mapping[str, float], appetite:
         ours=asked.ours,
         general=asked.general,
         appetite=appetite,
+        told=clue.told,
     )
 
 
@@ -225,6 +230,7 @@ def strength(found: Features, by: Weights) -> float:
         + by.ours * found.ours
         + by.general * found.general
         + by.appetite * found.appetite
+        + by.told * found.told
     )
 
 

@@ -33,6 +33,7 @@ class Clue:
     everywhere: bool  # it holds in every project
     similar: tuple[float | None, ...]  # to each text; None: not known
     words: frozenset[str]  # of those asked for, that it contains
+    told: bool = False  # somebody said when it matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class MemorySearch:
                     mark.project_id == EVERYWHERE,
                     tuple(each.get(ref) for each in known),
                     frozenset(word for word, ids in held.items() if mark.id in ids),
+                    bool(mark.told),
                 )
                 for mark, ref in zip(marks, refs, strict=True)
             ],

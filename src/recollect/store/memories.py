@@ -10,13 +10,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recollect.occasions import BETWEEN
 from recollect.store.database import Transaction, beginning, marks
 from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
-_COLUMNS = ("id", "revision", "kind", "text", "severity", "scope", "scope_id", "created_at", "valid_from", "pinned")
+_COLUMNS = (
+    "id",
+    "revision",
+    "kind",
+    "text",
+    "severity",
+    "scope",
+    "scope_id",
+    "created_at",
+    "valid_from",
+    "pinned",
+    "occasions",
+)
 _SELECT = (
     "SELECT m.memory_id, m.revision, m.kind, m.text, m.severity, m.scope, m.scope_id, m.created_at, m.valid_from,"
-    " m.pinned, s.session_key, s.entry_uuid FROM memory_memories m LEFT JOIN memory_sources s"
+    " m.pinned, m.occasions, s.session_key, s.entry_uuid FROM memory_memories m LEFT JOIN memory_sources s"
     " ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id AND s.revision = m.revision"
     " WHERE m.tenant = :tenant AND m.agent_id = :agent_id"
 )
@@ -126,11 +139,11 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
     if rows:
         tx.run_many(
             "INSERT INTO memory_memories (tenant, agent_id, memory_id, revision, kind, text, severity, scope, scope_id,"
-            " created_at, valid_from, pinned) VALUES (:tenant, :agent_id, :id, :revision, :kind, :text, :severity,"
-            " :scope, :scope_id, :created_at, :valid_from, :pinned)"
+            " created_at, valid_from, pinned, occasions) VALUES (:tenant, :agent_id, :id, :revision, :kind, :text,"
+            " :severity, :scope, :scope_id, :created_at, :valid_from, :pinned, :occasions)"
             " ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET kind = excluded.kind,"
             " text = excluded.text, severity = excluded.severity, valid_from = excluded.valid_from,"
-            " pinned = excluded.pinned",
+            " pinned = excluded.pinned, occasions = excluded.occasions",
             [(*whose, *(_plain(getattr(row, name)) for name in _COLUMNS)) for row in rows],
         )
         sources = [(*whose, row.id, row.revision, key, uuid) for row in rows for key, uuid in row.sources]
@@ -209,6 +222,8 @@ def cite(tx: Transaction, owner: Owner, ids: Sequence[str], now: Timestamp) -> N
 def _plain(value: object) -> object:
     if isinstance(value, str):
         return str(value)
+    if isinstance(value, tuple):
+        return BETWEEN.join(value)
     return int(value) if isinstance(value, bool) else value
 
 
@@ -218,7 +233,7 @@ def _load(tx: Transaction, where: str, names: dict[str, Any]) -> list[Remembered
     for row in tx.rows(_SELECT + where + _ORDER, names):
         key = (row[0], row[1])
         rows.setdefault(key, row)
-        sources.setdefault(key, []).extend([(row[10], row[11])] if row[10] is not None else [])
+        sources.setdefault(key, []).extend([(row[11], row[12])] if row[11] is not None else [])
     return [
         Remembered(
             id=row[0],
@@ -232,6 +247,7 @@ def _load(tx: Transaction, where: str, names: dict[str, Any]) -> list[Remembered
             valid_from=row[8],
             sources=tuple(sources[key]),
             pinned=bool(row[9]),
+            occasions=tuple(row[10].split(BETWEEN)) if row[10] else (),
         )
         for key, row in rows.items()
     ]

@@ -79,6 +79,7 @@ class TextMark(NamedTuple):
     id: int  # of the row that is indexed
     ref: str
     project_id: str
+    told: int  # 1: somebody said when it matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +326,10 @@ def memory_marks(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Text
     """Those of the rows that are memories within reach, in the order of their ids. No text is read."""
     own, names = _within(reach, TEXTS)
     rows = tx.rows(
-        f"SELECT d.id, d.ref, d.project_id FROM {_listed(tx, TEXTS)} WHERE {own} AND d.kind = 'memory' ORDER BY d.id",
+        "SELECT d.id, d.ref, d.project_id, (SELECT CASE m.occasions WHEN '' THEN 0 ELSE 1 END FROM memory_memories m"
+        " WHERE m.tenant = d.tenant AND m.agent_id = d.agent_id AND m.memory_id = d.ref"
+        " ORDER BY m.valid_from DESC, m.revision DESC LIMIT 1)"
+        f" FROM {_listed(tx, TEXTS)} WHERE {own} AND d.kind = 'memory' ORDER BY d.id",
         {**names, "ids": _ids(tx, ids)},
     )
     return list(map(TextMark._make, rows))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from recollect.occasions import BETWEEN
 from recollect.store.database import Transaction
 from recollect.types import Owner, Timestamp
 
@@ -78,6 +79,7 @@ class Document:
     project_id: str
     text: str
     whole: bool  # what is said in the middle of it matters less: it gets no passages
+    occasions: tuple[str, ...] = ()  # of a memory: when it matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class _Place:
     newest: str  # what orders documents by age
     visible: str
     whole: str  # true where passages are not worth it
+    occasions: str = "''"
 
 
 _SCOPE_PROJECT = (  # a memory of a conversation belongs to that conversation's project, or to none that has a name
@@ -137,7 +140,15 @@ _PLACES = {
         "1 = 0",
     ),
     Kind.MEMORY: _Place(
-        "memory_memories", "d.memory_id", "d.revision", _SCOPE_PROJECT, "d.text", "d.valid_from", "1 = 1", "1 = 0"
+        "memory_memories",
+        "d.memory_id",
+        "d.revision",
+        _SCOPE_PROJECT,
+        "d.text",
+        "d.valid_from",
+        "1 = 1",
+        "1 = 0",
+        "d.occasions",
     ),
 }
 
@@ -226,9 +237,9 @@ def load(tx: Transaction, owner: Owner, refs: Sequence[Ref]) -> list[Document]:
     found = []
     for kind, group in _by_kind(refs):
         place = _PLACES[kind]
-        columns = f"{place.project}, {place.text}, CASE WHEN {place.whole} THEN 1 ELSE 0 END"
-        for ref, project, text, whole in _documents(tx, owner, kind, group, columns):
-            found.append(Document(ref, project, text, bool(whole)))
+        columns = f"{place.project}, {place.text}, CASE WHEN {place.whole} THEN 1 ELSE 0 END, {place.occasions}"
+        for ref, project, text, whole, told in _documents(tx, owner, kind, group, columns):
+            found.append(Document(ref, project, text, bool(whole), tuple(told.split(BETWEEN)) if told else ()))
     return found
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from recollect.artifacts.projection import Projection
-from recollect.artifacts.sanitize import sanitized
+from recollect.artifacts.sanitize import line, sanitized
 from recollect.config import Settings
 from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError
 from recollect.extract.offline.statements import scoped, typed
@@ -23,6 +23,7 @@ from recollect.extract.run import Extract
 from recollect.ingest.intake import Intake
 from recollect.ingest.sources.recollect import Noted, Reaction
 from recollect.note import SOURCE, Note, Verb, new_session
+from recollect.occasions import MOST, occasions
 from recollect.store import conversations, feedback, memories, stage1
 from recollect.store.database import Database
 from recollect.text import normalised, words
@@ -92,6 +93,7 @@ class Notebook:
         everywhere: bool = False,
         kind: MemoryKind | None = None,
         severity: Severity | None = None,
+        when: Sequence[str] = (),
     ) -> Remembered:
         """`project` is a folder, or as text the id or the folder of a project that is known."""
         said = _said(text)
@@ -101,7 +103,8 @@ class Notebook:
         place = self._place("" if scope is Scope.USER else project or "")
         with self._log.alone():
             kind, severity = self._typed(said, kind, severity, scope, place)
-            found = self._state(Note(Verb.REMEMBER, said, kind, severity, scope), place, timestamp(self._clock()))
+            note = Note(Verb.REMEMBER, said, kind, severity, scope, occasions=_occasions(when))
+            found = self._state(note, place, timestamp(self._clock()))
             if found.revision > 1:
                 self._changed(found)
             return found
@@ -227,6 +230,7 @@ class Notebook:
                 pinned=note.pinned,
                 target=note.target,
                 revision=note.revision,
+                occasions=note.occasions,
             ),
         )
         self._reached(Step.LOGGED)
@@ -266,3 +270,10 @@ def _said(text: str) -> str:
     if len(said) > LONGEST:
         raise UsageError(f"{len(said):,} characters, and {LONGEST:,} are the most", hint="Say it in a few sentences.")
     return said
+
+
+def _occasions(given: Sequence[str]) -> tuple[str, ...]:
+    """The same."""
+    if len(given) > MOST:
+        raise UsageError(f"{len(given)} occasions, and {MOST} are the most", hint="Give the likeliest ones.")
+    return occasions(map(line, given))

@@ -31,6 +31,7 @@ from recollect.ingest.sources.base import (
     decode,
     read_time,
 )
+from recollect.occasions import occasions
 from recollect.types import Entry, MemoryKind, Role, Scope, Severity
 
 NAME = note.SOURCE
@@ -81,6 +82,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="no
     pinned: bool = False
     target: str = ""
     revision: int = 0
+    occasions: tuple[str, ...] = ()
     cwd: str = ""
 
 
@@ -158,7 +160,11 @@ def _note(state: State, noted: Noted, offset: int) -> Sequence[Change]:
     at = read_time(noted.at, state)
     names = ("verb", "kind", "severity", "scope", "pinned", "target", "revision")
     try:
-        told = note.Note(text=clean(noted.text), **{name: getattr(noted, name) for name in names})
+        told = note.Note(
+            text=clean(noted.text),
+            occasions=occasions(map(clean, noted.occasions)),
+            **{name: getattr(noted, name) for name in names},
+        )
     except ValueError as error:
         raise Malformed(str(error)) from None
     state.session_id, state.last_timestamp = noted.id, at

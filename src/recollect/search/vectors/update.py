@@ -39,6 +39,7 @@ _LIST = 20_000  # missing documents that are listed at a time
 _EVERY = 4_096  # documents after which the codes catch up
 _REMEMBERED = 20_000  # short texts, said over and over, whose vectors are kept during a run
 _SHORT = 200  # characters
+_OCCASIONS = 1.5  # what they count beside the text
 
 Progress = Callable[[int, int], None]
 """Told how many documents are done, of how many."""
@@ -53,6 +54,12 @@ class Report:
     made: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))  # documents that got vectors
     left: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))  # documents still without one
     busy: bool = False  # another process is at it
+
+
+def blended(text: Matrix, occasions: Matrix) -> Matrix:
+    """What a memory says, and when it matters, as one vector."""
+    whole: Matrix = text + _OCCASIONS * occasions.mean(axis=0)
+    return whole / max(float(np.linalg.norm(whole)), 1e-9)
 
 
 class Update:
@@ -190,6 +197,9 @@ class Update:
             for number, text in enumerate([each.text, *([] if each.whole else passages(each.text))])
         ]
         rows = self._rows(by, [text for _, text in parts])
+        for place, (part, _) in enumerate(parts):
+            if part.number == 0 and part.document.occasions:
+                rows[place] = blended(rows[place], self._rows(by, part.document.occasions))
         with vectors.database.write() as tx:
             same = set(store.load(tx, vectors.owner, refs)) & set(documents)
             keep = [place for place, (part, _) in enumerate(parts) if part.document in same]

@@ -2,8 +2,9 @@
 
 The set lies in `inject/` (see its README): a folder per made-up person with memories of several projects, prompts with
 the memories they want, half of them with none, and follow-ups. Weights and the floor were fitted on the `fit` halves;
-the figures to look at are those of `test`. Peers in the same run: the five best of `search` with its own floor, and of
-full text alone.
+the figures to look at are those of `test`. Beside them, what is found when a model has said of every memory when it
+matters, as extraction asks one to. Peers in the same run: the five best of `search` with its own floor, and of full
+text alone.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from recollect.app import Memory
 from recollect.inject.contextual import Contextual
 from recollect.inject.values import Exchange, InjectorConfig
+from recollect.occasions import occasions
 from recollect.search.run import Search
 from recollect.search.values import Wanted
 from recollect.store import memories
@@ -33,7 +35,8 @@ MOST = 10  # lines of a block
 _PEERS_MOST = 5
 _ON_TOPIC = ("direct", "indirect")
 _OURS, _BARE = "ours", "ours_without_enrichment"
-WAYS = (_OURS, "search_top_5", "full_text_top_5")
+_TOLD = "ours_told_when"
+WAYS = (_OURS, _TOLD, "search_top_5", "full_text_top_5")
 _SET = resources.files("recollect.surfaces.bench").joinpath("inject")
 
 Find = Callable[["Case"], list[str]]
@@ -58,6 +61,7 @@ class Case:
 class Person:
     name: str
     memories: Sequence[Remembered]
+    told: Sequence[Remembered]  # the same, with the occasions on which they matter
     prompts: Sequence[Case]
     followups: Sequence[Case]
 
@@ -78,10 +82,13 @@ def run(embedder: str = "auto", show: str = "") -> dict[str, Any]:
     for person in everybody:
         with opened(embedder, person.memories) as memory:
             served, ours = _served(memory), contextual(memory)
-            ways = dict(zip(WAYS, (ours, _search(memory), _full_text(memory)), strict=True))
-            asked += _answers(person, person.prompts, ways)
+            peers = dict(zip(WAYS[2:], (_search(memory), _full_text(memory)), strict=True))
+            found = _answers(person, person.prompts, {_OURS: ours, **peers})
             told += _answers(person, person.followups, {_OURS: ours, _BARE: contextual(memory, enrich=False)})
             turned += _answers(person, _interrupting(person), {_OURS: ours})
+        with opened(embedder, person.told) as memory:
+            more = _answers(person, person.prompts, {_TOLD: contextual(memory)})
+        asked += [replace(one, lines={**one.lines, **two.lines}) for one, two in zip(found, more, strict=True)]
     result: dict[str, Any] = {
         "embedder": served,
         "memories": sum(len(each.memories) for each in everybody),
@@ -118,7 +125,10 @@ def people() -> list[Person]:
 
 def somebody(name: str) -> Person:
     folder = _SET.joinpath(name)
-    return Person(name, remembered(_rows(folder, "memories")), _cases(folder, "prompts"), _cases(folder, "followups"))
+    held = remembered(_rows(folder, "memories"))
+    when = {row["id"]: occasions(row["occasions"]) for row in _rows(folder, "occasions")}
+    told = [replace(each, occasions=when[each.id]) for each in held]
+    return Person(name, held, told, _cases(folder, "prompts"), _cases(folder, "followups"))
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 Logistic regression with a ridge; cross-validated by prompt, so that no prompt judges itself. The features are those
 that injection computes, taken from the same store. Other labelled prompts (training/judge.py) count as much as the fit
-halves, all together; what is cross-validated is the fit halves.
+halves, all together; what is cross-validated is the fit halves. The weight of `told` comes last, beside the others as
+they are in the code: what makes the probabilities true for memories of which a model said when they matter.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from numpy.typing import NDArray
 
 from recollect.app import Memory
 from recollect.inject import relevance
-from recollect.inject.contextual import Contextual
+from recollect.inject.contextual import Contextual, Judged
 from recollect.inject.relevance import Features
 from recollect.inject.values import InjectorConfig
 from recollect.search.meaning import ByVectors
 from recollect.search.run import Search
+from recollect.store.search import Found as Candidate
 from recollect.surfaces.bench.inject import NOW, Case, Person, opened, people, reach
 
 Floats = NDArray[np.float64]
@@ -44,6 +46,7 @@ def run(embedder: str, beside: Sequence[Example] = ()) -> dict[str, Any]:
     return {
         "plain": _fitted(used[0], plain, beside, crowded=True),
         "leaning": _fitted(used[1], leaning, (), crowded=False),
+        "told, beside the weights in the code": round(_told(embedder), 2),
     }
 
 
@@ -62,6 +65,25 @@ def examples_of_everybody(embedder: str) -> tuple[list[Example], list[Example]]:
     return plain, leaning
 
 
+def _told(embedder: str) -> float:
+    """The weight in the code, and what is missing for as many lines to be right as the probabilities promise."""
+    logits: list[float] = []
+    right: list[bool] = []
+    weight = 0.0
+    for person in people():
+        with opened(embedder, person.told) as memory:
+            for case, each, candidate in _judged(memory, [case for case in person.prompts if case.half == "fit"]):
+                weight = each.by.plain.told
+                logits.append(np.log(each.score) - np.log1p(-each.score))
+                right.append(candidate.ref in case.wanted)
+    known, low, high = np.array(logits), -5.0, 5.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        promised = float((1 / (1 + np.exp(-known - middle))).sum())
+        low, high = (middle, high) if promised < sum(right) else (low, middle)
+    return weight + low
+
+
 def _leaning(person: Person) -> list[Case]:
     """Follow-ups, and prompts that look like one behind an exchange that has nothing to do with them."""
     told = [case for case in person.followups if case.half == "fit"]
@@ -75,19 +97,25 @@ def _leaning(person: Person) -> list[Case]:
 
 
 def examples(memory: Memory, cases: Sequence[Case], *, leaning: bool = False) -> Iterator[Example]:
+    numbers = {id(case): number for number, case in enumerate(cases)}
+    for case, each, candidate in _judged(memory, cases, leaning=leaning):
+        right = candidate.ref in case.wanted
+        if right or not (leaning and relevance.just_said(candidate.text, case.before)):
+            yield numbers[id(case)], each.features, right
+
+
+def _judged(
+    memory: Memory, cases: Sequence[Case], *, leaning: bool = False
+) -> Iterator[tuple[Case, Judged, Candidate]]:
     found = Search(memory.database, ByVectors(memory.vectors)).memories
     judge = Contextual(found, InjectorConfig()).judge
-    for number, case in enumerate(cases):
+    for case in cases:
         asked = relevance.question(case.text, case.before, NOW)
         if asked is None or bool(asked.context) is not leaning:
             continue
         judged = judge(asked, reach(memory, case))
         texts = found.read([each.clue.row for each in judged], reach(memory, case))
-        for each in judged:
-            candidate = texts[each.clue.row]
-            right = candidate.ref in case.wanted
-            if right or not (leaning and relevance.just_said(candidate.text, case.before)):
-                yield number, each.features, right
+        yield from ((case, each, texts[each.clue.row]) for each in judged)
 
 
 def _fitted(

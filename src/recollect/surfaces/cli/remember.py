@@ -17,17 +17,25 @@ Examples:
   recollect remember "Run make lint before every commit."
   recollect remember "Answer in British English." --everywhere
   recollect remember "The staging server is tide-stg-2." --project ~/code/tides
+  recollect remember "No service mesh." --when "add istio" --when "mtls between services"
   recollect remember "Releases wait for Priya." --severity must""",
 )
 @click.argument("text")
 @click.option("--everywhere", is_flag=True, help="It holds in every project.")
 @click.option("--project", metavar="P", help="A folder, or a project's id. [default: the current directory]")
+@click.option(
+    "--when",
+    multiple=True,
+    metavar="PROMPT",
+    help="A prompt that it matters to, in other words than its own; up to six. It is found by them, too.",
+)
 @kind_options
 @options
 def command(
     text: str,
     everywhere: bool,
     project: str | None,
+    when: tuple[str, ...],
     kind: str | None,
     severity: str | None,
     as_json: bool,
@@ -39,7 +47,12 @@ def command(
     """
     with memory(agent_id) as opened:
         found = opened.remember(
-            text, project=_project(project), everywhere=everywhere, kind=as_kind(kind), severity=as_severity(severity)
+            text,
+            project=_project(project),
+            everywhere=everywhere,
+            kind=as_kind(kind),
+            severity=as_severity(severity),
+            when=when,
         )
     return tell(found, REMEMBERED, as_json)
 

@@ -65,6 +65,8 @@ def _title(shown: Shown) -> None:
         mark = ("holds now" if each.current else "superseded") + (", pinned" if each.pinned else "")
         click.echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark})")
         click.echo(f"     {_short(each.text)}")
+        if each.occasions:
+            click.echo(f"     matters when: {_short('; '.join(each.occasions))}")
     record = shown.record
     used = f", used {count(record['uses'], 'time')}" if record["uses"] else ""
     click.echo(f"  first seen {day_and_time(record['created_at'])}{used}")

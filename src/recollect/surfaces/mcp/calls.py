@@ -74,6 +74,7 @@ class Calls:
             scope=now.scope,
             since=now.valid_from[:10],
             pinned=now.pinned,
+            when=list(now.occasions),
             sources=[
                 answers.Source(
                     session=talk.session_key, date=entry.timestamp[:10], role=entry.role, text=_short(entry.text)
@@ -110,12 +111,20 @@ class Calls:
         return answers.Sessions(project=project or "", sessions=found)
 
     def remember(
-        self, text: str, place: str | None, everywhere: bool, kind: MemoryKind | None, severity: Severity | None
+        self,
+        text: str,
+        place: str | None,
+        everywhere: bool,
+        kind: MemoryKind | None,
+        severity: Severity | None,
+        when: Sequence[str],
     ) -> answers.Noted:
         """`place` is a path or a project id; None where it holds everywhere."""
         folder = Path(place or "")
         project = folder if folder.is_absolute() and folder.is_dir() else place
-        return _noted(self._memory.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity))
+        return _noted(
+            self._memory.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when)
+        )
 
     def correct(self, memory_id: str, text: str, project: str) -> answers.Noted:
         self._require(memory_id, project)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,6 +23,7 @@ from mcp_types import Resource as ListedResource
 from pydantic import Field
 
 from recollect.errors import RecollectError
+from recollect.occasions import MOST
 from recollect.store.vectors import Kind
 from recollect.surfaces.mcp import answers
 from recollect.surfaces.mcp.calls import Calls, OpenKind
@@ -58,6 +59,14 @@ Project = Annotated[
 ]
 Everywhere = Annotated[bool, Field(description="Look into every project. Only when the user asks for that.")]
 MemoryId = Annotated[str, Field(description="As in search results: m-…", min_length=1)]
+When = Annotated[
+    Sequence[str],
+    Field(
+        description="Up to six short prompts that the user may type later and that this would change the answer to, in"
+        " words that it does not have itself (other names, tools, tasks, symptoms). It is found by them, too.",
+        max_length=MOST,
+    ),
+]
 Day = Annotated[str, Field(description="A day or time, e.g. 2026-03-28.")]
 
 
@@ -115,11 +124,12 @@ class Tools:
         everywhere: Annotated[bool, Field(description="It holds in every project, not only in this one.")] = False,
         kind: Annotated[MemoryKind | None, Field(description="Default: as the words tell.")] = None,
         severity: Annotated[Severity | None, Field(description="Default: as the words tell.")] = None,
+        when: When = (),
         project: Project = None,
     ) -> answers.Noted:
         """Keeps what the user wants remembered. The same words again are the same memory."""
         where = None if everywhere else self._place(project, roots)
-        return self._calls.remember(text, where, everywhere, kind, severity)
+        return self._calls.remember(text, where, everywhere, kind, severity, when)
 
     def correct_memory(
         self,

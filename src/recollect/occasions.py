@@ -1,0 +1,22 @@
+"""When a memory matters: prompts that somebody may type and that it would change the answer to. Pure.
+
+A prompt often shares no word with what it wants: "add istio?" and "no service mesh here". Whoever states a memory and
+knows more than its words, a model or a person, may say when it matters; that is searched with it. Wherever several are
+kept, they stand on one line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+MOST = 6
+BETWEEN = "; "
+_LONGEST = 120  # characters
+_SIGNS = re.compile(r"[;()\s]+")  # they part occasions where they are kept
+
+
+def occasions(given: Iterable[str]) -> tuple[str, ...]:
+    """As they are kept."""
+    told = (_SIGNS.sub(" ", each).strip()[:_LONGEST].rstrip() for each in given)
+    return tuple(dict.fromkeys(filter(None, told)))[:MOST]
