@@ -492,6 +492,9 @@ def test_a_memory_is_found_by_the_occasions_on_which_it_matters(memory: Memory, 
     before = current(memory)
     memory.reindex(full=True)
     assert current(memory) == before
+    other = memory.correct(told.id, rule, when=["sidecars"])
+    assert other.occasions == ("sidecars",) and memory.correct(told.id, rule).revision == other.revision
+    assert memory.correct(told.id, rule, severity=Severity.AVOID).occasions == ("sidecars",)
     fixed = memory.correct(told.id, "Linkerd runs in this cluster.")
     assert fixed.occasions == () and not memory.search("istio", scope=ALL_PROJECTS, kinds=["memory"])
 
@@ -689,6 +692,7 @@ def test_what_is_remembered_or_corrected_is_found_by_its_meaning_at_once(databas
     with open_memory(database_url.home, database=database_url.url, clock=clock, embedder="static") as memory:
         found = memory.remember(RULE, project=TIDES)
         memory.correct(found.id, "Run make check before every commit.")
+        memory.pin(found.id)
         assert memory.vectors.backlog()[Kind.MEMORY] == 0
 
 

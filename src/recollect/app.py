@@ -214,17 +214,23 @@ class Memory(Parts):
         return self._embedded(held)
 
     def correct(
-        self, memory_id: str, text: str, *, kind: MemoryKind | None = None, severity: Severity | None = None
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        kind: MemoryKind | None = None,
+        severity: Severity | None = None,
+        when: Sequence[str] = (),
     ) -> Remembered:
-        """The memory says this from now on, everywhere."""
-        return self._embedded(self._notebook.correct(memory_id, text, kind=kind, severity=severity))
+        """The memory says this from now on, everywhere; `when` as with `remember`."""
+        return self._embedded(self._notebook.correct(memory_id, text, kind=kind, severity=severity, when=when))
 
     def pin(self, memory_id: str) -> Remembered:
         """The memory stands first, and stays."""
-        return self._notebook.pin(memory_id)
+        return self._embedded(self._notebook.pin(memory_id))
 
     def unpin(self, memory_id: str) -> Remembered:
-        return self._notebook.pin(memory_id, pinned=False)
+        return self._embedded(self._notebook.pin(memory_id, pinned=False))
 
     def feedback(self, memory_id: str, opinion: str, text: str = "") -> Remembered:
         """`ok` or `not_ok`; the newest one counts."""

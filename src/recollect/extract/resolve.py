@@ -121,10 +121,10 @@ def _told(fresh: Remembered, statement: Statement, mine: _Pool, others: _Pool) -
     """A person named the memory and the revision; the next one if somebody else took that in the meantime."""
     known = [*others.revisions(statement.target), *mine.revisions(statement.target)]
     created = min((each.created_at for each in known), default=fresh.created_at)
-    occasions = next((each.occasions for each in current(known) if each.text == fresh.text), fresh.occasions)
+    kept = next((each.occasions for each in current(known) if each.text == fresh.text), ())
     taken = {each.revision for each in others.revisions(statement.target)}
     revision = statement.revision if statement.revision not in taken else max(taken) + 1
-    return replace(fresh, id=statement.target, revision=revision, created_at=created, occasions=occasions)
+    return replace(fresh, id=statement.target, revision=revision, created_at=created, occasions=fresh.occasions or kept)
 
 
 def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) -> Remembered:

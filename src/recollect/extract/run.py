@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 _KINDS = ("transcript", "summary", "manifest")  # files of a session's end; compactions come and go without it
 _BATCH = 64  # conversations claimed at a time
 _UNCHANGED = "unchanged since it was extracted"
-_PROMPT_TOKENS, _ANSWER_TOKENS = 1_000, 1_500  # beside its text, what a conversation is taken to cost in an estimate
+_PROMPT_TOKENS, _ANSWER_TOKENS = 1_000, 1_700  # beside its text, what a conversation is taken to cost in an estimate
 
 
 class Step(StrEnum):

@@ -110,19 +110,25 @@ class Notebook:
             return found
 
     def correct(
-        self, memory_id: str, text: str, *, kind: MemoryKind | None = None, severity: Severity | None = None
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        kind: MemoryKind | None = None,
+        severity: Severity | None = None,
+        when: Sequence[str] = (),
     ) -> Remembered:
         """The next revision of a memory. What the words do not tell, and nobody says, stays as it was."""
-        said = _said(text)
+        said, told = _said(text), _occasions(when)
         with self._log.alone():
             held, revision = self._held(memory_id)
             kind = kind or held.kind
             if severity is None:
                 severity, before = typed(said, kind)[1], typed(held.text, kind)[1]
                 severity = held.severity if severity is before else severity
-            if (said, kind, severity) == (held.text, held.kind, held.severity):
+            if (said, kind, severity, told or held.occasions) == (held.text, held.kind, held.severity, held.occasions):
                 return held
-            note = Note(Verb.CORRECT, said, kind, severity, held.scope, held.pinned, held.id, revision)
+            note = Note(Verb.CORRECT, said, kind, severity, held.scope, held.pinned, held.id, revision, told)
             return self._revise(note, held)
 
     def pin(self, memory_id: str, *, pinned: bool = True) -> Remembered:

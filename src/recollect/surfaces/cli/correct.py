@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from recollect.surfaces.cli.common import memory, options
-from recollect.surfaces.cli.notes import as_kind, as_severity, kind_options, tell
+from recollect.surfaces.cli.notes import as_kind, as_severity, kind_options, tell, when_option
 
 
 @click.command(
@@ -17,10 +17,17 @@ Examples:
 )
 @click.argument("memory_id", metavar="ID")
 @click.argument("text")
+@when_option
 @kind_options
 @options
 def command(
-    memory_id: str, text: str, kind: str | None, severity: str | None, as_json: bool, agent_id: str | None
+    memory_id: str,
+    text: str,
+    when: tuple[str, ...],
+    kind: str | None,
+    severity: str | None,
+    as_json: bool,
+    agent_id: str | None,
 ) -> int:
     """Say what a memory should say instead.
 
@@ -28,5 +35,5 @@ def command(
     was said before stays in the history.
     """
     with memory(agent_id) as opened:
-        found = opened.correct(memory_id, text, kind=as_kind(kind), severity=as_severity(severity))
+        found = opened.correct(memory_id, text, kind=as_kind(kind), severity=as_severity(severity), when=when)
     return tell(found, "Corrected", as_json)

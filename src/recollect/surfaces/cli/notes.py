@@ -24,6 +24,14 @@ def kind_options(function: _Function) -> _Function:
     return click.option("--kind", type=kind, help="What it is. [default: as the words tell]")(function)
 
 
+when_option = click.option(
+    "--when",
+    multiple=True,
+    metavar="PROMPT",
+    help="A prompt that it matters to, in other words than its own; up to six. It is found by them, too.",
+)
+
+
 def as_kind(given: str | None) -> MemoryKind | None:
     return MemoryKind(given) if given else None
 

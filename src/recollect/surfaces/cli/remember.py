@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from recollect.surfaces.cli.common import memory, options
-from recollect.surfaces.cli.notes import REMEMBERED, as_kind, as_severity, kind_options, tell
+from recollect.surfaces.cli.notes import REMEMBERED, as_kind, as_severity, kind_options, tell, when_option
 
 
 @click.command(
@@ -23,12 +23,7 @@ Examples:
 @click.argument("text")
 @click.option("--everywhere", is_flag=True, help="It holds in every project.")
 @click.option("--project", metavar="P", help="A folder, or a project's id. [default: the current directory]")
-@click.option(
-    "--when",
-    multiple=True,
-    metavar="PROMPT",
-    help="A prompt that it matters to, in other words than its own; up to six. It is found by them, too.",
-)
+@when_option
 @kind_options
 @options
 def command(

@@ -126,9 +126,9 @@ class Calls:
             self._memory.remember(text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when)
         )
 
-    def correct(self, memory_id: str, text: str, project: str) -> answers.Noted:
+    def correct(self, memory_id: str, text: str, when: Sequence[str], project: str) -> answers.Noted:
         self._require(memory_id, project)
-        return _noted(self._memory.correct(memory_id, text))
+        return _noted(self._memory.correct(memory_id, text, when=when))
 
     def feedback(self, memory_id: str, opinion: str, text: str, project: str) -> answers.Noted:
         self._require(memory_id, project)

@@ -136,10 +136,11 @@ class Tools:
         id: MemoryId,
         text: Annotated[str, Field(description="What it should say, in full.", min_length=1)],
         roots: Roots,
+        when: When = (),
         project: Project = None,
     ) -> answers.Noted:
         """Makes a memory say something else from now on; what it said stays in its history."""
-        return self._calls.correct(id, text, self._project(project, roots))
+        return self._calls.correct(id, text, when, self._project(project, roots))
 
     def forget_memory(
         self,
