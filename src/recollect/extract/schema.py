@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field
 
 from recollect.types import MemoryKind, Scope, Severity
+
+
+def _number(given: Any) -> Any:
+    """Models like to name a message as the transcript does: [m3]."""
+    return given.strip("[]m ") if isinstance(given, str) else given
 
 
 class MemoryOut(BaseModel):
@@ -12,7 +19,7 @@ class MemoryOut(BaseModel):
     text: str = Field(max_length=1000)
     severity: Severity = Severity.NONE
     scope: Scope = Scope.PROJECT
-    messages: list[int] = Field(description="numbers of the messages that say so")
+    messages: list[Annotated[int, BeforeValidator(_number)]] = Field(description="numbers of the messages that say so")
     occasions: list[str] = Field(default=[], description="later prompts that this would change the answer to")
 
 
