@@ -389,6 +389,7 @@ def test_the_set_is_large_and_its_labels_are_within_reach() -> None:
         held = {each.id: each for each in person.memories}
         assert len(held) == len(person.memories) >= 320
         assert len(person.prompts) >= 160
+        assert all(len(each.occasions) == 1 for each in person.asked) and all(each.occasions for each in person.told)
         on_topic = [case for case in person.prompts if case.on_topic]
         assert abs(len(on_topic) - len(person.prompts) / 2) < 10
         assert all(bool(case.wanted) is case.on_topic for case in person.prompts)
@@ -413,6 +414,9 @@ def test_the_bench_prints_relevance_beside_its_peers(database_url: Place) -> Non
     ours, peer = result["test"]["ours"], result["test"]["full_text_top_5"]
     assert ours["precision"] > 0.85 > peer["precision"]
     assert ours["off_topic_empty"] >= 0.95 > peer["off_topic_empty"]
+    asked, told = result["test"]["ours_knowing_requests"], result["test"]["ours_told_when"]
+    assert told["recall"] - 0.04 > asked["recall"] > ours["recall"] + 0.02
+    assert min(told["off_topic_empty"], asked["off_topic_empty"]) >= 0.95
     assert result["test"]["off_topic_empty_after_an_exchange"] >= 0.95
     bare = result["test"]["follow_ups_without_enrichment"]
     assert result["test"]["follow_ups"]["hit_rate"] > bare["hit_rate"] + 0.15

@@ -468,7 +468,7 @@ def test_a_worker_that_slept_past_its_lease_changes_nothing(memory: Memory, root
 
     report = extract(memory, by(Scripted()), reached=sleep).run()
     assert (report.succeeded, report.skipped) == (0, 1)
-    assert rows(memory, "SELECT strategy FROM memory_stage1") == [("offline-v1",)]
+    assert rows(memory, "SELECT strategy FROM memory_stage1") == [("offline-v2",)]
 
 
 def test_ctrl_c_gives_everything_back(memory: Memory, root: Path) -> None:

@@ -110,6 +110,27 @@ def test_a_single_memory_goes_with_the_messages_it_came_from(memory: Memory, roo
     assert "sister" not in json.dumps([path.read_text() for path in files(memory)])
 
 
+@pytest.mark.parametrize("partly", [False, True])
+def test_a_request_that_is_erased_no_longer_says_when_a_memory_matters(
+    memory: Memory, root: Path, clock: Clock, partly: bool
+) -> None:
+    """The rule was said in the course of it, and stays: in the rest of the conversation, or in another one."""
+    word = "Quellenbad" if partly else SECRET
+    asked = f"Draw the page about boats in {word}."
+    asked = f"{PRIVATE}\n\n{asked}" if partly else asked
+    ingest(memory, root, asked, "Here it is.", RULE, "Sure.", FACT, "Noted.")
+    if not partly:
+        ingest(memory, root, "Show me the tables of the tides.", "Here.", RULE, "Sure.", FACT, "Noted.", name=OTHER)
+    memory.process(now=True)
+    with memory.database.read() as tx:
+        (when,) = next(iter(tx.rows("SELECT occasions FROM memory_memories WHERE text LIKE '%make lint%'")))
+    assert word in when and ("tables of the tides" in when) is not partly
+    target = {"memory": memory_with(memory, SECRET)} if partly else {"session": SESSION}
+    memory.forget(**target, reason="private")
+    assert traces(memory, word) == [] and "make lint" in texts(memory)
+    assert memory.reindex(full=True).problems == [] and traces(memory, word) == []
+
+
 def test_a_memory_whose_conversation_begins_with_it_leaves_the_rest(memory: Memory, root: Path) -> None:
     ingest(memory, root, PRIVATE, "ok", RULE, "Sure.", FACT, "Noted.")
     memory.process(now=True)

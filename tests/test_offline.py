@@ -206,6 +206,19 @@ def test_a_sentence_that_gives_the_reason_stays_with_its_rule() -> None:
     assert "pnpm" in found.text and "lockfile" in found.text and "Revert" not in found.text
 
 
+def test_a_statement_matters_to_requests_like_the_one_in_whose_course_it_was_said() -> None:
+    rule = "Never use tenacity, we have our own backoff helper."
+    request = "Add a retry to the upload client."
+    assert [each.occasions for each in said(request, rule)] == [(request,)]
+    assert [each.occasions for each in said(request, "ok", rule)] == [(request,)], "what tells nothing is passed over"
+    assert [each.occasions for each in said(f"{request} {rule}")] == [(request,)]
+    both = said(request, f"{rule} Always log the attempts with structlog.")
+    assert {each.occasions for each in both} == {(request,)}, "one statement is no occasion of the other"
+    assert [each.occasions for each in said(rule)] == [()]
+    pasted = "Here is the log:\n```\nERROR upload failed\n```"
+    assert "upload failed" not in str(said(pasted, rule)), "what was pasted is nobody's request"
+
+
 def test_no_is_a_word_that_matters() -> None:
     assert texts("no new dependencies please, the bundle budget is 180 kb")[0].startswith("No new dependencies")
     assert texts("No, we always use Poetry in this repo.") == ["We always use Poetry in this repo."]

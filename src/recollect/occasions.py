@@ -18,5 +18,10 @@ _SIGNS = re.compile(r"[;()\s]+")  # they part occasions where they are kept
 
 def occasions(given: Iterable[str]) -> tuple[str, ...]:
     """As they are kept."""
-    told = (_SIGNS.sub(" ", each).strip()[:_LONGEST].rstrip() for each in given)
+    told = (_short(_SIGNS.sub(" ", each).strip()) for each in given)
     return tuple(dict.fromkeys(filter(None, told)))[:MOST]
+
+
+def _short(text: str) -> str:
+    """Its first words."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST + 1].rpartition(" ")[0] or text[:_LONGEST]

@@ -179,7 +179,7 @@ class Statement:
     target: str = ""  # the memory that a person speaks of by its id
     revision: int = 0  # of the target, that it is
     pinned: bool = False
-    occasions: tuple[str, ...] = ()  # prompts that it would change the answer to
+    occasions: tuple[str, ...] = ()  # on which it matters
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class Remembered:
     valid_from: Timestamp  # when this revision was said
     sources: tuple[tuple[str, str], ...] = ()  # (session_key, entry uuid)
     pinned: bool = False  # by a person; later revisions keep it
-    occasions: tuple[str, ...] = ()  # when it matters, for whoever looks for it; never given to a model
+    occasions: tuple[str, ...] = ()  # on which it matters, as its sources tell; only ever searched
 
 
 @dataclass(frozen=True, slots=True)

@@ -368,7 +368,9 @@ class Forget:
         with self._database.read() as tx:
             held = remaining(memories.of_session(tx, self._owner, key), key, plan.partly[key])
         now_key = transcript.conversation.session_key
-        stated = [replace(each, sources=tuple((now_key, uuid) for _, uuid in each.sources)) for each in held]
+        stated = [  # what was said of when they matter may be of what goes
+            replace(each, sources=tuple((now_key, uuid) for _, uuid in each.sources), occasions=()) for each in held
+        ]
         gap = timedelta(minutes=self._settings.config.conversation_gap_minutes)
         end = SessionEnd(self._files, self._owner.agent_id, gap)
         written = end.write(transcript, retold(transcript, stated), stated, timestamp(self._clock()), _STRATEGY)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from recollect.near import NEGATIONS, Near, weigh
+from recollect.occasions import occasions
 from recollect.store.memories import current
 from recollect.text import content_words, normalised, overlap, words
 from recollect.types import Remembered, Scope, Statement, Timestamp
@@ -51,7 +52,7 @@ def memory_id(scope: Scope, scope_id: str, text: str) -> str:
 
 
 def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], place: Place) -> list[Remembered]:
-    """The revisions that the conversation states, each with the conversation's own sources only."""
+    """The revisions that the conversation states, each with the conversation's own sources and occasions only."""
     mine = _Pool(each for each in existing if any(key == place.session_key for key, _ in each.sources))
     others = _Pool(each for each in existing if any(key != place.session_key for key, _ in each.sources))
     stated: dict[tuple[str, int], Remembered] = {}
@@ -60,7 +61,8 @@ def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], pla
         found = _told(fresh, statement, mine, others) if statement.target else _match(fresh, mine, others, statement)
         before = stated.get((found.id, found.revision))
         sources = tuple(dict.fromkeys([*(before.sources if before else ()), *found.sources]))
-        stated[found.id, found.revision] = replace(before or found, sources=sources)
+        when = occasions([*(before.occasions if before else ()), *found.occasions])
+        stated[found.id, found.revision] = replace(before or found, sources=sources, occasions=when)
         others.add(found)
     return list(stated.values())
 
@@ -132,7 +134,7 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
     held = current(near)
     same = _is_equal if statement.exact else _is_alike
     if found := next((each for each in held if same(fresh, each)), None):
-        return replace(found, sources=fresh.sources)
+        return replace(found, sources=fresh.sources, occasions=fresh.occasions)
     # stated by this conversation before: identity stays, also where words changed a little
     if kept := next((each for each in mine.near(fresh) if same(fresh, each)), None):
         return replace(fresh, id=kept.id, revision=kept.revision, created_at=kept.created_at, pinned=kept.pinned)
@@ -140,7 +142,7 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
     past = next((each for each in near if same(fresh, each)), None)
     now = next((each for each in held if past and each.id == past.id), None)
     if past and now and fresh.valid_from < now.valid_from:
-        return replace(past, sources=fresh.sources)
+        return replace(past, sources=fresh.sources, occasions=fresh.occasions)
     share = _SAME if statement.exact else _RELATED
     older = now or next(
         (each for each in held if each.id == fresh.id or is_revision(fresh.text, each.text, share)), None
@@ -162,8 +164,8 @@ def _is_alike(fresh: Remembered, held: Remembered) -> bool:
 
 
 def _is_equal(fresh: Remembered, held: Remembered) -> bool:
-    told = (normalised(fresh.text), fresh.kind, fresh.severity, fresh.occasions or held.occasions)
-    return told == (normalised(held.text), held.kind, held.severity, held.occasions)
+    told = (normalised(fresh.text), fresh.kind, fresh.severity)
+    return told == (normalised(held.text), held.kind, held.severity)
 
 
 def is_same(one: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.occasions import BETWEEN
+from recollect.occasions import BETWEEN, occasions
 from recollect.store.database import Transaction, beginning, marks
 from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
@@ -29,7 +29,7 @@ _COLUMNS = (
 )
 _SELECT = (
     "SELECT m.memory_id, m.revision, m.kind, m.text, m.severity, m.scope, m.scope_id, m.created_at, m.valid_from,"
-    " m.pinned, m.occasions, s.session_key, s.entry_uuid FROM memory_memories m LEFT JOIN memory_sources s"
+    " m.pinned, m.occasions, s.session_key, s.entry_uuid, s.occasions FROM memory_memories m LEFT JOIN memory_sources s"
     " ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id AND s.revision = m.revision"
     " WHERE m.tenant = :tenant AND m.agent_id = :agent_id"
 )
@@ -58,12 +58,12 @@ def all_of(tx: Transaction, owner: Owner) -> list[Remembered]:
 
 
 def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remembered]:
-    """Every revision that a conversation states, with all of its sources."""
+    """Every revision that a conversation states, with all of its sources, and its own occasions."""
     where = (
         " AND EXISTS (SELECT 1 FROM memory_sources o WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id"
         " AND o.memory_id = m.memory_id AND o.revision = m.revision AND o.session_key = :key)"
     )
-    return _load(tx, where, {**owner.names(), "key": session_key})
+    return _load(tx, where, {**owner.names(), "key": session_key}, session_key)
 
 
 def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
@@ -123,8 +123,8 @@ def stated_in(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> lis
 def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequence[Remembered]]) -> None:
     """session key → what its conversation states now, instead of what it stated before.
 
-    Whole revisions, their sources only those of this conversation. Revisions that nobody states any more are removed,
-    but for the uses that were counted.
+    Whole revisions, sources and occasions only those of this conversation. Revisions that nobody states any more are
+    removed, but for the uses that were counted.
     """
     keys, before = list(stated), set()
     for start in range(0, len(keys), _CHUNK):
@@ -143,13 +143,17 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
             " :severity, :scope, :scope_id, :created_at, :valid_from, :pinned, :occasions)"
             " ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET kind = excluded.kind,"
             " text = excluded.text, severity = excluded.severity, valid_from = excluded.valid_from,"
-            " pinned = excluded.pinned, occasions = excluded.occasions",
+            " pinned = excluded.pinned",
             [(*whose, *(_plain(getattr(row, name)) for name in _COLUMNS)) for row in rows],
         )
-        sources = [(*whose, row.id, row.revision, key, uuid) for row in rows for key, uuid in row.sources]
+        sources = [
+            (*whose, row.id, row.revision, key, uuid, _plain(row.occasions))
+            for row in rows
+            for key, uuid in row.sources
+        ]
         tx.run_many(
-            "INSERT INTO memory_sources (tenant, agent_id, memory_id, revision, session_key, entry_uuid)"
-            " VALUES (:tenant, :agent_id, :id, :revision, :key, :uuid) ON CONFLICT DO NOTHING",
+            "INSERT INTO memory_sources (tenant, agent_id, memory_id, revision, session_key, entry_uuid, occasions)"
+            " VALUES (:tenant, :agent_id, :id, :revision, :key, :uuid, :occasions) ON CONFLICT DO NOTHING",
             sources,
         )
     gone = sorted(before)
@@ -161,6 +165,32 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
             " WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
             " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)",
             {**owner.names(), **chosen},
+        )
+    _gather(tx, owner, sorted(before | {row.id for row in rows}))
+
+
+def _gather(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
+    """The occasions of a revision are those that its sources tell, the newest conversations' first."""
+    for start in range(0, len(ids), _CHUNK):
+        placeholders, chosen = marks("id", ids[start : start + _CHUNK])
+        own = f"m.tenant = :tenant AND m.agent_id = :agent_id AND m.memory_id IN ({placeholders})"
+        rows = tx.rows(
+            "SELECT m.memory_id, m.revision, m.occasions, s.session_key, s.occasions FROM memory_memories m"
+            " JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id"
+            f" AND s.revision = m.revision WHERE {own} AND (m.occasions <> '' OR s.occasions <> '')"
+            " ORDER BY s.session_key, s.entry_uuid",
+            {**owner.names(), **chosen},
+        )
+        told: dict[tuple[str, int], list[str]] = {}
+        held: dict[tuple[str, int], str] = {}
+        for memory_id, revision, before, _, each in sorted(rows, key=lambda row: _began(row[3]), reverse=True):
+            held[memory_id, revision] = before
+            told.setdefault((memory_id, revision), []).extend(_parted(each))
+        changed = {key: _plain(occasions(each)) for key, each in told.items()}
+        tx.run_many(
+            "UPDATE memory_memories SET occasions = :occasions WHERE tenant = :tenant AND agent_id = :agent_id"
+            " AND memory_id = :id AND revision = :revision",
+            [(now, owner.tenant, owner.agent_id, *key) for key, now in changed.items() if now != held[key]],
         )
 
 
@@ -227,13 +257,25 @@ def _plain(value: object) -> object:
     return int(value) if isinstance(value, bool) else value
 
 
-def _load(tx: Transaction, where: str, names: dict[str, Any]) -> list[Remembered]:
+def _began(session_key: str) -> str:
+    return session_key.rpartition("@")[2]
+
+
+def _parted(kept: str) -> tuple[str, ...]:
+    return tuple(kept.split(BETWEEN)) if kept else ()
+
+
+def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str = "") -> list[Remembered]:
+    """With the occasions of one conversation, or of all."""
     sources: dict[tuple[str, int], list[tuple[str, str]]] = {}
+    own: dict[tuple[str, int], str] = {}
     rows: dict[tuple[str, int], Any] = {}
     for row in tx.rows(_SELECT + where + _ORDER, names):
         key = (row[0], row[1])
         rows.setdefault(key, row)
         sources.setdefault(key, []).extend([(row[11], row[12])] if row[11] is not None else [])
+        if row[11] == session_key:
+            own[key] = row[13]
     return [
         Remembered(
             id=row[0],
@@ -247,7 +289,7 @@ def _load(tx: Transaction, where: str, names: dict[str, Any]) -> list[Remembered
             valid_from=row[8],
             sources=tuple(sources[key]),
             pinned=bool(row[9]),
-            occasions=tuple(row[10].split(BETWEEN)) if row[10] else (),
+            occasions=_parted(own[key] if session_key else row[10]),
         )
         for key, row in rows.items()
     ]

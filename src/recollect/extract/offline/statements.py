@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from recollect.extract.offline import cues, proposals
-from recollect.extract.offline.units import TOOL, Unit, units
+from recollect.extract.offline.units import TOOL, Unit, own_words, units
+from recollect.occasions import occasions
 from recollect.text import COMMON, content_words, overlap
 from recollect.types import MemoryKind, Message, Role, Scope, Severity, Statement
 
@@ -21,6 +22,8 @@ _STRONG = 0.4  # a statement that speaks for its neighbours too
 _COMPANY = 0.9
 _CLOSE = 240  # characters of statements that belong to one thought
 _SAME = 0.6  # shared words that make two statements one
+_BACK = 3  # of the user's messages, the last ones, in which the request before a statement is looked for
+_TELLING = 3  # words of a request that tells what was asked for
 
 
 @dataclass(slots=True)
@@ -37,7 +40,11 @@ def statements(messages: Sequence[Message]) -> list[Statement]:
     found += [Candidate(each.message, each.text, each.score, each.kind) for each in proposals.found(messages)]
     bar = _bar(sum(message.role is Role.USER for message in messages))
     best = sorted((each for each in _distinct(found) if each.score > bar), key=lambda each: -each.score)[:MOST]
-    return [_statement(each, messages) for each in sorted(best, key=lambda each: (each.message, -each.score))]
+    said = [content_words(each.text) for each in best]
+    return [
+        _statement(each, messages[each.message].uuid, _asked(each.message, messages, said))
+        for each in sorted(best, key=lambda each: (each.message, -each.score))
+    ]
 
 
 def _bar(turns: int) -> float:
@@ -127,6 +134,14 @@ _OPENING = re.compile(
     r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|no(?:[,.;:!]+\s+|\s+but\s+))+",
     re.IGNORECASE,
 )
+_REQUEST = re.compile(
+    r"(?:please|pls|now|then|can|could|would|will|let'?s|let me|how|why|what|where|which|who|help|"
+    r"(?:i|we)(?:'d| would)? (?:want|need|like) (?:to|you|a|an|the|some)|i'?m (?:getting|trying|going)|"
+    r"answer|book|calculate|call|cancel|configure|connect|count|debug|design|document|draw|enable|disable|estimate|"
+    r"export|extend|figure|get|handle|hook|import|log|mail|email|measure|migrate|order|outline|parse|plan|port|prepare|"
+    r"profile|render|reply|research|schedule|split|support|swap|switch|trace|upgrade|wire|work)\b",
+    re.IGNORECASE,
+)
 _EVERYWHERE = re.compile(
     r"\b(?:in|for|across|on) (?:all|every|each|any)(?: of)?(?: my| our| the)? (?:projects?|repos?|repositor(?:y|"
     r"ies)|codebases?|conversations?|sessions?)\b|\beverywhere\b|\bglobally\b|\bno matter (?:which|what) project\b",
@@ -134,7 +149,7 @@ _EVERYWHERE = re.compile(
 )
 
 
-def _statement(candidate: Candidate, messages: Sequence[Message]) -> Statement:
+def _statement(candidate: Candidate, entry: str, asked: str) -> Statement:
     text = re.sub(r"\s+", " ", candidate.text).strip()
     text = _OPENING.sub("", text) or text
     if len(text) > _MOST_CHARACTERS:
@@ -150,8 +165,28 @@ def _statement(candidate: Candidate, messages: Sequence[Message]) -> Statement:
         text=text,
         severity=severity,
         scope=scoped(text),
-        entries=(messages[candidate.message].uuid,),
+        entries=(entry,),
+        occasions=occasions([asked]),
     )
+
+
+def _asked(message: int, messages: Sequence[Message], said: Sequence[frozenset[str]]) -> str:
+    """The request in whose course it was said, without what was stated along with it; empty: none that tells anything.
+
+    The next request of that kind is one to which the statement matters.
+    """
+    mine = [each for each in messages[: message + 1] if each.role is Role.USER]
+    for each in reversed(mine[-_BACK:]):
+        own = [text for _, text in own_words(each.text, each.role) if _is_request(text)]
+        asked = " ".join(text for text in own if not any(content_words(text) <= known for known in said))
+        if len(asked.split()) >= _TELLING and content_words(asked):
+            return asked
+    return ""
+
+
+def _is_request(text: str) -> bool:
+    opened = _OPENING.sub("", text)
+    return text.endswith("?") or bool(_REQUEST.match(opened)) or cues.is_verb(opened.partition(" ")[0])
 
 
 def typed(text: str, kind: MemoryKind | None = None) -> tuple[MemoryKind, Severity]:

@@ -39,7 +39,7 @@ _LIST = 20_000  # missing documents that are listed at a time
 _EVERY = 4_096  # documents after which the codes catch up
 _REMEMBERED = 20_000  # short texts, said over and over, whose vectors are kept during a run
 _SHORT = 200  # characters
-_OCCASIONS = 1.5  # what they count beside the text
+_OCCASION = 0.375  # what each counts beside the text
 
 Progress = Callable[[int, int], None]
 """Told how many documents are done, of how many."""
@@ -58,7 +58,7 @@ class Report:
 
 def blended(text: Matrix, occasions: Matrix) -> Matrix:
     """What a memory says, and when it matters, as one vector."""
-    whole: Matrix = text + _OCCASIONS * occasions.mean(axis=0)
+    whole: Matrix = text + _OCCASION * occasions.sum(axis=0)
     return whole / max(float(np.linalg.norm(whole)), 1e-9)
 
 

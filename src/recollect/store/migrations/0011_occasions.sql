@@ -1,6 +1,7 @@
--- When a memory matters, in words that it may not have itself: searched with it.
+-- When a memory matters, in words that it may not have itself: searched with it. "; " stands between occasions.
 
-ALTER TABLE memory_memories ADD COLUMN occasions TEXT NOT NULL DEFAULT '';  -- "; " between them
+ALTER TABLE memory_sources ADD COLUMN occasions TEXT NOT NULL DEFAULT '';  -- as that conversation told it
+ALTER TABLE memory_memories ADD COLUMN occasions TEXT NOT NULL DEFAULT '';  -- as all of them together
 
 DROP VIEW memory_search_sources;
 CREATE VIEW memory_search_sources AS

@@ -2,9 +2,9 @@
 
 The set lies in `inject/` (see its README): a folder per made-up person with memories of several projects, prompts with
 the memories they want, half of them with none, and follow-ups. Weights and the floor were fitted on the `fit` halves;
-the figures to look at are those of `test`. Beside them, what is found when a model has said of every memory when it
-matters, as extraction asks one to. Peers in the same run: the five best of `search` with its own floor, and of full
-text alone.
+the figures to look at are those of `test`. Beside them, what is found when it is known of every memory when it matters:
+as extraction notes it without a model (the request in whose course it was said), and as a model says it. Peers in the
+same run: the five best of `search` with its own floor, and of full text alone.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ MOST = 10  # lines of a block
 _PEERS_MOST = 5
 _ON_TOPIC = ("direct", "indirect")
 _OURS, _BARE = "ours", "ours_without_enrichment"
-_TOLD = "ours_told_when"
-WAYS = (_OURS, _TOLD, "search_top_5", "full_text_top_5")
+_ASKED, _TOLD = "ours_knowing_requests", "ours_told_when"
+_PEERS = ("search_top_5", "full_text_top_5")
+WAYS = (_OURS, _ASKED, _TOLD, *_PEERS)
 _SET = resources.files("recollect.surfaces.bench").joinpath("inject")
 
 Find = Callable[["Case"], list[str]]
@@ -61,7 +62,8 @@ class Case:
 class Person:
     name: str
     memories: Sequence[Remembered]
-    told: Sequence[Remembered]  # the same, with the occasions on which they matter
+    asked: Sequence[Remembered]  # the same, each with the request in whose course it was said
+    told: Sequence[Remembered]  # the same, with the occasions on which a model says that they matter
     prompts: Sequence[Case]
     followups: Sequence[Case]
 
@@ -82,13 +84,15 @@ def run(embedder: str = "auto", show: str = "") -> dict[str, Any]:
     for person in everybody:
         with opened(embedder, person.memories) as memory:
             served, ours = _served(memory), contextual(memory)
-            peers = dict(zip(WAYS[2:], (_search(memory), _full_text(memory)), strict=True))
+            peers = dict(zip(_PEERS, (_search(memory), _full_text(memory)), strict=True))
             found = _answers(person, person.prompts, {_OURS: ours, **peers})
             told += _answers(person, person.followups, {_OURS: ours, _BARE: contextual(memory, enrich=False)})
             turned += _answers(person, _interrupting(person), {_OURS: ours})
-        with opened(embedder, person.told) as memory:
-            more = _answers(person, person.prompts, {_TOLD: contextual(memory)})
-        asked += [replace(one, lines={**one.lines, **two.lines}) for one, two in zip(found, more, strict=True)]
+        for way, held in ((_ASKED, person.asked), (_TOLD, person.told)):
+            with opened(embedder, held) as memory:
+                more = _answers(person, person.prompts, {way: contextual(memory)})
+            found = [replace(one, lines={**one.lines, **two.lines}) for one, two in zip(found, more, strict=True)]
+        asked += found
     result: dict[str, Any] = {
         "embedder": served,
         "memories": sum(len(each.memories) for each in everybody),
@@ -126,9 +130,10 @@ def people() -> list[Person]:
 def somebody(name: str) -> Person:
     folder = _SET.joinpath(name)
     held = remembered(_rows(folder, "memories"))
-    when = {row["id"]: occasions(row["occasions"]) for row in _rows(folder, "occasions")}
-    told = [replace(each, occasions=when[each.id]) for each in held]
-    return Person(name, held, told, _cases(folder, "prompts"), _cases(folder, "followups"))
+    when = {row["id"]: row for row in _rows(folder, "occasions")}
+    asked = [replace(each, occasions=occasions([when[each.id]["request"]])) for each in held]
+    told = [replace(each, occasions=occasions(when[each.id]["occasions"])) for each in held]
+    return Person(name, held, asked, told, _cases(folder, "prompts"), _cases(folder, "followups"))
 
 
 @contextmanager

@@ -40,7 +40,6 @@ class Memory(BaseModel):
     scope: str = Field(description="user: holds in every project.")
     since: str
     pinned: bool
-    when: list[str] = Field(description="Prompts that it matters to.")
     sources: list[Source]
     earlier: list[str] = Field(description="What it said before, newest first.")
 

@@ -74,7 +74,6 @@ class Calls:
             scope=now.scope,
             since=now.valid_from[:10],
             pinned=now.pinned,
-            when=list(now.occasions),
             sources=[
                 answers.Source(
                     session=talk.session_key, date=entry.timestamp[:10], role=entry.role, text=_short(entry.text)
