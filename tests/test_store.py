@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from itertools import count
+from itertools import count, permutations
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -825,6 +825,29 @@ def jobs_of(owner: Owner, **changes: Any) -> Jobs:
 def only(tx: Transaction, owner: Owner) -> Conversation:
     (found,) = conversations.search(tx, owner, status=ConversationStatus.ACTIVE)
     return found
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_a_memory_matters_on_the_occasions_that_its_sources_tell(
+    database: Database, owner: Owner, order: tuple[int, ...]
+) -> None:
+    told = {"a@2026-03-01": ("plant roses",), "b@2026-03-03": ("mow", "plant roses"), "c@2026-03-02": ()}
+    stated = {
+        key: [replace(A_MEMORY, sources=((key, "e1"), (key, "e2")), occasions=when)] for key, when in told.items()
+    }
+    with database.write() as tx:
+        for number in order:
+            key = list(told)[number]
+            memories.replace_sessions(tx, owner, {key: stated[key]})
+        (held,) = memories.all_of(tx, owner)
+        assert held.occasions == ("mow", "plant roses"), "the newest first, whoever was stored first"
+        for key, when in told.items():
+            (own,) = memories.of_session(tx, owner, key)
+            assert own.occasions == when
+        memories.replace_sessions(tx, owner, {"b@2026-03-03": []})
+        assert [each.occasions for each in memories.all_of(tx, owner)] == [("plant roses",)]
+        memories.replace_sessions(tx, owner, {"a@2026-03-01": []})
+        assert [each.occasions for each in memories.all_of(tx, owner)] == [()]
 
 
 READS: dict[str, Read] = {
