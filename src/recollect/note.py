@@ -17,7 +17,7 @@ import secrets
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recollect.occasions import BETWEEN, occasions
+from recollect.occasions import joined, parted
 from recollect.types import MemoryKind, Scope, Severity
 
 SOURCE = "recollect"  # of our own turn logs and notes
@@ -67,7 +67,7 @@ def is_session(session_id: str) -> bool:
 def rendered(note: Note) -> str:
     target = f" {note.target} r{note.revision}" if note.target else ""
     pinned = ", pinned" if note.pinned else ""
-    when = f"; when: {BETWEEN.join(note.occasions)}" if note.occasions else ""
+    when = f"; when: {joined(note.occasions)}" if note.occasions else ""
     head = f"{note.verb.capitalize()}{target} ({note.kind}, {note.severity}, {note.scope}{pinned}{when})"
     return f"{head}: {note.text}"
 
@@ -88,7 +88,7 @@ def parse(text: str) -> Note | None:
             bool(pinned),
             target or "",
             int(revision or 0),
-            occasions((told or "").split(BETWEEN)),
+            parted(told or ""),
         )
     except ValueError:
         return None

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 from recollect.artifacts.names import wikilink
 from recollect.errors import ArtifactError
-from recollect.occasions import BETWEEN, occasions
+from recollect.occasions import joined, parted
 from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Timestamp
 
 _MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|project_id|branch)=\S*)*)")
@@ -93,7 +93,7 @@ def parse_summary(body: str, session_key: str, project_id: str) -> Summary:
     memories: list[Remembered] = []
     for line in filter(None, sections["Memories"].split("\n")):
         if line.startswith(_OCCASIONS) and memories:
-            memories[-1] = replace(memories[-1], occasions=occasions(line.removeprefix(_OCCASIONS).split(BETWEEN)))
+            memories[-1] = replace(memories[-1], occasions=parted(line.removeprefix(_OCCASIONS)))
         else:
             memories.append(_parse_memory(line, session_key, project_id))
     return Summary(title, sections["Summary"], tuple(memories), sections["Raw memory"])
@@ -103,7 +103,7 @@ def _memory(each: Remembered) -> str:
     text = each.text.replace("\\", "\\\\").replace("\n", "\\n")
     sources = ",".join(_quoted(uuid) or _UNKNOWN for _, uuid in each.sources)
     pinned = ", pinned" if each.pinned else ""
-    when = f"\n{_OCCASIONS}{BETWEEN.join(each.occasions)}" if each.occasions else ""
+    when = f"\n{_OCCASIONS}{joined(each.occasions)}" if each.occasions else ""
     return (
         f"- **{each.kind}** ({each.severity}, {each.scope}{pinned}) {text} — said {each.valid_from},"
         f" first seen {each.created_at}, from {sources} ^{each.id}-r{each.revision}{when}"

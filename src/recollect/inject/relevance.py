@@ -3,9 +3,10 @@
 Four things speak for a memory: its similarity to the prompt, the words that it shares with it (by their rarity), that
 the prompt speaks of something of the user's own ("our", "the"), and that it belongs to this project; what holds in
 every project needs more. Two speak against it: a crowd of others for which as much speaks, and that the prompt asks
-about the world and nobody in it. How many memories such prompts want (`appetite.py`) raises or lowers all of them. A
-prompt that leans on what was said before ("why not?", "and the other one?") is judged together with the last exchange,
-by weights of its own. Weights are a logistic model, fitted per embedder on labelled prompts (docs/benchmarks.md): a
+about the world and nobody in it. A memory of which it is known when it matters agrees with more by chance, and needs a
+little more. How many memories such prompts want (`appetite.py`) raises or lowers all of them. A prompt that leans on
+what was said before ("why not?", "and the other one?") is judged together with the last exchange, by weights of its
+own. Weights are a logistic model, fitted per embedder on labelled prompts (docs/benchmarks.md): a
 cosine of one embedder means nothing for another.
 """
 

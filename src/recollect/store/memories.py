@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.occasions import BETWEEN, occasions
+from recollect.occasions import joined, occasions, parted
 from recollect.store.database import Transaction, beginning, marks
 from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
@@ -185,7 +185,7 @@ def _gather(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
         held: dict[tuple[str, int], str] = {}
         for memory_id, revision, before, _, each in sorted(rows, key=lambda row: _began(row[3]), reverse=True):
             held[memory_id, revision] = before
-            told.setdefault((memory_id, revision), []).extend(_parted(each))
+            told.setdefault((memory_id, revision), []).extend(parted(each))
         changed = {key: _plain(occasions(each)) for key, each in told.items()}
         tx.run_many(
             "UPDATE memory_memories SET occasions = :occasions WHERE tenant = :tenant AND agent_id = :agent_id"
@@ -253,16 +253,12 @@ def _plain(value: object) -> object:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, tuple):
-        return BETWEEN.join(value)
+        return joined(value)
     return int(value) if isinstance(value, bool) else value
 
 
 def _began(session_key: str) -> str:
     return session_key.rpartition("@")[2]
-
-
-def _parted(kept: str) -> tuple[str, ...]:
-    return tuple(kept.split(BETWEEN)) if kept else ()
 
 
 def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str = "") -> list[Remembered]:
@@ -289,7 +285,7 @@ def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str =
             valid_from=row[8],
             sources=tuple(sources[key]),
             pinned=bool(row[9]),
-            occasions=_parted(own[key] if session_key else row[10]),
+            occasions=parted(own[key] if session_key else row[10]),
         )
         for key, row in rows.items()
     ]

@@ -1,8 +1,8 @@
 """memory_vectors and memory_vector_models: vectors of documents, and whose answer queries.
 
-A document is an entry, a summary or a memory. Its vector goes with it, or when its text or project changes: triggers
-see to that, so that no writer has to think of it. Vectors are written by one transaction at a time per owner and
-model, so ids grow in the order of commits: whoever read up to an id has everything below it.
+A document is an entry, a summary or a memory. Its vector goes with it, or when its text, project or occasions change:
+triggers see to that, so that no writer has to think of it. Vectors are written by one transaction at a time per owner
+and model, so ids grow in the order of commits: whoever read up to an id has everything below it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from recollect.occasions import BETWEEN
+from recollect.occasions import parted
 from recollect.store.database import Transaction
 from recollect.types import Owner, Timestamp
 
@@ -239,7 +239,7 @@ def load(tx: Transaction, owner: Owner, refs: Sequence[Ref]) -> list[Document]:
         place = _PLACES[kind]
         columns = f"{place.project}, {place.text}, CASE WHEN {place.whole} THEN 1 ELSE 0 END, {place.occasions}"
         for ref, project, text, whole, told in _documents(tx, owner, kind, group, columns):
-            found.append(Document(ref, project, text, bool(whole), tuple(told.split(BETWEEN)) if told else ()))
+            found.append(Document(ref, project, text, bool(whole), parted(told)))
     return found
 
 

@@ -196,10 +196,12 @@ class Update:
             for each in documents
             for number, text in enumerate([each.text, *([] if each.whole else passages(each.text))])
         ]
-        rows = self._rows(by, [text for _, text in parts])
+        rows = self._rows(by, [text for _, text in parts] + [text for each in documents for text in each.occasions])
+        told = len(parts)  # where the occasions begin, in the order of their documents
         for place, (part, _) in enumerate(parts):
-            if part.number == 0 and part.document.occasions:
-                rows[place] = blended(rows[place], self._rows(by, part.document.occasions))
+            if part.number == 0 and (many := len(part.document.occasions)):
+                rows[place] = blended(rows[place], rows[told : told + many])
+                told += many
         with vectors.database.write() as tx:
             same = set(store.load(tx, vectors.owner, refs)) & set(documents)
             keep = [place for place, (part, _) in enumerate(parts) if part.document in same]

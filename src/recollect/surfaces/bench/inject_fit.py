@@ -72,10 +72,11 @@ def _told(embedder: str) -> float:
     weight = 0.0
     for person in people():
         with opened(embedder, person.told) as memory:
-            for case, each, candidate in _judged(memory, [case for case in person.prompts if case.half == "fit"]):
+            cases = [case for case in person.prompts if case.half == "fit"]
+            for number, each, candidate in _judged(memory, cases):
                 weight = each.by.plain.told
                 logits.append(np.log(each.score) - np.log1p(-each.score))
-                right.append(candidate.ref in case.wanted)
+                right.append(candidate.ref in cases[number].wanted)
     known, low, high = np.array(logits), -5.0, 5.0
     for _ in range(30):
         middle = (low + high) / 2
@@ -97,25 +98,22 @@ def _leaning(person: Person) -> list[Case]:
 
 
 def examples(memory: Memory, cases: Sequence[Case], *, leaning: bool = False) -> Iterator[Example]:
-    numbers = {id(case): number for number, case in enumerate(cases)}
-    for case, each, candidate in _judged(memory, cases, leaning=leaning):
-        right = candidate.ref in case.wanted
-        if right or not (leaning and relevance.just_said(candidate.text, case.before)):
-            yield numbers[id(case)], each.features, right
+    for number, each, candidate in _judged(memory, cases, leaning=leaning):
+        right = candidate.ref in cases[number].wanted
+        if right or not (leaning and relevance.just_said(candidate.text, cases[number].before)):
+            yield number, each.features, right
 
 
-def _judged(
-    memory: Memory, cases: Sequence[Case], *, leaning: bool = False
-) -> Iterator[tuple[Case, Judged, Candidate]]:
+def _judged(memory: Memory, cases: Sequence[Case], *, leaning: bool = False) -> Iterator[tuple[int, Judged, Candidate]]:
     found = Search(memory.database, ByVectors(memory.vectors)).memories
     judge = Contextual(found, InjectorConfig()).judge
-    for case in cases:
+    for number, case in enumerate(cases):
         asked = relevance.question(case.text, case.before, NOW)
         if asked is None or bool(asked.context) is not leaning:
             continue
         judged = judge(asked, reach(memory, case))
         texts = found.read([each.clue.row for each in judged], reach(memory, case))
-        yield from ((case, each, texts[each.clue.row]) for each in judged)
+        yield from ((number, each, texts[each.clue.row]) for each in judged)
 
 
 def _fitted(

@@ -9,6 +9,7 @@ import click
 
 from recollect.artifacts.lineage import Revision, Said, Shown, Talk, Type
 from recollect.artifacts.sanitize import line
+from recollect.occasions import joined
 from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json
 
 _LONGEST = 200
@@ -66,7 +67,7 @@ def _title(shown: Shown) -> None:
         click.echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark})")
         click.echo(f"     {_short(each.text)}")
         if each.occasions:
-            click.echo(f"     matters when: {_short('; '.join(each.occasions))}")
+            click.echo(f"     matters when: {_short(joined(each.occasions))}")
     record = shown.record
     used = f", used {count(record['uses'], 'time')}" if record["uses"] else ""
     click.echo(f"  first seen {day_and_time(record['created_at'])}{used}")
