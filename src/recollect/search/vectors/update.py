@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recollect.models.embed import catalog
-from recollect.models.embed.base import Embedder, Matrix
+from recollect.models.embed.base import Embedder, Matrix, unit
 from recollect.models.embed.choose import embedder, named
 from recollect.search.vectors import cache
 from recollect.search.vectors.index import writing
@@ -58,8 +58,8 @@ class Report:
 
 def blended(text: Matrix, occasions: Matrix) -> Matrix:
     """What a memory says, and when it matters, as one vector."""
-    whole: Matrix = text + _OCCASION * occasions.sum(axis=0)
-    return whole / max(float(np.linalg.norm(whole)), 1e-9)
+    whole: Matrix = unit((text + _OCCASION * occasions.sum(axis=0))[None])
+    return whole.reshape(-1)
 
 
 class Update:
