@@ -15,6 +15,7 @@ import pytest
 from recollect import doctor
 from recollect.app import Memory, open_memory
 from recollect.artifacts import names
+from recollect.artifacts.document import Content, parse, rendered, sealed
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind
 from recollect.doctor import Fault, Finding
@@ -207,6 +208,24 @@ def test_what_was_erased_and_is_here_again_goes(well: Memory) -> None:
     assert {each.kind for each in report.problems if each.fixed} >= {Fault.ERASED}
     assert not any(RULE.encode() in data for data in tree(well).values())
     assert Fault.ERASED not in found(well)
+
+
+def test_a_secret_that_older_rules_let_through_is_told_with_the_command_that_erases_it(
+    well: Memory, root: Path, clock: Clock
+) -> None:
+    token = "ghp_" + "k3Jx9QvT7mZb2LwPd8RsYc5NhGf4AeUo1iKj"
+    file = path(well, Kind.SUMMARY)
+    written = parse(file.read_text())
+    assert isinstance(written.head, Content)
+    file.write_text(rendered(*sealed(written.head, f"{written.body}\nthe old token was {token}")))
+    with open_memory(well.settings.home, database=well.settings.config.database, clock=clock, agent_id="eve") as eve:
+        assert Fault.SECRET not in found(eve)
+    (told,) = [each for each in well.doctor(fix=True).problems if each.kind is Fault.SECRET]
+    assert not told.fixed and "github" in told.what and token not in told.what
+    assert f"forget --conversation {KEY}" in told.hint
+    well.forget(conversation=KEY, reason="a secret")
+    assert Fault.SECRET not in found(well)
+    assert not any(token.encode() in data for data in tree(well).values())
 
 
 def test_a_tombstone_that_cannot_be_read_is_told_and_kept(well: Memory) -> None:

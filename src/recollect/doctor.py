@@ -38,6 +38,7 @@ from recollect.extract.values import Extraction
 from recollect.ingest.intake import Intake
 from recollect.ingest.run import KIND as INGEST
 from recollect.overview import LOW_SPACE, damage
+from recollect.redact import scan
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations, files, memories, stage1
 from recollect.store.database import Database
@@ -62,6 +63,7 @@ class Fault(StrEnum):
     BROKEN_LINK = "BrokenLink"
     MISSING = "Missing"
     ERASED = "Erased"  # and here again
+    SECRET = "Secret"  # written under rules of redaction that did not know it, here or elsewhere
     NOT_INDEXED = "NotIndexed"  # files that the rows do not tell of
     LEFTOVER = "Leftover"  # a temporary file of a process that died
     STUCK_FILE = "StuckFile"
@@ -142,6 +144,19 @@ def uncommitted(held: Held, agent_id: str) -> str:
     known = Known(held.token, manifest, name, contents)
     evidence = Evidence(known, None, False, False, False, {})
     return max(contents).path if contents and State.NO_MANIFEST in detect(evidence) else ""
+
+
+def of_secrets(held: Held, agent_id: str, session_key: str) -> list[Finding]:
+    """What today's rules of redaction would take out of files of ours."""
+    found = []
+    for name, document in sorted(held.documents.items()):
+        if not isinstance(document, Document) or document.head.agent_id != agent_id:
+            continue
+        if rules := sorted({each.rule for each in scan(document.body)}):
+            what = f"{name.path} holds what looks like a secret: {', '.join(rules)}"
+            hint = f"Read it; `recollect forget --conversation {session_key}` erases the conversation."
+            found.append(Finding(Fault.SECRET, what, hint, name.path, session_key))
+    return found
 
 
 def of_index(there: Mapping[Name, str], known: Mapping[str, str], bad: Iterable[str]) -> list[Finding]:
@@ -314,11 +329,13 @@ class Doctor:
         for name, signature in there.items():
             groups.setdefault(name.token, {})[name] = signature
         written: dict[str, str] = {}
+        secrets: list[Finding] = []
         for token in sorted(groups):
             held = reindex.loaded(self._files, token, groups[token])
             assessed = assess(held, self._owner.agent_id, erased)
             problems += assessed.problems
             written[token] = assessed.session_key
+            secrets += of_secrets(held, self._owner.agent_id, assessed.session_key)
             loose = uncommitted(held, self._owner.agent_id)
             if loose and self._is_settled(assessed.session_key):
                 problems.append(reindex.Problem(loose, Fault.UNCOMMITTED, "the manifest does not point at it"))
@@ -326,7 +343,7 @@ class Doctor:
         tokens = {faulty.token for each in problems if (faulty := parse_name(each.path))}
         keys = {token: key for key in self._held(tokens) if (token := self._token(key))}
         bad = [each.path for each in problems]
-        return of_files(problems, keys, written) + of_index(there, known, bad)
+        return of_files(problems, keys, written) + of_index(there, known, bad) + secrets
 
     def _is_settled(self, session_key: str) -> bool:
         """Nobody is going to finish it by himself."""
