@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -27,7 +29,7 @@ from recollect.store import memories
 from recollect.store.search import Reach
 from recollect.surfaces.bench import inject, inject_fit, inject_speed
 from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
-from tests.command import run
+from tests.command import Done, run
 from tests.conftest import Clock, Place
 from tests.embedders import installed
 
@@ -421,6 +423,28 @@ def test_the_bench_prints_relevance_beside_its_peers(database_url: Place) -> Non
     bare = result["test"]["follow_ups_without_enrichment"]
     assert result["test"]["follow_ups"]["hit_rate"] > bare["hit_rate"] + 0.15
     assert any("missing" in line for line in result["listed"])
+
+
+def test_the_bench_takes_a_set_of_ones_own(tmp_path: Path) -> None:
+    wanted: dict[str, Any] = {"project": "shop", "text": "how are our invoices numbered by year?", "wanted": ["a"]}
+    memories = [
+        {"id": "a", "project": "shop", "text": "Invoices are numbered by the year and a counter."},
+        {"id": "b", "text": "Commit messages are written in English."},
+    ]
+
+    def measured(first: dict[str, Any], *rows: dict[str, Any]) -> Done:
+        for name, lines in (("memories", memories), ("prompts", [first, *rows])):
+            (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in lines))
+        return run(tmp_path / "home", "bench", "inject", "--set", str(tmp_path), "--embedder", "none", "--size", "0")
+
+    done = measured(wanted, {"project": "shop", "text": "thanks, that is all", "wanted": []})
+    assert "none, 2 prompts, 2 memories" in done.stdout and "fit half" not in done.stdout
+    assert [line.split()[1:4] for line in done.stdout.splitlines() if line.startswith("ours ")] == [["1.0"] * 3]
+    assert "z, which is no memory" in measured({**wanted, "wanted": ["z"]}).stderr
+    bad = measured({"text": "no label"})
+    assert bad.status == 2 and "prompts.jsonl, line 1: KeyError('wanted')" in bad.stderr
+    (tmp_path / "home").mkdir(exist_ok=True)
+    assert "no memories.jsonl" in run(tmp_path, "bench", "inject", "--set", str(tmp_path / "home")).stderr
 
 
 @pytest.mark.parametrize(("embedder", "by"), [("none", WORDS_ONLY), ("static", CALIBRATIONS[STATIC])])

@@ -2,9 +2,9 @@
 
 The set lies in `inject/` (see its README): a folder per made-up person with memories of several projects, prompts with
 the memories they want, half of them with none, and follow-ups. Weights and the floor were fitted on the `fit` halves;
-the figures to look at are those of `test`. Beside them, what is found when it is known of every memory when it matters:
-as extraction notes it without a model (the request in whose course it was said), and as a model says it. Peers in the
-same run: the five best of `search` with its own floor, and of full text alone.
+the figures to look at are those of `test`; a set of one's own needs no halves. Beside them, what is found when it is
+known of every memory when it matters: as extraction notes it without a model (the request in whose course it was said),
+and as a model says it. Peers in the same run: the five best of `search` with its own floor, and of full text alone.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any
+from typing import Any, TypeVar
 
 from recollect.app import Memory
+from recollect.errors import UsageError
 from recollect.inject.contextual import Contextual
 from recollect.inject.values import Exchange, InjectorConfig
 from recollect.occasions import occasions
@@ -33,15 +34,18 @@ from recollect.types import MemoryKind, Remembered, Scope, Severity, timestamp
 NOW = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 MOST = 10  # lines of a block
 _PEERS_MOST = 5
+_FORMAT = "docs/benchmarks.md shows what a set looks like."
 _ON_TOPIC = ("direct", "indirect")
 _OURS, _BARE = "ours", "ours_without_enrichment"
 _ASKED, _TOLD = "ours_knowing_requests", "ours_told_when"
 _PEERS = ("search_top_5", "full_text_top_5")
+HALVES = ("test", "fit")
 WAYS = (_OURS, _ASKED, _TOLD, *_PEERS)
-_SET = resources.files("recollect.surfaces.bench").joinpath("inject")
+SET: Traversable = resources.files("recollect.surfaces.bench").joinpath("inject")
 
 Find = Callable[["Case"], list[str]]
 Row = dict[str, Any]
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +59,15 @@ class Case:
 
     @property
     def on_topic(self) -> bool:
-        return self.kind in _ON_TOPIC
+        return bool(self.wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
     name: str
     memories: Sequence[Remembered]
-    asked: Sequence[Remembered]  # the same, each with the request in whose course it was said
-    told: Sequence[Remembered]  # the same, with the occasions on which a model says that they matter
+    asked: Sequence[Remembered]  # the same, each with the request in whose course it was said; none: nobody knows
+    told: Sequence[Remembered]  # the same, with the occasions on which a model says that they matter; or none
     prompts: Sequence[Case]
     followups: Sequence[Case]
 
@@ -75,9 +79,9 @@ class Answer:
     lines: Mapping[str, Sequence[str]]  # way of finding → ids of memories
 
 
-def run(embedder: str = "auto", show: str = "") -> dict[str, Any]:
+def run(embedder: str = "auto", show: str = "", folder: Traversable = SET) -> dict[str, Any]:
     """`show` is a half whose wrong and missing lines are listed."""
-    everybody, served = people(), ""
+    everybody, served = people(folder), ""
     asked: list[Answer] = []
     told: list[Answer] = []
     turned: list[Answer] = []
@@ -89,6 +93,8 @@ def run(embedder: str = "auto", show: str = "") -> dict[str, Any]:
             told += _answers(person, person.followups, {_OURS: ours, _BARE: contextual(memory, enrich=False)})
             turned += _answers(person, _interrupting(person), {_OURS: ours})
         for way, held in ((_ASKED, person.asked), (_TOLD, person.told)):
+            if not held:
+                continue
             with opened(embedder, held) as memory:
                 more = _answers(person, person.prompts, {way: contextual(memory)})
             found = [replace(one, lines={**one.lines, **two.lines}) for one, two in zip(found, more, strict=True)]
@@ -98,16 +104,21 @@ def run(embedder: str = "auto", show: str = "") -> dict[str, Any]:
         "memories": sum(len(each.memories) for each in everybody),
         "prompts": len(asked),
     }
-    for half in ("test", "fit"):
+    for half in HALVES:
         prompts, after, away = ([each for each in every if each.case.half == half] for every in (asked, told, turned))
-        result[half] = {way: figures(prompts, way) for way in WAYS} | {
-            "off_topic_empty_after_an_exchange": _silence(away),
-            "follow_ups": _hits(after, _OURS),
-            "follow_ups_without_enrichment": _hits(after, _BARE),
-            "people": {
-                person.name: figures([each for each in prompts if each.person == person.name], _OURS)
-                for person in everybody
-            },
+        if not prompts:
+            continue
+        ways = [way for way in WAYS if all(way in each.lines for each in prompts)]
+        result[half] = {way: figures(prompts, way) for way in ways}
+        if after:
+            result[half] |= {
+                "off_topic_empty_after_an_exchange": _silence(away),
+                "follow_ups": _hits(after, _OURS),
+                "follow_ups_without_enrichment": _hits(after, _BARE),
+            }
+        result[half]["people"] = {
+            person.name: figures([each for each in prompts if each.person == person.name], _OURS)
+            for person in everybody
         }
         if half == show:
             result["listed"] = list(_faults([*prompts, *after], everybody))
@@ -123,17 +134,27 @@ def flat(figures: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def people() -> list[Person]:
-    return [somebody(name) for name in sorted(each.name for each in _SET.iterdir() if each.is_dir())]
+def people(folder: Traversable = SET) -> list[Person]:
+    """Of a folder per person, or of one's own."""
+    if folder.joinpath("prompts.jsonl").is_file():
+        return [somebody(folder)]
+    found = [each for each in folder.iterdir() if each.joinpath("prompts.jsonl").is_file()]
+    if not found:
+        raise UsageError(f"no memories.jsonl and prompts.jsonl in {folder}", hint=_FORMAT)
+    return [somebody(each) for each in sorted(found, key=lambda each: each.name)]
 
 
-def somebody(name: str) -> Person:
-    folder = _SET.joinpath(name)
-    held = remembered(_rows(folder, "memories"))
-    when = {row["id"]: row for row in _rows(folder, "occasions")}
-    asked = [replace(each, occasions=occasions([when[each.id]["request"]])) for each in held]
-    told = [replace(each, occasions=occasions(when[each.id]["occasions"])) for each in held]
-    return Person(name, held, asked, told, _cases(folder, "prompts"), _cases(folder, "followups"))
+def somebody(folder: Traversable) -> Person:
+    held = _read(folder, "memories", _remembered)
+    when = {row["id"]: row for row in _read(folder, "occasions", lambda _, row: row)}
+    asked = [replace(each, occasions=occasions([when[each.id]["request"]])) for each in held if when]
+    told = [replace(each, occasions=occasions(when[each.id]["occasions"])) for each in held if when]
+    prompts, followups = (_read(folder, name, _case) for name in ("prompts", "followups"))
+    if not any(case.wanted for case in prompts):
+        raise UsageError(f"no prompt of {folder.name} wants a memory", hint=_FORMAT)
+    if lost := {each for case in prompts for each in case.wanted} - {each.id for each in held}:
+        raise UsageError(f"{folder.name}/prompts.jsonl wants {min(lost)}, which is no memory of it", hint=_FORMAT)
+    return Person(folder.name, held, asked, told, prompts, followups)
 
 
 @contextmanager
@@ -161,17 +182,17 @@ def figures(answers: Sequence[Answer], way: str) -> dict[str, Any]:
     right = sum(_right(each, way) for each in answers)
     silent = [not each.lines[way] for each in answers if not each.case.on_topic]
     helped = [bool(_right(each, way)) for each in answers if each.case.on_topic]
-    result = {
+    result: dict[str, Any] = {
         "precision": round(right / max(given, 1), 3),
-        "recall": round(right / sum(len(each.case.wanted) for each in answers), 3),
-        "off_topic_empty": round(sum(silent) / len(silent), 3),
+        "recall": round(right / max(sum(len(each.case.wanted) for each in answers), 1), 3),
+        "off_topic_empty": round(sum(silent) / max(len(silent), 1), 3),
         "lines": given,
-        "on_topic_helped": round(sum(helped) / len(helped), 3),
+        "on_topic_helped": round(sum(helped) / max(len(helped), 1), 3),
     }
     for kind in _ON_TOPIC:
         these = [each for each in answers if each.case.kind == kind]
         wanted = sum(len(each.case.wanted) for each in these)
-        result[f"recall_{kind}"] = round(sum(_right(each, way) for each in these) / wanted, 3)
+        result[f"recall_{kind}"] = round(sum(_right(each, way) for each in these) / wanted, 3) if wanted else None
     return result
 
 
@@ -220,41 +241,52 @@ def _faults(answers: Sequence[Answer], everybody: Sequence[Person]) -> Iterator[
 
 
 def remembered(rows: Sequence[Row]) -> list[Remembered]:
-    """As memories; they were said over the last ten months."""
-    return [
-        Remembered(
-            row["id"],
-            1,
-            MemoryKind(row["kind"]),
-            row["text"],
-            Severity(row["severity"]),
-            Scope.PROJECT if row["project"] else Scope.USER,
-            row["project"],
-            timestamp(NOW - timedelta(days=number * 7 % 300 + 1)),
-            timestamp(NOW - timedelta(days=number * 7 % 300 + 1)),
-            (("bench@1", f"e{number}"),),
-        )
-        for number, row in enumerate(rows)
-    ]
+    return [_remembered(number, row) for number, row in enumerate(rows)]
 
 
-def _cases(folder: Traversable, name: str) -> list[Case]:
-    return [
-        Case(
-            row["half"],
-            row["project"],
-            row["kind"],
-            row["text"],
-            frozenset(row["wanted"]),
-            (Exchange(row["user"], row["assistant"]),) if "user" in row else (),
-        )
-        for row in _rows(folder, name)
-    ]
+def _remembered(number: int, row: Row) -> Remembered:
+    """They were said over the last ten months."""
+    said = timestamp(NOW - timedelta(days=number * 7 % 300 + 1))
+    project = row.get("project", "")
+    return Remembered(
+        row["id"],
+        1,
+        MemoryKind(row.get("kind", "fact")),
+        row["text"],
+        Severity(row.get("severity", "none")),
+        Scope.PROJECT if project else Scope.USER,
+        project,
+        said,
+        said,
+        (("bench@1", f"e{number}"),),
+    )
 
 
-def _rows(folder: Traversable, name: str) -> list[Row]:
+def _case(_: int, row: Row) -> Case:
+    wanted, half = frozenset(row["wanted"]), row.get("half", HALVES[0])
+    if half not in HALVES:
+        raise ValueError(half)
+    return Case(
+        half,
+        row.get("project", ""),
+        row.get("kind", _ON_TOPIC[0] if wanted else ""),
+        row["text"],
+        wanted,
+        (Exchange(row["user"], row["assistant"]),) if "user" in row else (),
+    )
+
+
+def _read(folder: Traversable, name: str, make: Callable[[int, Row], _Made]) -> list[_Made]:
+    """A line each; none where there is no such file."""
     file = folder.joinpath(f"{name}.jsonl")
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.is_file() else []
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    found = []
+    for number, line in enumerate(lines):
+        try:
+            found.append(make(number, json.loads(line)))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"{folder.name}/{name}.jsonl, line {number + 1}: {error!r}", hint=_FORMAT) from error
+    return found
 
 
 def _meaning(memory: Memory) -> Any:

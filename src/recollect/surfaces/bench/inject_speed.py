@@ -22,12 +22,12 @@ from recollect.store import memories
 from recollect.store import vectors as store
 from recollect.store.vectors import Document, Kind, Model, Part, Ref, Status
 from recollect.surfaces.bench.home import passing_home
-from recollect.surfaces.bench.inject import NOW, Case, contextual, somebody
+from recollect.surfaces.bench.inject import NOW, SET, Case, contextual, somebody
 from recollect.surfaces.bench.search import Language
 from recollect.text import COMMON
 from recollect.types import Remembered, timestamp
 
-_PERSON = "mara"  # whose prompts and memories
+_PERSON = SET.joinpath("mara")  # whose prompts and memories
 _BATCH = 2_000
 _EXCHANGED = 0.6  # share of a text's words
 _MOVED = 0.7  # how far a vector is moved, as a share of its length

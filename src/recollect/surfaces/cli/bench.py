@@ -72,9 +72,15 @@ def quality(show: str | None, as_json: bool) -> int:
     "--size", type=click.IntRange(min=0), default=100_000, show_default=True, help="Memories for the latency; 0: none."
 )
 @click.option("--show", type=click.Choice(["fit", "test"]), help="List what was wrong and what was missing.")
+@click.option(
+    "--set",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Prompts and memories of your own: a folder with prompts.jsonl and memories.jsonl, or several such.",
+)
 @click.option("--fit", is_flag=True, help="Fit the weights anew, on the fit halves, and print them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def inject(embedder: str, size: int, show: str | None, fit: bool, as_json: bool) -> int:
+def inject(embedder: str, size: int, show: str | None, folder: Path | None, fit: bool, as_json: bool) -> int:
     """Relevance of what is injected, on labelled prompts, and its latency; search and full text beside it."""
     from recollect.surfaces.bench import inject as bench
     from recollect.surfaces.bench import inject_fit, inject_speed
@@ -82,23 +88,25 @@ def inject(embedder: str, size: int, show: str | None, fit: bool, as_json: bool)
     if fit:
         print_json(inject_fit.run(embedder))
         return 0
-    result = bench.run(embedder, show or "")
+    result = bench.run(embedder, show or "", folder or bench.SET)
     if size:
         result["latency"] = inject_speed.run(size, embedder)
     if as_json:
         print_json(result)
         return 0
     click.echo(f"{result['embedder']}, {result['prompts']:,} prompts, {result['memories']:,} memories")
-    for half in ("test", "fit"):
+    for half in [each for each in bench.HALVES if each in result]:
         figures = result[half]
         columns = list(figures["ours"])
         click.echo(f"\n{half} half")
-        rows = {way: figures[way] for way in bench.WAYS} | {
+        rows = {way: figures[way] for way in bench.WAYS if way in figures} | {
             f"ours, {each}": of for each, of in figures.pop("people").items()
         }
         table(("", *columns), [(name, *each.values()) for name, each in rows.items()], right=tuple(columns))
-        table(("", ""), [(name, value) for name, value in bench.flat(figures) if name.split(".")[0] not in bench.WAYS])
-    table(("", ""), result.get("latency", {}).items())
+        if more := [pair for pair in bench.flat(figures) if pair[0].split(".")[0] not in bench.WAYS]:
+            table(("", ""), more)
+    if size:
+        table(("", ""), result["latency"].items())
     for line in result.get("listed", ()):
         click.echo(line)
     return 0

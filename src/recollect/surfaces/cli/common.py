@@ -57,7 +57,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     for name in columns:
         shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*(str(cell) for cell in row))
+        shown.add_row(*("-" if cell is None else str(cell) for cell in row))
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 200
