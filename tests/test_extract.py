@@ -172,7 +172,7 @@ def test_small_talk_is_no_output_and_no_failure(memory: Memory, root: Path) -> N
     report = memory.process(now=True)
     assert (report.succeeded, report.succeeded_no_output, report.failed) == (0, 1, 0)
     assert status(memory) == [ConversationStatus.SKIPPED] and job(memory)[0] == JobStatus.SUCCEEDED_NO_OUTPUT
-    assert memory.conversations()[0].status_reason == "nothing worth keeping"
+    assert memory.conversations()[0].status_reason == "nothing worth keeping (offline-v2)"
     assert memory.process(now=True).claimed == 0
 
 
@@ -183,6 +183,67 @@ def test_switched_off_means_off(database_url: tuple[str, str, Path], clock: Cloc
             opened.process()
         with pytest.raises(Disabled):
             opened.consolidate()
+
+
+# Again
+
+
+def with_occasions(content: str) -> dict[str, Any]:
+    """Nothing of small talk."""
+    if CHAT[0] in content:
+        return {"raw_memory": "", "rollout_summary": "", "rollout_slug": "", "memory_sentence": "", "memories": []}
+    found = one_memory(content)
+    found["memories"][0]["occasions"] = ["may I push\0 this?"]
+    return found
+
+
+def test_what_was_read_without_a_model_is_read_again_with_one_when_a_person_asks(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    ingest(memory, root, *CHAT, name=OTHER)
+    assert memory.process(now=True).claimed == 2
+    memory.remember("We deploy on Mondays.", project="/code/tides")
+    model = Scripted(with_occasions)
+    assert extract(memory, by(model)).run(now=True).claimed == 0, "what is done is done"
+    assert extract(memory, by(model)).backlog(now=True).conversations == 0
+    assert extract(memory, by(model)).backlog(now=True, again=True).conversations == 2
+    report = extract(memory, by(model)).run(now=True, again=True)
+    assert (report.claimed, report.succeeded, report.succeeded_no_output) == (2, 1, 1)
+    assert sorted(current(memory)) == ["Always run make lint before committing.", "We deploy on Mondays."]
+    with memory.database.read() as tx:
+        assert "may I push this?" in {when for each in memories.all_of(tx, memory.owner) for when in each.occasions}
+    before = state(memory)
+    assert {reason for _, _, reason in before["conversations"]} == {"", f"nothing worth keeping ({by(model).id})"}
+    for strategy in (by(model), Offline()):
+        assert extract(memory, strategy).run(now=True, again=True).claimed == 0, "rules do not replace a model"
+    assert state(memory) == before and len(model.calls) == 2
+    assert memory.reindex(full=True).problems == [] and memory.doctor().problems == []
+    assert state(memory)["conversations"] == before["conversations"], "files tell who read them"
+
+
+def test_reading_again_takes_no_more_than_it_is_asked_for(memory: Memory, root: Path, clock: Clock) -> None:
+    ingest(memory, root, *TALK)
+    clock.advance(3600 * 24 * 40)
+    write(root / "-code-tides" / f"{OTHER}.jsonl", session(*TALK, name=OTHER, first=60 * 24 * 40))
+    memory.ingest(folder=root)
+    clock.advance(3600)
+    assert memory.process(now=True).claimed == 2
+    model = Scripted()
+    assert extract(memory, by(model)).run(again=True, limit=5).claimed == 1, "the other is too old"
+    assert extract(memory, by(model)).run(again=True, now=True, limit=5).claimed == 1
+    assert set(status(memory)) == {ConversationStatus.ARCHIVED}
+
+
+def test_a_model_that_fails_to_read_again_costs_nothing(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    before = current(memory)
+    model = Scripted()
+    model.failure = ModelFailed(Failure.UNAVAILABLE, "no model today")
+    assert extract(memory, by(model)).run(now=True, again=True).failed == 1
+    assert current(memory) == before and status(memory) == [ConversationStatus.READY]
+    model.failure = None
+    assert extract(memory, by(model)).run(now=True).succeeded == 1
+    assert current(memory) == ["Always run make lint before committing."]
 
 
 # Eligibility

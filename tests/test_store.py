@@ -1022,6 +1022,10 @@ WRITES: dict[str, Read] = {
     "Jobs.revoke": lambda tx, owner: jobs_of(owner).revoke(tx, ["waiting"]),
     "tombstones.save": lambda tx, owner: tombstones.save(tx, owner, "memory/tombstones/b.md", ["h2"]),
     "entries.restore": lambda tx, owner: entries.restore(tx, rows_of(key_of(owner), an_entry("e1", content="other"))),
+    "Jobs.reopen": lambda tx, owner: (
+        jobs_of(owner).settle(tx, KIND, [("done", "w1", JobStatus.SUCCEEDED)]),
+        jobs_of(owner).reopen(tx, KIND, ["done"]),
+    ),
     "Jobs.settle": lambda tx, owner: jobs_of(owner).settle(tx, KIND, [("done", "w1", JobStatus.SUCCEEDED)]),
     "artifacts.replace_sessions": lambda tx, owner: artifacts.replace_sessions(tx, owner, ["s@1"], []),
     "citations.note": lambda tx, owner: citations.note(

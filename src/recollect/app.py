@@ -103,15 +103,17 @@ class Memory(Parts):
         *,
         limit: int | None = None,
         now: bool = False,
+        again: bool = False,
         progress: Done = lambda done, of: None,
         stopping: Callable[[int], None] = lambda running: None,
     ) -> Processed:
-        """Phase 1: extracts memories from the conversations that are ready. `now` takes everything there is.
+        """Phase 1: extracts memories from the conversations that are ready. `now` takes everything there is; `again`
+        also what was read without the model that is configured now, or by another one.
 
         `stopping` is told how many answers are waited for after a first Ctrl-C.
         """
         self.intake.mark_ready()
-        report = self._extract(stopping).run(limit=limit, now=now, progress=progress)
+        report = self._extract(stopping).run(limit=limit, now=now, again=again, progress=progress)
         kept = self._upkeep.run()
         report.failed += len(kept.problems)
         report.problems += kept.problems
@@ -139,14 +141,14 @@ class Memory(Parts):
         recovery = Recovery(self.database, self.owner, self.clock, files, self._projection, extract)
         return [str(state) for state in recovery.recover(session_key)]
 
-    def estimate(self, *, limit: int | None = None, now: bool = False) -> Estimate | None:
+    def estimate(self, *, limit: int | None = None, now: bool = False, again: bool = False) -> Estimate | None:
         """What `process` would send to a paid model; None when nobody is billed."""
         from recollect.models.choose import language_model
 
         model = language_model(self.settings, self.settings.config.model)
         if model is None or not model.paid:
             return None
-        backlog = self._extract().backlog(limit=limit, now=now)
+        backlog = self._extract().backlog(limit=limit, now=now, again=again)
         return Estimate(backlog.conversations, backlog.tokens, model.price(backlog.input_tokens, backlog.output_tokens))
 
     def consolidate(self, *, now: bool = False) -> Consolidated:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recollect.occasions import joined, parted
-from recollect.types import MemoryKind, Scope, Severity
+from recollect.types import Conversation, MemoryKind, Scope, Severity
 
 SOURCE = "recollect"  # of our own turn logs and notes
 
@@ -52,6 +52,14 @@ class Note:
     def __post_init__(self) -> None:
         if (self.verb is Verb.REMEMBER) is bool(self.target) or bool(self.target) is not (self.revision > 0):
             raise ValueError("every verb but `remember` names a memory and its revision")
+
+
+def is_note(talk: Conversation) -> bool:
+    return talk.source == SOURCE and is_session(talk.session_id)
+
+
+def is_chat(talk: Conversation) -> bool:
+    return talk.source == SOURCE and not is_session(talk.session_id)
 
 
 def new_session() -> str:

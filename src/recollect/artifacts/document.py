@@ -66,7 +66,7 @@ class Content:
     branch: str
     rollout_slug: str | None  # of a summary
     parts: int | None  # of a summary
-    strategy: str | None  # of a summary: how it was made
+    strategy: str | None  # of a summary, or of a transcript that has none: how it was read
     idempotency_key: str  # names the run that wrote it: a second run with this key writes nothing new
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from recollect.artifacts import bodies
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.names import session_token
-from recollect.extract.values import NOTHING, Extraction
+from recollect.extract.values import Extraction, nothing
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
 from recollect.types import Conversation, ConversationStatus, Message, Remembered, Stage1, Timestamp
@@ -45,7 +45,7 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
         last_message_at=max(times),
         entry_count=len(messages),
         status=ConversationStatus.ARCHIVED if summary else ConversationStatus.SKIPPED,
-        status_reason="" if summary else NOTHING,
+        status_reason="" if summary else nothing(head.strategy or ""),
     )
     if summary is None:
         return Derived(conversation, messages, None, ())

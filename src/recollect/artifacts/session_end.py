@@ -133,9 +133,10 @@ def artifacts(
     head = _content(end, snapshot, strategy, captured, manifest.path)
     body = bodies.transcript(end.title, links, end.messages)
     name = Name(captured, manifest.token, Kind.TRANSCRIPT)
-    transcript = _artifact(name, replace(head, kind=name.kind, sanitizer_version=CURRENT), body)
+    said = replace(head, kind=name.kind, sanitizer_version=CURRENT)
     if end.extraction.is_empty:
-        return transcript, None
+        return _artifact(name, replace(said, strategy=strategy or None), body), None
+    transcript = _artifact(name, said, body)
     slug = line(end.extraction.rollout_slug)
     value = bodies.Summary(
         slug.replace("-", " ").capitalize() or end.title,

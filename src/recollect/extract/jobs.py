@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from recollect.extract.values import NOTHING, nothing
 from recollect.store import conversations
 from recollect.store.database import Transaction
 from recollect.store.jobs import Jobs
-from recollect.types import Conversation, ConversationStatus, Owner, Timestamp, timestamp
+from recollect.types import Conversation, ConversationStatus, Owner, Stage1, Timestamp, timestamp
 
 KIND = "extract"
+_RULES = "offline"  # in the id of a strategy that asks no model
 
 
 def watermark(last_message_at: Timestamp, snapshot: str) -> str:
     """Newest message first, so that watermarks grow with time; then what exactly was said."""
     return f"{last_message_at}#{snapshot}"
+
+
+def reads_anew(strategy: str, talk: Conversation, row: Stage1 | None) -> bool:
+    """Was it read by another strategy than this, the one of today? Rules do not read again what a model has read."""
+    if row is None and not talk.status_reason.startswith(NOTHING):
+        return False
+    before = row.strategy if row else talk.status_reason
+    same = before in (strategy, nothing(strategy))
+    return not same and (_RULES not in strategy or _RULES in before)
 
 
 def abandoned(tx: Transaction, owner: Owner, jobs: Jobs) -> list[Conversation]:

@@ -21,18 +21,13 @@ _SAID = {
 }
 
 
-def is_note(transcript: Transcript) -> bool:
-    conversation = transcript.conversation
-    return conversation.source == note.SOURCE and note.is_session(conversation.session_id)
-
-
 class Notes:
     """One statement of one entry; nothing where the entry is no note that this version reads."""
 
     id = _VERSION
 
     def should_process(self, transcript: Transcript) -> bool:
-        return is_note(transcript)
+        return note.is_note(transcript.conversation)
 
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
         entry = next(iter(transcript.messages), None)

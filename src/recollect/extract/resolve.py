@@ -10,10 +10,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from recollect.extract.values import Written
 from recollect.near import NEGATIONS, Near, weigh
 from recollect.occasions import occasions
 from recollect.store.memories import current
@@ -65,6 +66,23 @@ def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], pla
         stated[found.id, found.revision] = replace(before or found, sources=sources, occasions=when)
         others.add(found)
     return list(stated.values())
+
+
+def with_written(
+    existing: Sequence[Remembered], written: Mapping[str, Written], scopes: Iterable[tuple[Scope, str]]
+) -> list[Remembered]:
+    """What the rows will say once everything that was written is stored."""
+    held: dict[tuple[str, int], Remembered] = {}
+    for each in existing:
+        sources = tuple(source for source in each.sources if source[0] not in written)
+        if sources:
+            held[each.id, each.revision] = each if sources == each.sources else replace(each, sources=sources)
+    places = set(scopes)
+    for each in (each for files in written.values() for each in files.stated):
+        if (each.scope, each.scope_id) in places:
+            before = held.get((each.id, each.revision))
+            held[each.id, each.revision] = replace(each, sources=(*(before.sources if before else ()), *each.sources))
+    return [held[key] for key in sorted(held)]
 
 
 class _Pool:

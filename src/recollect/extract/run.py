@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -27,16 +27,18 @@ import msgspec
 
 from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
-from recollect.extract.jobs import KIND, resume, watermark
+from recollect.extract.jobs import KIND, reads_anew, resume, watermark
 from recollect.extract.load import load
-from recollect.extract.notes import Notes, is_note
-from recollect.extract.resolve import Place, resolve
+from recollect.extract.notes import Notes
+from recollect.extract.resolve import Place, resolve, with_written
 from recollect.extract.threads import Threads
-from recollect.extract.turns import ChatItems, is_chat, without_others
-from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written
+from recollect.extract.turns import ChatItems, without_others
+from recollect.extract.values import Extraction, Strategy, Transcript, Written, nothing
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
 from recollect.models.paid import CapReached, Paid, digest
+from recollect.note import is_chat, is_note
+from recollect.occasions import occasions
 from recollect.redact import redact
 from recollect.store import answers, memories, stage1
 from recollect.store import artifacts as artifact_rows
@@ -61,6 +63,7 @@ log = logging.getLogger(__name__)
 
 _KINDS = ("transcript", "summary", "manifest")  # files of a session's end; compactions come and go without it
 _BATCH = 64  # conversations claimed at a time
+_READ = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
 _UNCHANGED = "unchanged since it was extracted"
 _PROMPT_TOKENS, _ANSWER_TOKENS = 1_000, 1_700  # beside its text, what a conversation is taken to cost in an estimate
 
@@ -189,37 +192,38 @@ class Extract:
         *,
         limit: int | None = None,
         now: bool = False,
+        again: bool = False,
         keys: Sequence[str] | None = None,
         progress: Progress = lambda done, of: None,
     ) -> Report:
-        """Processes what is eligible. `now` (a person asks) lifts idleness, age, minimum length and batch size.
-
-        `keys` are the only conversations to look at.
+        """Processes what is eligible. `now` (a person asks) lifts idleness, age, minimum length and batch size; `again`
+        takes what was read in another way, too. `keys` are the only conversations to look at.
         """
         report = Report()
         self._recover()
-        waiting = self._eligible(now, keys)
+        waiting = self._eligible(now, again, keys)
         most = self._most(waiting, limit, now)
         total = min(most, len(waiting))
         while waiting and report.claimed < most:
             batch = [waiting.pop(0) for _ in range(min(_BATCH, most - report.claimed, len(waiting)))]
-            claimed = self._claim(batch, now, report)
+            claimed = self._claim(batch, now, again, report)
             self._process(claimed, report, lambda written: progress(_done(report) + written, total))
         return report
 
-    def backlog(self, *, limit: int | None = None, now: bool = False) -> Backlog:
+    def backlog(self, *, limit: int | None = None, now: bool = False, again: bool = False) -> Backlog:
         """What `run` would send to a model."""
-        waiting = self._eligible(now)
+        waiting = self._eligible(now, again)
         most = self._most(waiting, limit, now)
         number = tokens = 0
         for group in waiting:
             if number == most:
                 break
+            if is_note(group[0]):
+                continue
             transcript = load(self._database, self._owner, group)
-            if not is_note(transcript) and _is_due(
-                self._known([group]).get(group[0].session_key), _watermark(transcript)
-            ):
-                sent = self._chats.asks(transcript) if is_chat(transcript) else transcript
+            known = self._known([group]).get(group[0].session_key)
+            if _is_due(known, _watermark(transcript)) or (again and self._reads_anew(group)):
+                sent = self._chats.asks(transcript) if is_chat(group[0]) else transcript
                 if not sent.messages:
                     continue
                 number += 1
@@ -233,7 +237,7 @@ class Extract:
         if not group:
             return None
         transcript = load(self._database, self._owner, group)
-        strategy, snapshot = self._strategy_for(transcript), transcript.snapshot
+        strategy, snapshot = self._strategy_for(group[0]), transcript.snapshot
         with self._database.read() as tx:
             found = answers.load(tx, self._owner, KIND, session_key, digest(strategy.id, snapshot))
         if found is None:
@@ -241,11 +245,11 @@ class Extract:
         has_output = not msgspec.json.decode(found.answer, type=Extraction).is_empty
         return Pending(snapshot, strategy.id, found.answered_at, has_output)
 
-    def _strategy_for(self, transcript: Transcript) -> Strategy:
+    def _strategy_for(self, talk: Conversation) -> Strategy:
         """A note is what a person said, and nobody is asked about it; a chat's turns are known by fingerprints."""
-        if is_note(transcript):
+        if is_note(talk):
             return self._notes
-        return self._chats if is_chat(transcript) else self._strategy
+        return self._chats if is_chat(talk) else self._strategy
 
     def _most(self, waiting: Sequence[object], limit: int | None, now: bool) -> int:
         if limit is not None:
@@ -260,13 +264,14 @@ class Extract:
             self._jobs.reap(tx, KIND)
             resume(tx, self._owner, self._jobs)
 
-    def _eligible(self, now: bool, keys: Sequence[str] | None = None) -> list[list[Conversation]]:
+    def _eligible(self, now: bool, again: bool, keys: Sequence[str] | None = None) -> list[list[Conversation]]:
         """Conversations by key, newest first."""
-        statuses, since = [ConversationStatus.READY], None
+        asked, since = [ConversationStatus.READY], None
         if now:
-            statuses += [ConversationStatus.ACTIVE, ConversationStatus.SKIPPED]
+            asked += [ConversationStatus.ACTIVE, ConversationStatus.SKIPPED]
         else:
             since = timestamp(self._clock() - timedelta(days=self._config.max_rollout_age_days))
+        statuses = [*dict.fromkeys((*asked, *_READ))] if again else asked
         with self._database.read() as tx:
             if keys is None:
                 found = conversation_rows.for_extraction(tx, self._owner, statuses, since=since)
@@ -276,19 +281,28 @@ class Extract:
         groups: dict[str, list[Conversation]] = {}
         for each in found:
             groups.setdefault(each.session_key, []).append(each)
-        return list(groups.values())
+        due = [(group, [each for each in group if each.status in asked]) for group in groups.values()]
+        return [some or group for group, some in due if some or self._reads_anew(group)]
+
+    def _reads_anew(self, group: Sequence[Conversation]) -> bool:
+        with self._database.read() as tx:
+            row = stage1.load(tx, self._owner, group[0].session_key)
+        settled = all(each.status in _READ for each in group)
+        return settled and reads_anew(self._strategy_for(group[0]).id, group[0], row)
 
     def _known(self, groups: Sequence[Sequence[Conversation]]) -> dict[str, tuple[JobStatus, str, str]]:
         with self._database.read() as tx:
             return self._jobs.watermarks(tx, KIND, [group[0].session_key for group in groups])
 
-    def _claim(self, batch: Sequence[Sequence[Conversation]], now: bool, report: Report) -> list[_Claimed]:
+    def _claim(self, batch: Sequence[Sequence[Conversation]], now: bool, again: bool, report: Report) -> list[_Claimed]:
         known = self._known(batch)
+        anew = {group[0].session_key for group in batch if again and self._reads_anew(group)}
         marks = {group[0].session_key: _watermark(load(self._database, self._owner, group)) for group in batch}
         groups = {group[0].session_key: group for group in batch}
         claimed = []
         with self._database.write() as tx:
-            due = {key: mark for key, mark in marks.items() if _is_due(known.get(key), mark)}
+            self._jobs.reopen(tx, KIND, sorted(anew))
+            due = {key: mark for key, mark in marks.items() if key in anew or _is_due(known.get(key), mark)}
             self._jobs.enqueue(tx, KIND, due.items())
             leases = self._jobs.claim(tx, KIND, limit=max(len(due), 1), keys=list(due), hurry=now)
             for lease in leases:
@@ -300,7 +314,7 @@ class Extract:
                 else:  # it grew in the meantime
                     self._jobs.release(tx, lease)
             for key, group in groups.items():
-                if known.get(key, ("", "", ""))[2] == marks[key]:
+                if key not in anew and known.get(key, ("", "", ""))[2] == marks[key]:
                     self._settle(tx, group, known[key][0])
         report.claimed += len(claimed)
         report.skipped += len(batch) - len(claimed)
@@ -312,7 +326,7 @@ class Extract:
         ended = ConversationStatus.ARCHIVED
         if status is JobStatus.SUCCEEDED_NO_OUTPUT:
             ended = ConversationStatus.SKIPPED
-        reason = NOTHING if ended is ConversationStatus.SKIPPED else _UNCHANGED
+        reason = self._nothing(group) if ended is ConversationStatus.SKIPPED else _UNCHANGED
         self._set(tx, [each for each in group if each.status is ConversationStatus.READY], ended, reason)
 
     # Processing
@@ -407,7 +421,7 @@ class Extract:
         if _watermark(transcript) != claimed.lease.watermark:
             raise _Changed
         self._reached(Step.LOADED)
-        strategy = self._strategy_for(transcript)
+        strategy = self._strategy_for(transcript.conversation)
         question = digest(strategy.id, transcript.snapshot)
         key = claimed.lease.key
         with self._database.read() as tx:
@@ -481,13 +495,13 @@ class Extract:
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
             existing = [] if stored else self._existing(tx, answered.extraction.statements, scopes)
-            if existing and is_chat(answered.transcript):
+            if existing and is_chat(conversation):
                 existing = without_others(tx, self._owner, conversation, existing)
         if stored is None:
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at
             place = Place(lease.key, conversation.project_id, lambda uuid: times.get(uuid, last), answered.captured_at)
-            stated = resolve(answered.extraction.statements, _with(existing, written, scopes), place)
+            stated = resolve(answered.extraction.statements, with_written(existing, written, scopes), place)
             text, now = msgspec.json.encode(stated).decode(), timestamp(self._clock())
             with self._database.write() as tx:
                 answers.save(tx, self._owner, KIND, lease.key, question, text, now)
@@ -513,7 +527,8 @@ class Extract:
         key = claimed.lease.key
         ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
         if written.stage1 is None:
-            ended, status, reason = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT, NOTHING
+            ended, status = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT
+            reason = self._nothing(claimed.conversations)
         try:
             with self._database.write() as tx:
                 self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest: no deadlock
@@ -536,28 +551,14 @@ class Extract:
 
     # Rows
 
+    def _nothing(self, group: Sequence[Conversation]) -> str:
+        return nothing(self._strategy_for(group[0]).id)
+
     def _set(self, tx: Transaction, group: Sequence[Conversation], status: ConversationStatus, reason: str) -> int:
         for each in group:
             check_transition(each.status, status)
         changes = [(each, status, reason) for each in group]
         return conversation_rows.set_status(tx, self._owner, changes, timestamp(self._clock()))
-
-
-def _with(
-    existing: Sequence[Remembered], written: Mapping[str, Written], scopes: Iterable[tuple[Scope, str]]
-) -> list[Remembered]:
-    """What the rows will say once everything that was written is stored."""
-    held: dict[tuple[str, int], Remembered] = {}
-    for each in existing:
-        sources = tuple(source for source in each.sources if source[0] not in written)
-        if sources:
-            held[each.id, each.revision] = each if sources == each.sources else replace(each, sources=sources)
-    places = set(scopes)
-    for each in (each for files in written.values() for each in files.stated):
-        if (each.scope, each.scope_id) in places:
-            before = held.get((each.id, each.revision))
-            held[each.id, each.revision] = replace(each, sources=(*(before.sources if before else ()), *each.sources))
-    return [held[key] for key in sorted(held)]
 
 
 def _watermark(transcript: Transcript) -> str:
@@ -582,7 +583,10 @@ def cleaned(extraction: Extraction) -> Extraction:
     def clean(text: str) -> str:
         return redact(text.replace("\0", ""))
 
-    statements: list[Statement] = [replace(each, text=clean(each.text)) for each in extraction.statements]
+    statements: list[Statement] = [
+        replace(each, text=clean(each.text), occasions=occasions(map(clean, each.occasions)))
+        for each in extraction.statements
+    ]
     return replace(
         extraction,
         raw_memory=clean(extraction.raw_memory),

@@ -12,7 +12,6 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from recollect import note
 from recollect.extract.offline import summary
 from recollect.extract.values import Extraction, Strategy, Transcript
 from recollect.ingest.sources.recollect import Turn, session, turn_of
@@ -36,11 +35,6 @@ from recollect.types import (
 )
 
 _VERSION = "turns-v1"
-
-
-def is_chat(transcript: Transcript) -> bool:
-    talk = transcript.conversation
-    return talk.source == note.SOURCE and not note.is_session(talk.session_id)
 
 
 class ChatItems:

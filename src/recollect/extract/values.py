@@ -12,7 +12,12 @@ from recollect.store.artifacts import Indexed
 from recollect.text import plain
 from recollect.types import Conversation, Message, Remembered, Stage1, Statement
 
-NOTHING = "nothing worth keeping"  # why a conversation with a transcript has no summary
+NOTHING = "nothing worth keeping"
+
+
+def nothing(strategy: str) -> str:
+    """Why a conversation with a transcript has no summary: what this strategy says of it."""
+    return f"{NOTHING} ({strategy})" if strategy else NOTHING
 
 
 @dataclass(frozen=True, slots=True)

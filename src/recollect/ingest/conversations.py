@@ -33,7 +33,10 @@ _ALLOWED = {
         ConversationStatus.ARCHIVED,
         ConversationStatus.SKIPPED,
     },
-    ConversationStatus.ARCHIVED: {ConversationStatus.ACTIVE},
+    ConversationStatus.ARCHIVED: {
+        ConversationStatus.ACTIVE,
+        ConversationStatus.PROCESSING,  # a person has it read again
+    },
     ConversationStatus.SKIPPED: {ConversationStatus.ACTIVE, ConversationStatus.PROCESSING},
 }
 

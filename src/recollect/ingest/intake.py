@@ -145,7 +145,7 @@ class Intake:
         with self._database.read() as tx:
             idle = conversation_rows.idle_since(tx, self._owner, silent)
             known = {each.id for each in idle}
-            notes = [each for each in conversation_rows.active(tx, self._owner, note.SOURCE) if _is_note(each)]
+            notes = [each for each in conversation_rows.active(tx, self._owner, note.SOURCE) if note.is_note(each)]
             idle += [each for each in notes if each.id not in known]
             chosen = [each for each in idle if within is None or each.source_file in within]
             decided = [(each, *self._outcome(tx, each)) for each in chosen]
@@ -360,10 +360,6 @@ class Intake:
 def _allowed(gate: Gate, cwd: str, project: str = "") -> str | None:
     asked = Entry("", "", Role.USER, "", Timestamp(""), 0, cwd=cwd, project=project)
     return gate.project_id(asked) if gate.allows(asked) else None
-
-
-def _is_note(conversation: Conversation) -> bool:
-    return conversation.source == note.SOURCE and note.is_session(conversation.session_id)
 
 
 def _is_ours(conversation: Conversation) -> bool:

@@ -204,6 +204,11 @@ class Jobs:
         every = {"every_kind": int(kind is None), "every": int(key is None)}
         return tx.run(_REVIVE, {**names, **every, "key": key or ""})
 
+    def reopen(self, tx: Transaction, kind: str, keys: Sequence[str]) -> int:
+        """Jobs that were done are to be done again, on the same input."""
+        now = self._now()
+        return tx.run_many(_REOPEN, [{**self._key(kind, key), "now": now} for key in keys]) if keys else 0
+
     def settle(self, tx: Transaction, kind: str, jobs: Iterable[tuple[str, str, JobStatus]]) -> None:
         """(key, watermark, status) of jobs that were done, as far as their results tell; a known one stays as it is."""
         now = self._now()
@@ -349,6 +354,11 @@ _REVIVE = """
 UPDATE memory_jobs SET status = 'pending', attempts = 0, not_before = '', updated_at = :now
 WHERE tenant = :tenant AND agent_id = :agent_id AND (:every_kind = 1 OR kind = :kind)
   AND (:every = 1 OR job_key = :key) AND status IN ('dead', 'failed', 'backing_off')
+"""
+
+_REOPEN = f"""
+UPDATE memory_jobs SET status = 'pending', success_watermark = '', attempts = 0, not_before = '', updated_at = :now
+WHERE {_OURS} AND job_key = :key AND status IN ('succeeded', 'succeeded_no_output')
 """
 
 _COUNT = """

@@ -21,22 +21,29 @@ if TYPE_CHECKING:
 Examples:
   recollect process              conversations that fell silent in the last 30 days, at most 16
   recollect process --now        everything that was taken in, however short, old or recent
-  recollect process --limit 3    at most three""",
+  recollect process --limit 3    at most three
+  recollect process --again --now    with a model that you named since, what was read without it""",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many conversations.")
 @click.option("--now", is_flag=True, help="Do not wait for silence; take short and old conversations too.")
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Read conversations anew that were read without today's model, by another one or by older rules.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask before a large backlog goes to a paid model.")
 @options
-def command(limit: int | None, now: bool, yes: bool, as_json: bool, agent_id: str | None) -> int:
+def command(limit: int | None, now: bool, again: bool, yes: bool, as_json: bool, agent_id: str | None) -> int:
     """Extract memories from conversations that are ready (phase 1).
 
-    Each conversation is done once; running it again does only what is new or changed.
+    Each conversation is done once; running it again does only what is new or changed. `--again` replaces what other
+    models or rules made of a conversation; what a model has read is never read again without one.
     """
     with memory(agent_id) as opened:
         if not yes:
-            _ask(opened, limit, now, as_json)
+            _ask(opened, limit, now, again, as_json)
         with counting("extracting", as_json) as progress:
-            report = opened.process(limit=limit, now=now, stopping=_stopping, progress=progress)
+            report = opened.process(limit=limit, now=now, again=again, stopping=_stopping, progress=progress)
             opened.embed(seconds=EMBED_SECONDS)
     if as_json:
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in report.problems]})
@@ -45,10 +52,10 @@ def command(limit: int | None, now: bool, yes: bool, as_json: bool, agent_id: st
     return 1 if report.failed else 0
 
 
-def _ask(opened: Memory, limit: int | None, now: bool, as_json: bool) -> None:
+def _ask(opened: Memory, limit: int | None, now: bool, again: bool, as_json: bool) -> None:
     """A year of history is not sent to a paid model by surprise."""
     config = opened.settings.config
-    estimate = opened.estimate(limit=limit, now=now)
+    estimate = opened.estimate(limit=limit, now=now, again=again)
     if estimate is None or estimate.tokens <= config.confirm_above_tokens:
         return
     cost = f", about {estimate.dollars:,.2f} US dollars" if estimate.dollars else ""
