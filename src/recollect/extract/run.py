@@ -33,7 +33,7 @@ from recollect.extract.notes import Notes
 from recollect.extract.resolve import Place, resolve, with_written
 from recollect.extract.threads import Threads
 from recollect.extract.turns import ChatItems, without_others
-from recollect.extract.values import Extraction, Strategy, Transcript, Written, nothing
+from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written, nothing
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
 from recollect.models.paid import CapReached, Paid, digest
@@ -326,7 +326,7 @@ class Extract:
         ended = ConversationStatus.ARCHIVED
         if status is JobStatus.SUCCEEDED_NO_OUTPUT:
             ended = ConversationStatus.SKIPPED
-        reason = self._nothing(group) if ended is ConversationStatus.SKIPPED else _UNCHANGED
+        reason = NOTHING if ended is ConversationStatus.SKIPPED else _UNCHANGED
         self._set(tx, [each for each in group if each.status is ConversationStatus.READY], ended, reason)
 
     # Processing
@@ -528,7 +528,7 @@ class Extract:
         ended, status, reason = ConversationStatus.ARCHIVED, JobStatus.SUCCEEDED, ""
         if written.stage1 is None:
             ended, status = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT
-            reason = self._nothing(claimed.conversations)
+            reason = nothing(self._strategy_for(claimed.conversations[0]).id)
         try:
             with self._database.write() as tx:
                 self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest: no deadlock
@@ -550,9 +550,6 @@ class Extract:
         report.succeeded_no_output += written.stage1 is None
 
     # Rows
-
-    def _nothing(self, group: Sequence[Conversation]) -> str:
-        return nothing(self._strategy_for(group[0]).id)
 
     def _set(self, tx: Transaction, group: Sequence[Conversation], status: ConversationStatus, reason: str) -> int:
         for each in group:
