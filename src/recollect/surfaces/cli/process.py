@@ -48,7 +48,7 @@ def command(limit: int | None, now: bool, again: bool, yes: bool, as_json: bool,
     if as_json:
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in report.problems]})
     else:
-        _describe(report)
+        _describe(report, now)
     return 1 if report.failed else 0
 
 
@@ -72,9 +72,10 @@ def _stopping(running: int) -> None:
         click.echo(f"stopping: waiting for {answers} already asked for; Ctrl-C again gives them up", err=True)
 
 
-def _describe(report: Report) -> None:
+def _describe(report: Report, now: bool) -> None:
     if not report.claimed and not report.skipped:
-        click.echo("Nothing to process: no conversation fell silent since last time (`--now` does not wait for that).")
+        waits = "no conversation fell silent since last time (`--now` does not wait for that)"
+        click.echo(f"Nothing to process: {'all that was taken in is done' if now else waits}.")
         return
     found = count(report.memories, "memory", "memories")
     click.echo(
