@@ -443,6 +443,10 @@ def test_the_bench_takes_a_set_of_ones_own(tmp_path: Path) -> None:
     assert "z, which is no memory" in measured({**wanted, "wanted": ["z"]}).stderr
     bad = measured({"text": "no label"})
     assert bad.status == 2 and "prompts.jsonl, line 1: KeyError('wanted')" in bad.stderr
+    (tmp_path / "occasions.jsonl").write_text(json.dumps({"id": "a", "request": "send the bill", "occasions": []}))
+    (tmp_path / "followups.jsonl").write_text(json.dumps({**wanted, "kind": "shift", "user": "Hi", "assistant": "Ho"}))
+    assert "ours_told_when" in measured(wanted).stdout, "as much as is there"
+    assert "--fit takes the set" in run(tmp_path, "bench", "inject", "--fit", "--set", str(tmp_path)).stderr
     (tmp_path / "home").mkdir(exist_ok=True)
     assert "no memories.jsonl" in run(tmp_path, "bench", "inject", "--set", str(tmp_path / "home")).stderr
 

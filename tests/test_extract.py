@@ -57,9 +57,10 @@ CHAT = ("hi there", "Hello!", "how are you", "Fine, thanks.", "lol ok bye", "Bye
 class Scripted:
     """A model that answers what it is told to, and counts."""
 
-    name, paid, has_tools = "scripted:1", True, False
+    paid, has_tools = True, False
 
     def __init__(self, answer: Callable[[str], dict[str, Any]] | None = None) -> None:
+        self.name = "scripted:1"
         self.calls: list[str] = []
         self.failure: ModelFailed | None = None
         self._answer = answer or one_memory
@@ -218,6 +219,14 @@ def test_what_was_read_without_a_model_is_read_again_with_one_when_a_person_asks
     assert state(memory) == before and len(model.calls) == 2
     assert memory.reindex(full=True).problems == [] and memory.doctor().problems == []
     assert state(memory)["conversations"] == before["conversations"], "files tell who read them"
+
+
+def test_a_model_may_be_called_what_it_likes(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    model = Scripted()
+    model.name = "openai:offline-llama"
+    assert extract(memory, by(model)).run(now=True).succeeded == 1
+    assert extract(memory).run(now=True, again=True).claimed == 0
 
 
 def test_reading_again_takes_no_more_than_it_is_asked_for(memory: Memory, root: Path, clock: Clock) -> None:

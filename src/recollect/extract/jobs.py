@@ -9,7 +9,6 @@ from recollect.store.jobs import Jobs
 from recollect.types import Conversation, ConversationStatus, Owner, Stage1, Timestamp, timestamp
 
 KIND = "extract"
-_RULES = "offline"  # in the id of a strategy that asks no model
 
 
 def watermark(last_message_at: Timestamp, snapshot: str) -> str:
@@ -23,7 +22,12 @@ def reads_anew(strategy: str, talk: Conversation, row: Stage1 | None) -> bool:
         return False
     before = row.strategy if row else talk.status_reason
     same = before in (strategy, nothing(strategy))
-    return not same and (_RULES not in strategy or _RULES in before)
+    return not same and (not _by_rules(strategy) or _by_rules(before))
+
+
+def _by_rules(strategy: str) -> bool:
+    """Its id says so before the name of a model, if there is one."""
+    return "offline" in strategy.partition("/")[0]
 
 
 def abandoned(tx: Transaction, owner: Owner, jobs: Jobs) -> list[Conversation]:

@@ -146,9 +146,9 @@ def people(folder: Traversable = SET) -> list[Person]:
 
 def somebody(folder: Traversable) -> Person:
     held = _read(folder, "memories", _remembered)
-    when = {row["id"]: row for row in _read(folder, "occasions", lambda _, row: row)}
-    asked = [replace(each, occasions=occasions([when[each.id]["request"]])) for each in held if when]
-    told = [replace(each, occasions=occasions(when[each.id]["occasions"])) for each in held if when]
+    when = dict(_read(folder, "occasions", lambda _, row: (row["id"], (row["request"], row["occasions"]))))
+    asked = [replace(each, occasions=occasions([when.get(each.id, ("", ()))[0]])) for each in held if when]
+    told = [replace(each, occasions=occasions(when.get(each.id, ("", ()))[1])) for each in held if when]
     prompts, followups = (_read(folder, name, _case) for name in ("prompts", "followups"))
     if not any(case.wanted for case in prompts):
         raise UsageError(f"no prompt of {folder.name} wants a memory", hint=_FORMAT)
@@ -216,7 +216,7 @@ def _interrupting(person: Person) -> list[Case]:
 
 def _silence(answers: Sequence[Answer]) -> float:
     """The share that gets nothing."""
-    return round(sum(not each.lines[_OURS] for each in answers) / len(answers), 3)
+    return round(sum(not each.lines[_OURS] for each in answers) / max(len(answers), 1), 3)
 
 
 def _hits(answers: Sequence[Answer], way: str) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _hits(answers: Sequence[Answer], way: str) -> dict[str, Any]:
     turned = [each for each in answers if each.case.kind == "shift"]
     given = sum(len(each.lines[way]) for each in leaning)
     return {
-        "hit_rate": round(sum(bool(_right(each, way)) for each in leaning) / len(leaning), 3),
+        "hit_rate": round(sum(bool(_right(each, way)) for each in leaning) / max(len(leaning), 1), 3),
         "precision": round(sum(_right(each, way) for each in leaning) / max(given, 1), 3),
         "dragged_along": sum(len(set(each.lines[way]) - each.case.wanted) for each in turned),
     }

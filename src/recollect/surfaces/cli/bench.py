@@ -85,6 +85,8 @@ def inject(embedder: str, size: int, show: str | None, folder: Path | None, fit:
     from recollect.surfaces.bench import inject as bench
     from recollect.surfaces.bench import inject_fit, inject_speed
 
+    if fit and folder:
+        raise click.UsageError("--fit takes the set that comes along, not one of --set")
     if fit:
         print_json(inject_fit.run(embedder))
         return 0
