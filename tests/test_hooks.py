@@ -98,6 +98,16 @@ def test_a_correction_replaces_what_is_ready_to_send(there: Home, tides: Path) -
     assert "Monday" in text and "Friday" not in text
 
 
+def test_a_repository_made_around_a_folder_later_does_not_tell_its_other_folders(there: Home) -> None:
+    for name in ("one", "other"):
+        (there.user / "work" / name).mkdir(parents=True)
+    there.json("remember", RULE, "--project", str(there.user / "work/one"))
+    (there.user / "work/.git").mkdir()
+    there.json("remember", "Tea is served at five.", "--project", str(there.user / "work/one"))
+    assert RULE in there.said("SessionStart", told(there.user / "work/one"))  # nobody answers: from context/
+    assert RULE not in there.said("SessionStart", told(there.user / "work/other", session_id="other"))
+
+
 @pytest.mark.parametrize("more", [{"agent_id": "sub-1"}, {"cwd": ""}])
 def test_sub_agents_and_sessions_without_a_folder_get_nothing(there: Home, tides: Path, more: dict[str, str]) -> None:
     there.json("remember", RULE, "--project", str(tides))

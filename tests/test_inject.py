@@ -22,7 +22,7 @@ from recollect.store.memories import Use
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Scope, Severity
 from tests.conftest import Clock, Place
-from tests.injecting import PROJECT, a_memory, day, drop, names, put, shown
+from tests.injecting import FORMS, PROJECT, a_memory, answer, day, drop, names, put, shown, tool_use, user
 from tests.transcripts import SESSION, claude, texts, write
 
 AUTH = [
@@ -196,6 +196,43 @@ def test_a_superseding_revision_passes_and_displaces_the_stale_line_and_nothing_
     assert prepared.given.lines[0].reason == "replaces an earlier revision that was shown"
     assert prepared.repairs == ("m-jwt no longer says that: its line left the history",)
     assert prepared.history[1:3] == history[1:3], "messages that did not change are the same"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_correction_stays_while_tools_are_asked(memory: Memory, form: str) -> None:
+    injector = memory.injector(PROJECT, form=form)
+    injector.prepare([], user(form, ABOUT_AUTH))
+    history = injector.commit(answer(form, "So it is."))
+    put(memory, replace(AUTH[0], revision=2, text="Session cookies replaced all of it", valid_from=day(5)))
+    injector.prepare(history, user(form, "Write a haiku about cats"))
+    history = injector.commit(tool_use(form, "c1"))
+    assert ("m-jwt", 2) in keys(injector.prepare(history).history)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_correction_that_comes_while_tools_are_asked_is_given(memory: Memory, form: str) -> None:
+    injector = memory.injector(PROJECT, form=form)
+    injector.prepare([], user(form, ABOUT_AUTH))
+    call, result = tool_use(form, "c1")
+    history = injector.commit(call)
+    put(memory, replace(AUTH[0], revision=2, text="Session cookies replaced all of it", valid_from=day(5)))
+    assert ("m-jwt", 2) in keys(injector.prepare(history, result).history)
+    history = injector.commit(answer(form, "So it is."))
+    assert ("m-jwt", 2) in keys(injector.prepare(history, user(form, "Write a haiku about cats")).history)
+
+
+def test_a_correction_has_its_place_before_everything_else(memory: Memory) -> None:
+    history = turns(memory, ABOUT_AUTH)
+    rules = [
+        a_memory(str(number), f"Rule {word} of the house", pinned=True, severity=Severity.MUST)
+        for number, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split())
+    ]
+    put(memory, *rules, replace(AUTH[0], revision=2, text="Session cookies replaced all of it", valid_from=day(5)))
+    assert ("m-jwt", 2) in keys(memory.injector(PROJECT).prepare(history, "Thanks!").history)
+
+
+def keys(history: list[Any]) -> list[tuple[str, int]]:
+    return [(row.id, row.revision) for _, rows in shown(history) for row in rows]
 
 
 def test_an_erased_memory_leaves_the_visible_blocks(memory: Memory) -> None:

@@ -207,10 +207,20 @@ def test_filters_by_role_source_and_time(memory: Memory) -> None:
     assert find(memory, "barometer", role="assistant") == [told]
     assert find(memory, "barometer", source="codex") == [told]
     assert find(memory, "barometer", since="2026-03-05") == [told]
-    assert find(memory, "barometer", until="2026-03-10") == [asked]
+    assert find(memory, "barometer", until="2026-03-09") == [asked]
+    assert set(find(memory, "barometer", until="2026-03-10")) == {asked, told}, "a day is seen as a whole"
+    assert find(memory, "barometer", until="2026-03-10T00:00") == [asked]
     for wrong in ({"role": "nobody"}, {"kinds": ["thought"]}, {"since": "soon"}):
         with pytest.raises(UsageError):
             find(memory, "barometer", **wrong)
+
+
+def test_a_filter_is_heard_before_the_best_are_chosen(memory: Memory) -> None:
+    for number in range(1, 61):
+        said = {"id": f"m-{number}", "revision": number, "valid_from": "2026-03-01T00:00:00.000Z"}
+        remember(memory, f"Deploy the api cluster, step {number}", **said)
+    remember(memory, "Deploy the api cluster", id="m-new", revision=61, valid_from="2026-03-20T00:00:00.000Z")
+    assert find(memory, "deploy api cluster", since="2026-03-15", kinds=["memory"]) == ["m-new"]
 
 
 def test_a_hit_says_where_it_comes_from_and_why(memory: Memory) -> None:

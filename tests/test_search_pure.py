@@ -193,6 +193,16 @@ def test_what_says_nearly_the_same_is_folded() -> None:
     assert folded(texts, str, 1) == [(texts[0], [texts[1]])]
 
 
+def test_a_rule_is_not_folded_into_its_opposite() -> None:
+    texts = [f"{do} push hotfixes directly to the release branch during the freeze" for do in ("Do", "Do not")]
+    assert folded(texts, str, 5) == [(texts[0], []), (texts[1], [])]
+
+
+@pytest.mark.parametrize("text", ["." * 200_000, "$@" * 100_000, "today " * 50_000, "a.b" * 50_000 + "..."])
+def test_a_query_of_any_length_is_taken_apart_in_linear_time(text: str) -> None:
+    assert len(parse(text, NOW).spans) <= 32
+
+
 def test_a_hundred_questions_are_a_hundred() -> None:
     assert len(QUERIES) == len(set(QUERIES)) == 100
 

@@ -964,6 +964,7 @@ READS: dict[str, Read] = {
     "search.entries": lambda tx, owner: search.entries(tx, Reach(owner, None), range(99)),
     "search.texts": lambda tx, owner: search.texts(tx, Reach(owner, None), range(99), list(Kind)),
     "search.memory_marks": lambda tx, owner: search.memory_marks(tx, Reach(owner, None), range(99)),
+    "search.text_times": lambda tx, owner: search.text_times(tx, Reach(owner, None), range(99)),
     "search.text_ids": lambda tx, owner: search.text_ids(tx, Reach(owner, None), [Ref(Kind.MEMORY, "m-one")]),
     "Jobs.watermarks": lambda tx, owner: jobs_of(owner).watermarks(tx, KIND, ["running"]),
     "Jobs.find": lambda tx, owner: jobs_of(owner).find(tx, KIND, "running"),

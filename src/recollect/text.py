@@ -23,6 +23,12 @@ _ANSI = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
+# Characters that nobody sees, for a class of a pattern: joiners, directions, fillers, selectors of variants, tags.
+HIDDEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U000e0000-\U000e0fff"
+)
+
 
 def unix_lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")

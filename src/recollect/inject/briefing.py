@@ -101,12 +101,18 @@ class Briefing:
         for project, name in names.items():
             self._folder.write(name, texts[project])
         index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
-        index = {_repository(cwd): name for cwd, name in index.items()} | index
+        index = self._repositories(index, folders) | index
         text = json.dumps({"config": stamp(self._settings.home / "config.toml"), "folders": index}, indent=1)
         self._folder.write(INDEX, text + "\n", limit=READ_LIMIT)
         for path in self._folder.files():
             if path.endswith(".md") and path not in names.values():
                 self._folder.delete(path)
+
+    def _repositories(self, index: Mapping[str, str], folders: Mapping[str, str]) -> dict[str, str]:
+        """Of those folders; only where the repository is the same project: one that was made around it later is not."""
+        around = {cwd: _repository(cwd) for cwd in index}
+        projects = self._allowed(set(around.values()))
+        return {around[cwd]: name for cwd, name in index.items() if projects.get(around[cwd]) == folders[cwd]}
 
     def _told(
         self, tx: Transaction, project_id: str, held: Sequence[Remembered], uses: Mapping[str, memories.Use]

@@ -110,11 +110,14 @@ class Injector:
         kept: Sequence[_Visible],
     ) -> Plan:
         seen = [Seen(each.block.age, estimate_tokens(each.text), each.keys) for each in kept]
-        if at is None:
-            return plan((), seen, self._selection.config)
+        stale = [name for each in visible for name in each.gone]
+        if at is None:  # there is no place for more where nobody ever asked
+            corrected = self._selection.replacements(stale) if window.prompts(form, whole) else []
+            return plan(corrected, seen, self._selection.config)
         said, before = window.words(form, whole[at]), window.exchanges(form, whole, at, EXCHANGES)
-        stale = [name for each in visible if each.block.age > 0 for name in each.gone]
-        candidates = self._selection.candidates(said, before, sum(len(each.keys) for each in kept), stale)
+        given = [name for each in visible if each.block.age == 0 for name, _ in each.keys]
+        count = sum(len(each.keys) for each in kept)
+        candidates = self._selection.candidates(said, before, count, stale, given)
         return plan(candidates, seen, self._selection.config)
 
 

@@ -76,7 +76,9 @@ def _parts(known: Known) -> Iterator[_Part]:
     yield _Part("Open threads", once(threads), 0.1)
     yield _Part("In every project", tuple(_retold(known.user_summary, current, told)), 0.15)
     yield _Part("In this project", tuple(_retold(known.project_summary, current, told)), 0.3)
-    sessions = [f"- {each.at[:16]}Z {_inert(each.sentence)} (session {each.session_id})" for each in known.sessions]
+    sessions = [
+        f"- {each.at[:16]}Z {_inert(each.sentence)} (session {_inert(each.session_id)})" for each in known.sessions
+    ]
     yield _Part("Last sessions", tuple(sessions[:SESSIONS]), 0.1)
     yield _Part("Also known", once(ranked), 0.0)
 

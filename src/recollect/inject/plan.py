@@ -3,7 +3,7 @@
 - A memory is held back while the same revision of it is visible and at most `context_window_depth` turns old. A block
   that leaves frees its memories, in the same turn.
 - The cap counts blocks, the budgets count tokens, and all hold. Blocks leave oldest first, and only for another one.
-- A `must` or `do_not` comes first: it is rather shortened than left out.
+- What replaces a line that was shown comes first, then a `must` or `do_not`: it is rather shortened than left out.
 - What says nearly the same as a better line of the same block is left out; across blocks only id and revision count.
 """
 
@@ -29,6 +29,7 @@ class Candidate:
     section: Section
     score: float
     reason: str
+    replaces: bool = False  # a line that was shown, and would else be gone without a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,8 @@ def choose(
             free.append(each)
         else:
             held.append(_held(each, f"visible: given {_turns(age)} ago"))
-    must = [each for each in free if each.memory.severity in BINDING]
+    must = [each for each in free if each.replaces or each.memory.severity in BINDING]
+    must.sort(key=lambda each: not each.replaces)
     length = _share(must[: config.max_total], room)
     chosen: list[Line] = []
     for each in [*must, *(each for each in free if each not in must)]:

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 from recollect.blocks import END, PREFIX, escape
 from recollect.inject.values import Line, Section
-from recollect.text import estimate_tokens, plain
+from recollect.text import HIDDEN, estimate_tokens, plain
 from recollect.types import Remembered, Severity
 
 HEAD = (
@@ -34,7 +34,7 @@ _TITLES = {Section.PINNED: "Pinned:", Section.RELEVANT: "Relevant:"}
 FRAME = "\n".join([HEAD, *_TITLES.values(), END])  # a block without its lines
 _SECTIONS = {title: section for section, title in _TITLES.items()}
 _LINE = re.compile(r"- \[[a-z_]+(?:, [a-z_]+)?\] (.+) \(\d{4}-\d\d-\d\d, (m-[0-9A-Za-z-]+) r(\d+)\)")
-_CUT = re.compile(r" … \[cut: [\d,]+ characters\]$")
+_HIDDEN = re.compile(f"[{HIDDEN}]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _TAG = re.compile(r"<(?=/?\s*(?:system|user|assistant|human|tool|function|instruction|antml|\|))", re.IGNORECASE)
 
@@ -42,7 +42,8 @@ _TAG = re.compile(r"<(?=/?\s*(?:system|user|assistant|human|tool|function|instru
 @lru_cache(maxsize=4096)
 def inert(text: str) -> str:
     """On one line, with nothing in it that a reader cannot see or that could be taken for the end of something."""
-    seen = "".join(letter for letter in plain(text) if unicodedata.category(letter) not in ("Cf", "Co", "Cn"))
+    shown = _HIDDEN.sub("", plain(text))
+    seen = "".join(letter for letter in shown if unicodedata.category(letter) not in ("Cf", "Co", "Cn"))
     seen = _FENCE.sub(lambda run: "'" * len(run.group()), " ".join(seen.split()))
     return escape(_TAG.sub("‹", seen))
 
@@ -135,8 +136,7 @@ def says(shown: Shown, memory: Remembered) -> bool:
     if match is None or shown.row != f"- [{_label(memory)}] {match[1]} {_ref(memory)}":
         return False
     text = inert(memory.text)
-    cut = _CUT.search(match[1])
-    return match[1] == text or (cut is not None and text.startswith(match[1][: cut.start()]))
+    return match[1] == text or any(match[1] == shortened(text, tokens) for tokens in LENGTHS)
 
 
 def _label(memory: Remembered) -> str:

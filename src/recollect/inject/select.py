@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -78,18 +79,28 @@ class Selection:
         wrong = {each for each, opinion in opinions.items() if opinion.user_reaction == "not_ok"}
         return {each.id: each for each in held if within(self._reach, each) and each.id not in wrong}
 
+    def replacements(self, stale: Sequence[str]) -> list[Candidate]:
+        """What those say now whose lines no longer hold."""
+        if self._off:
+            return []
+        reason = "replaces an earlier revision that was shown"
+        return [Candidate(each, Section.RELEVANT, 0.0, reason, replaces=True) for each in self.current(stale).values()]
+
     def candidates(
-        self, prompt: str, exchanges: Sequence[Exchange], visible: int, stale: Sequence[str]
+        self,
+        prompt: str,
+        exchanges: Sequence[Exchange],
+        visible: int,
+        stale: Sequence[str],
+        given: Sequence[str] = (),
     ) -> list[Candidate]:
-        """Best first. `visible` is how many memories may be held back; `stale` are ids of lines that no longer hold."""
+        """Best first. `visible` is how many memories may be held back; `stale` are ids of lines that no longer hold,
+        `given` of those that this turn was given already."""
         config, now = self.config, self._clock()
         if self._off:
             return []
         found: list[Candidate] = self._ambient(prompt, now) if config.ambient_enabled else []
-        found += [
-            Candidate(each, Section.RELEVANT, 0.0, "replaces an earlier revision that was shown")
-            for each in self.current(stale).values()
-        ]
+        found += self.replacements(stale)
         if prompt.strip():
             limit = max(_HITS, config.max_total) + visible  # more than fit: a rule further down has its place, too
             hits = self._contextual.find(prompt, exchanges, self._reach, limit, now)
@@ -97,7 +108,12 @@ class Selection:
             found += [
                 Candidate(held[each.id], Section.RELEVANT, each.score, each.why) for each in hits if each.id in held
             ]
-        return found
+        found += [
+            Candidate(each, Section.RELEVANT, 0.0, "given earlier in this turn")
+            for each in self.current(given).values()
+        ]
+        first = {*stale, *given}
+        return [replace(each, replaces=True) if each.memory.id in first else each for each in found]
 
     def _ambient(self, prompt: str, now: datetime) -> list[Candidate]:
         """Rules that bind first. Where nothing is asked yet, as at the start of a session, all of them are there."""

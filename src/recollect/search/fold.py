@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from recollect.near import sense
 from recollect.text import content_words, overlap
 
 _T = TypeVar("_T")
@@ -36,7 +37,8 @@ def _alike(one: str, other: str) -> bool:
     if len(one) < _SAME * len(other) or len(other) < _SAME * len(one) or not _resemble(one, other):
         return False
     mine, theirs = content_words(one[:_LENGTH]), content_words(other[:_LENGTH])
-    return len(mine) >= _FEW and overlap(mine, theirs) >= _SAME
+    same = len(mine) >= _FEW and overlap(mine, theirs) >= _SAME
+    return same and sense(one[:_LENGTH]) == sense(other[:_LENGTH])  # "push" is not "do not push"
 
 
 def _resemble(one: str, other: str) -> bool:

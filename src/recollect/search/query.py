@@ -15,7 +15,7 @@ from recollect.text import COMMON
 from recollect.types import Role
 
 _WORD = re.compile(r"[^\W_]+")
-_NAME = re.compile(r"[\w$@.][\w$@.:/\\+#-]*[\w)]")  # a run that may be an identifier, a path or a version
+_NAME = re.compile(r"[\w$@.][\w$@.:/\\+#-]*+\)?")  # a run that may be an identifier, a path or a version
 _QUOTED = re.compile(r"\"([^\"\n]{3,200})\"|`([^`\n]{2,200})`|“([^”\n]{3,200})”")
 _INNER = re.compile(r"[a-z0-9][A-Z]|\w[_./:\\#@+-]\w|[A-Za-z]\d|\d[A-Za-z]")
 _TO_THE_ASSISTANT = re.compile(
@@ -69,5 +69,5 @@ def parse(text: str, now: datetime) -> Query:
 
 def _names(text: str) -> tuple[str, ...]:
     quoted = [next(filter(None, found.groups())) for found in _QUOTED.finditer(text)]
-    typed = [found.group().rstrip(".:") for found in _NAME.finditer(text) if _INNER.search(found.group())]
+    typed = [found.group().rstrip("$@.:/\\+#-") for found in _NAME.finditer(text) if _INNER.search(found.group())]
     return tuple(dict.fromkeys(each.lower() for each in (*quoted, *typed) if len(each) >= 3))

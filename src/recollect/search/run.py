@@ -89,7 +89,7 @@ class Search:
             if wanted.kinds - {Kind.ENTRY}:
                 texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
                 places = rows.text_ids(tx, reach, [ref for ref in near if ref.kind is not Kind.ENTRY])
-                candidates += _texts(query, texts, places, near, by)
+                candidates += _allowed(tx, reach, wanted, _texts(query, texts, places, near, by))
         if pool:
             candidates += _entries(query, entries, pool, asked, wanted, by)
         return self._show(query, _relevant(candidates, max(_READ, 2 * limit), by), reach, wanted, limit, now)
@@ -194,6 +194,16 @@ def _texts(
         for place, each in enumerate(ids)
         if total[place] >= by.floor
     ]
+
+
+def _allowed(tx: Transaction, reach: Reach, wanted: Wanted, candidates: list[Candidate]) -> list[Candidate]:
+    """What a filter lets through, before only the best are kept."""
+    if not wanted.narrow:
+        return candidates
+    best = sorted(candidates, key=lambda each: -each.relevance)[:_NARROW_POOL]
+    times = rows.text_times(tx, reach, [each.key[1] for each in best])
+    fit = {number for number, when, source in times if wanted.allows(wanted.role, source, when, "")}
+    return [each for each in best if each.key[1] in fit]
 
 
 def _judge(query: Query, matched: Matches, ids: Ids, sizes: Floats, similarity: Floats, neighbours: Places) -> Judged:

@@ -30,6 +30,7 @@ _WEEKDAY = r"(?P<weekday>monday|tuesday|wednesday|thursday|friday|saturday|sunda
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
 
+_MOST = 32  # stretches of time of one query
 _LATER = 0.5  # of a distance, where it is behind the time that is meant
 
 
@@ -58,6 +59,8 @@ def spans(query: str, now: datetime) -> list[Span]:
     text = query.lower()
     for pattern, meaning in _RULES:
         for match in pattern.finditer(text):
+            if len(found) >= _MOST:
+                break
             if any(start < match.end() and match.start() < end for start, end, _ in found):
                 continue
             try:

@@ -322,6 +322,16 @@ def texts(tx: Transaction, reach: Reach, ids: Iterable[int], kinds: Sequence[Kin
     return [Found(**{**dict(zip(_TEXT, row, strict=True)), "kind": Kind(row[0])}) for row in rows]
 
 
+def text_times(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[tuple[int, str, str]]:
+    """When and from which agent summaries and memories within reach come. No text is read."""
+    own, names = _within(reach, TEXTS)
+    columns = ", ".join(("d.id", _TEXT["timestamp"], _TEXT["source"]))
+    rows = tx.rows(
+        f"SELECT {columns} FROM {_listed(tx, TEXTS)} {_OF_TEXTS} WHERE {own}", {**names, "ids": _ids(tx, ids)}
+    )
+    return [(number, when, source) for number, when, source in rows]
+
+
 def memory_marks(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[TextMark]:
     """Those of the rows that are memories within reach, in the order of their ids. No text is read."""
     own, names = _within(reach, TEXTS)
