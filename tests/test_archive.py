@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import stat
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ from recollect.store import answers, memories, transfer
 from recollect.store.answers import Spent
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs
+from recollect.store.vectors import Model, Status
+from recollect.turns.chat import Turns
 from recollect.types import Timestamp
 from tests.command import run
 from tests.conftest import Clock, Place
@@ -414,6 +418,62 @@ def test_a_tombstone_travels(lived: Memory, other: Memory, tmp_path: Path) -> No
     assert any(name.startswith(names.TOMBSTONES) for name in tree(other)) and taken.conversations == 2
 
 
+WORD = "Zanzibarquelle"
+
+
+@pytest.fixture
+def chatted(memory: Memory, clock: Clock, tmp_path: Path) -> Turns:
+    """A chat of two conversations, of which the second says the word; packed as chat.tar.zst."""
+    turns = memory.turns(project="tides", user="ada", conversation="c1")
+    for number, text, title in ((1, "Where are the tide tables?", ""), (2, f"My sister lives in {WORD}.", WORD)):
+        with turns.turn(f"t{number}", text) as turn:
+            turn.update_fingerprint(conversation_title=title)
+            turn.persist("Noted.")
+        turns.react(f"t{number}", "ok", f"About {text}")
+        clock.advance(86_400)
+    memory.ingest()
+    memory.process(now=True)
+    with memory.database.write() as tx:
+        answers.save(tx, memory.owner, "consolidate", "workspace", "h1", f'"{WORD}"', Timestamp(stamp(0)))
+    memory.export(tmp_path / "chat.tar.zst")
+    return turns
+
+
+def says(memory: Memory, word: str) -> bool:
+    with memory.database.read() as tx:
+        rows_ = str(everything(tx, memory.owner))
+    return word in rows_ or any(word.encode() in data for data in tree(memory).values())
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_backup_does_not_bring_back_lines_of_a_turn_log(
+    memory: Memory, chatted: Turns, other: Memory, tmp_path: Path, which: int
+) -> None:
+    key = sorted(each.session_key for each in memory.conversations())[which]
+    word = ("tide tables", WORD)[which]
+    memory.forget(conversation=key, reason="private")
+    before = tree(memory)
+    assert len(next(data for name, data in before.items() if name.endswith("c1.jsonl")).splitlines()) == 2
+    report = memory.import_(tmp_path / "chat.tar.zst")
+    assert report.conflicts == [] and tree(memory) == before
+    memory.ingest()
+    assert not says(memory, word) and chatted.payload(f"t{which + 1}") is None
+    other.import_(tmp_path / "chat.tar.zst")
+    assert says(other, word), "nothing was erased there"
+
+
+def test_a_backup_does_not_bring_back_what_a_chat_had_chosen(
+    memory: Memory, chatted: Turns, other: Memory, tmp_path: Path
+) -> None:
+    assert chatted.title() == WORD
+    chatted.forget("private")
+    memory.import_(tmp_path / "chat.tar.zst")
+    assert chatted.title() == "" and not says(memory, WORD)
+    other.import_(tmp_path / "chat.tar.zst")
+    assert other.turns(project="tides", user="ada", conversation="c1").title() == WORD
+    assert rows(other, "memory_answers", "answer") == [(f'"{WORD}"',)]
+
+
 # Crashes
 
 
@@ -615,6 +675,36 @@ def test_no_archive_at_all_is_refused(victim: Memory, tmp_path: Path) -> None:
     refused(victim, tmp_path, UsageError)
 
 
+CACHES = {"model": "other/1", "dimensions": 256, "status": "serving", "cache": "0" * 16, "created_at": stamp(0)}
+
+
+def test_whose_vectors_serve_is_not_taken_from_an_archive(
+    taker: Memory, good: dict[str, bytes], tmp_path: Path
+) -> None:
+    """Neither the model, nor the folder that an update writes to and clears."""
+    outside = tmp_path / "outside"
+    write(outside / "thesis.txt", b"precious")
+    taker.embed()
+    before = taker.vectors.serving()
+    lines = [json.dumps(CACHES | {"cache": str(outside)}), json.dumps(CACHES | {"model": "static", "cache": "../.."})]
+    pack(tmp_path / "a", {**good, "tables/memory_vector_models.jsonl": "\n".join(lines).encode()})
+    assert taker.import_(tmp_path / "a").rows["memory_vector_models"] == 0
+    taker.embed()
+    assert before is not None and taker.vectors.serving() == before
+    assert [path.name for path in outside.iterdir()] == ["thesis.txt"]
+    taker.export(tmp_path / "b")
+    assert unpacked(tmp_path / "b")["tables/memory_vector_models.jsonl"] == b""
+
+
+@pytest.mark.parametrize("cache", ["/etc", "../..", "..", "", ".", "a/b", "0" * 15 + "/", "0" * 16 + "\n", "é" * 16])
+def test_codes_lie_below_their_owners_folder_whatever_a_row_says(victim: Memory, cache: str) -> None:
+    vectors = victim.vectors
+    folder = vectors.folder(Model("other/1", 256, Status.SERVING, cache))
+    assert folder.resolve().parent == vectors.folder_of_owner.resolve() and re.fullmatch("[0-9a-f]{16}", folder.name)
+    named = vectors.folder(Model("other/1", 256, Status.SERVING, "0123456789abcdef"))
+    assert named.name == "0123456789abcdef"
+
+
 def changed(good: dict[str, bytes], kind: Kind, change: Callable[[str], str]) -> dict[str, bytes]:
     (name,) = [each for each in good if each.endswith(f"--{kind}.md")]
     text = change(good[name].decode())
@@ -627,6 +717,18 @@ def resealed(text: str, **values: Any) -> str:
     found = document.parse(text)
     body = values.pop("body", found.body)
     return document.rendered(*document.sealed(replace(found.head, **values), body))
+
+
+def rebodied(text: str, pattern: str, to: str) -> str:
+    """With another text in the first place of its body."""
+    body, number = re.subn(pattern, to, document.parse(text).body, count=1)
+    assert number == 1
+    return resealed(text, body=body)
+
+
+def reheaded(text: str, heading: str) -> str:
+    """Its first heading with another id."""
+    return rebodied(text, r"(### \w+ · \S+ · )\S+", rf"\g<1>{heading}")
 
 
 ELSEWHERE = "memory/2026-03-28T22-34-06.792Z--qgyxbr4twjuii5yb--transcript.md"
@@ -644,7 +746,14 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nagent_id: *b\n"
         (Kind.SUMMARY, lambda text: resealed(text, body="# No sections")),
         (Kind.SUMMARY, lambda text: resealed(text, captured_at="2020-01-01T00:00:00.000Z")),
         (Kind.SUMMARY, lambda text: resealed(text, session_key="somebody@else")),
+        (Kind.SUMMARY, lambda text: rebodied(text, r"-r1\b", f"-r{1 << 63}")),
+        (Kind.SUMMARY, lambda text: rebodied(text, r"from \S+ \^", "from %ED%A0%80 ^")),
         (Kind.TRANSCRIPT, lambda text: resealed(text, agent_id="eve")),
+        (Kind.TRANSCRIPT, lambda text: resealed(text, branch="\0")),
+        (Kind.TRANSCRIPT, lambda text: rebodied(text, "make lint", "make\0lint")),
+        (Kind.TRANSCRIPT, lambda text: reheaded(text, "%FF")),
+        (Kind.TRANSCRIPT, lambda text: reheaded(text, "%00")),
+        (Kind.TRANSCRIPT, lambda text: reheaded(text, "e1 · cwd=%ED%A0%80")),
         (Kind.MANIFEST, lambda text: resealed(text, transcript_path="../../etc/passwd")),
         (Kind.MANIFEST, lambda text: resealed(text, transcript_path=ELSEWHERE)),
         (Kind.MANIFEST, lambda text: resealed(text, superseded=(document.Listed(ELSEWHERE, ""),))),
@@ -655,6 +764,46 @@ def test_a_file_that_is_not_what_it_says_is_refused(
     victim: Memory, good: dict[str, bytes], tmp_path: Path, kind: Kind, change: Callable[[str], str]
 ) -> None:
     refused(victim, pack(tmp_path / "a", changed(good, kind, change)))
+
+
+def test_a_compaction_that_cannot_be_read_is_refused(victim: Memory, lived: Memory, tmp_path: Path) -> None:
+    assert lived.record_compaction(KEY, "So far the tide table was shown.", Timestamp(stamp(400)), "c1")
+    lived.export(tmp_path / "a.tar.zst")
+    found = unpacked(tmp_path / "a.tar.zst")
+    del found[LIST]
+    for wrong in ("%FF", "%ED%A0%80", "c1 c2"):
+        told = changed(found, Kind.COMPACTION, partial(reheaded, heading=wrong))
+        refused(victim, pack(tmp_path / "a", told))
+
+
+def unlisted(hashes: str) -> tuple[str, bytes]:
+    """Path and text of a tombstone whose hashes are no list, or none of texts."""
+    token = names.session_token("default", KEY, "")
+    stone = Tombstone(Kind.TOMBSTONE, "default", token, Timestamp(stamp(9)), "private", (), (), ())
+    assert tombstones.parse(tombstones.rendered(stone)) == stone
+    return stone.path, tombstones.rendered(stone).replace("hashes: []", f"hashes:{hashes}").encode()
+
+
+@pytest.mark.parametrize("hashes", [" 5", ' "abc"', " null", '\n- "\\0"'])
+def test_a_tombstone_that_is_none_is_refused(
+    victim: Memory, good: dict[str, bytes], tmp_path: Path, hashes: str
+) -> None:
+    path, data = unlisted(hashes)
+    refused(victim, pack(tmp_path / "a", {**good, path: data}))
+
+
+def test_files_that_cannot_be_read_are_reported_and_stop_nothing(lived: Memory, tmp_path: Path) -> None:
+    """However they came here."""
+    paths = [path for path in lived.settings.home.glob("memory/*--transcript.md") if RULE in path.read_text()]
+    paths[0].write_text(reheaded(paths[0].read_text(), "%FF"))
+    stone, data = unlisted(" 5")
+    write(lived.settings.home / stone, data)
+    problems = {(each.path, each.kind) for each in lived.reindex(full=True).problems}
+    assert {(f"memory/{paths[0].name}", "BadBody"), (stone, "BadFrontmatter")} <= problems
+    assert lived.doctor().problems
+    report = lived.export(tmp_path / "a.tar.zst")
+    left_out = {each.path for each in report.problems}
+    assert {f"memory/{paths[0].name}", stone} <= left_out and not left_out & unpacked(tmp_path / "a.tar.zst").keys()
 
 
 JOB = {

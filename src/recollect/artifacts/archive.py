@@ -17,6 +17,7 @@ import io
 import re
 import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import IO, Any
 
 import msgspec
@@ -159,6 +160,7 @@ def rows(name: str, table: transfer.Table, data: IO[bytes]) -> Iterator[tuple[by
         yield line, row
 
 
+_WORDS, _NUMBER = transfer.Column("", 0, nullable=True), transfer.Column("", 63, nullable=False)
 _TEXT = r'"(?:[^"\\]|\\.)*"'
 _FRONT = re.compile(
     rf"(?:[a-z0-9_]+:(?: (?:{_TEXT}|null|-?\d{{1,18}}|\[\]))?|(?:- |  )(?:[a-z0-9_]+: )?{_TEXT})", re.ASCII
@@ -171,18 +173,17 @@ def canonical(name: Name, text: str) -> Document | Tombstone:
     if "\r" in text or not all(_FRONT.fullmatch(line) for line in front.split("\n")):
         raise BadArchive(f"{name.path} in the archive: its frontmatter is not as recollect writes it")
     try:
-        if name.kind is Kind.TOMBSTONE:
-            stone = tombstones.parse(text)
-            told = stone.path
-        else:
-            found = parse(text)
-            told = _told(found)
-            _check_body(name, found)
+        found = tombstones.parse(text) if name.kind is Kind.TOMBSTONE else parse(text)
+        told = found.path if isinstance(found, Tombstone) else _told(found)
+        if not all((_NUMBER if isinstance(each, int) else _WORDS).holds(each) for each in _stored(found)):
+            raise BadArchive(f"{name.path} in the archive holds what no database can hold")
     except ArtifactError as error:
         raise BadArchive(f"{name.path} in the archive: {error.message}") from None
     if told != name.path:
         raise BadArchive(f"{name.path} in the archive: by its frontmatter it is {told}")
-    return stone if name.kind is Kind.TOMBSTONE else found
+    if isinstance(found, Document) and isinstance(found.head, Manifest):
+        _check_links(name, found.head)
+    return found
 
 
 def _told(found: Document) -> str:
@@ -191,21 +192,36 @@ def _told(found: Document) -> str:
     return Name(head.captured_at, token, head.kind).path
 
 
-def _check_body(name: Name, found: Document) -> None:
+def _check_links(name: Name, head: Manifest) -> None:
+    linked = (
+        head.transcript_path,
+        head.summary_path,
+        head.compaction_path,
+        *(each.path for each in (*head.superseded, *head.compactions)),
+    )
+    for path in linked:
+        there = names.parse(path) if path else None
+        if path and (there is None or there.path != path or there.token != name.token):
+            raise BadArchive(f"{name.path} in the archive leads to {path[:200]!r}, which is not its own")
+
+
+def _stored(found: Document | Tombstone) -> Iterator[str | int | None]:
+    """What of a file becomes rows. BadBody when its body is not what its kind has."""
+    if isinstance(found, Tombstone):
+        yield from found.hashes
+        return
     head = found.head
-    if isinstance(head, Manifest):
-        linked = (
-            head.transcript_path,
-            head.summary_path,
-            head.compaction_path,
-            *(each.path for each in (*head.superseded, *head.compactions)),
-        )
-        for path in linked:
-            there = names.parse(path) if path else None
-            if path and (there is None or there.path != path or there.token != name.token):
-                raise BadArchive(f"{name.path} in the archive leads to {path[:200]!r}, which is not its own")
+    yield found.body
+    yield from (value for value in asdict(head).values() if type(value) is str)
+    if head.kind is Kind.TRANSCRIPT:
+        for message in bodies.parse_transcript(found.body):
+            yield from (message.uuid, message.tools, message.cwd, message.project_id, message.branch)
     elif head.kind is Kind.SUMMARY:
-        bodies.parse_summary(found.body, head.session_key, head.project_id)
+        for memory in bodies.parse_summary(found.body, head.session_key, head.project_id).memories:
+            yield memory.revision
+            yield from (uuid for _, uuid in memory.sources)
+    elif head.kind is Kind.COMPACTION:
+        yield bodies.parse_compaction(found.body)[1]
 
 
 def contents(data: bytes) -> Contents:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
@@ -60,18 +61,23 @@ def transcript(title: str, links: Sequence[tuple[str, str]], messages: Sequence[
 
 
 def parse_transcript(body: str) -> list[Message]:
+    """BadBody when a heading cannot be read."""
     messages = []
     for found, text in _sections(body, _MESSAGE, _MESSAGE_LIKE):
         told = (each.split("=", 1) for each in found[4].split(" · ")[1:])
-        extra = {name: unquote(value, errors="surrogatepass") for name, value in told}
-        messages.append(Message(unquote(found[3], errors="surrogatepass"), Role(found[1]), text, found[2], **extra))
+        extra = {name: _unquoted(value) for name, value in told}
+        messages.append(Message(_unquoted(found[3]), Role(found[1]), text, found[2], **extra))
     return messages
 
 
 def places(text: str) -> dict[str, int]:
-    """Entry's id → the number of its heading's line in a transcript's file."""
-    found = ((number, _MESSAGE.fullmatch(line)) for number, line in enumerate(text.split("\n"), 1))
-    return {unquote(heading[3], errors="surrogatepass"): number for number, heading in found if heading}
+    """Entry's id → the number of its heading's line in a transcript's file; a heading without an id has no place."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if heading := _MESSAGE.fullmatch(line):
+            with suppress(BadBody):
+                found[_unquoted(heading[3])] = number
+    return found
 
 
 # Summaries
@@ -135,7 +141,7 @@ def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
 
 
 def _entry(source: str) -> str:
-    return "" if source == _UNKNOWN else unquote(source, errors="surrogatepass")
+    return "" if source == _UNKNOWN else _unquoted(source)
 
 
 # Compactions
@@ -148,12 +154,12 @@ def compaction(title: str, links: Sequence[tuple[str, str]], at: Timestamp, uuid
 
 
 def parse_compaction(body: str) -> tuple[Timestamp, str, str]:
-    """Its time, its id and its text."""
+    """Its time, its id and its text. BadBody when it has not each of them once."""
     found = list(_sections(body, _COMPACTION, _COMPACTION_LIKE))
     if len(found) != 1:
         raise BadBody("a compaction has one heading with its time and its id")
     ((heading, text),) = found
-    return Timestamp(heading[1]), unquote(heading[2], errors="surrogatepass"), text
+    return Timestamp(heading[1]), _unquoted(heading[2]), text
 
 
 # All of them
@@ -165,6 +171,13 @@ def _opening(title: str, links: Sequence[tuple[str, str]]) -> str:
 
 def _quoted(text: str, more: str = "") -> str:
     return quote(text, safe=_SAFE + more, errors="surrogatepass")
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return unquote(text, errors="surrogatepass")
+    except UnicodeDecodeError:
+        raise BadBody(f"not as it was quoted: {text[:80]}") from None
 
 
 def _escaped(text: str, like: re.Pattern[str]) -> str:

@@ -13,7 +13,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -35,12 +35,15 @@ from recollect.config import Settings
 from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.ingest.run import KIND as INGEST
+from recollect.ingest.sources.base import Malformed, State
+from recollect.ingest.sources.recollect import fold, reacted
 from recollect.models.base import ToolRefused
 from recollect.note import SOURCE
 from recollect.store import conversations, transfer
 from recollect.store.database import Database
 from recollect.store.migrate import migrations
-from recollect.types import Clock, JobStatus, Owner, timestamp
+from recollect.store.tombstones import entry_hash
+from recollect.types import Clock, Entry, JobStatus, Owner, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 _PAGE = 500  # rows in memory, and in a commit, at a time
@@ -95,6 +98,8 @@ def carried(table: str, row: Mapping[str, Any], files: set[tuple[str, str]]) -> 
         return dict(row) if (row["source"], row["file_path"]) in files else None
     if table == "memory_stage1_use":  # the workspace is made anew there
         return {**row, "selected_for_phase2": 0, "selected_for_phase2_source_updated_at": ""}
+    if table == "memory_vector_models":  # vectors and their folders are made there
+        return None
     if table != "memory_jobs":
         return dict(row)
     if row["kind"] == INGEST and tuple(row["job_key"].split("/", 1)) not in files:
@@ -107,11 +112,11 @@ def carried(table: str, row: Mapping[str, Any], files: set[tuple[str, str]]) -> 
 
 def welcome(table: str, row: Mapping[str, Any], agent_id: str, touched: frozenset[str]) -> bool:
     """False: it may hold words that were erased here since. `touched` are tokens of conversations that lost some."""
-    if table == _FILES:
-        return not touched
-    if table == "memory_answers":
+    if not touched:
+        return True
+    if table == "memory_answers" and row["kind"] == EXTRACT:
         return session_token(agent_id, row["job_key"], "") not in touched
-    return True
+    return table not in (_FILES, "memory_answers", "memory_active_sets")  # which do not say whose words they hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,21 @@ def joined(ours: str | None, theirs: str) -> str | None:
     if ours is None or theirs.startswith(ours):
         return theirs
     return ours if ours.startswith(theirs) else None
+
+
+def unerased(log: str, hashes: Set[str]) -> str:
+    """A turn log without the lines that tell what was erased, or tell something about it."""
+    if not hashes:
+        return log
+    told = ((line, _ids(line.encode())) for line in log.split("\n"))
+    return "\n".join(line for line, ids in told if not any(entry_hash(SOURCE, each) in hashes for each in ids))
+
+
+def _ids(line: bytes) -> list[str]:
+    """Of the entries that it tells, or tells something about: turns of a log keep theirs, so texts need no look."""
+    with suppress(Malformed):
+        return [each.uuid for each in fold(State(), line, 0) if isinstance(each, Entry)] or reacted(line)
+    return []
 
 
 def buried(stones: Iterable[Tombstone | None], agent_id: str) -> frozenset[str]:
@@ -319,7 +339,7 @@ class Import:
             self._require_space(contents, chosen)
             report.unchanged, report.erased = len(chosen.unchanged), len(chosen.erased)
             report.conflicts += chosen.conflicts
-            self._write_files(opened, contents, chosen, since, report)
+            self._write_files(opened, contents, chosen, erased.hashes, since, report)
             report.index = self._rebuild()
             self._write_rows(opened, since, report)
         return report
@@ -341,9 +361,16 @@ class Import:
             raise StoreFull(f"{needed:,} bytes are needed under {self._settings.home}, and {free:,} are free")
 
     def _write_files(
-        self, opened: IO[bytes], contents: Contents, chosen: Plan, since: frozenset[str], report: Imported
+        self,
+        opened: IO[bytes],
+        contents: Contents,
+        chosen: Plan,
+        erased: Set[str],
+        since: frozenset[str],
+        report: Imported,
     ) -> None:
-        """`since`: conversations that lost something here after the archive was made."""
+        """`erased`: hashes of what was said; `since`: conversations that lost something here after the archive was
+        made."""
         turns = Workspace(self._settings.turns, most=None)
         new: set[str] = set()
 
@@ -354,7 +381,7 @@ class Import:
             if name.startswith(TURNS) and since and not (turns.root / name.removeprefix(TURNS)).exists():
                 report.conflicts.append(Conflict(name, "it may hold what was erased here since"))
             elif name.startswith(TURNS):
-                self._write_turns(turns, name, text, report)
+                self._write_turns(turns, name, unerased(text, erased), report)
             elif self._files.create(name, text):
                 report.created += 1
                 new.add(name.split("--")[1])

@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
-from recollect.artifacts.document import HASH_SCOPE, BadFrontmatter, ChecksumMismatch, framed, sha256, unframed
+from recollect.artifacts.document import (
+    HASH_SCOPE,
+    BadFrontmatter,
+    ChecksumMismatch,
+    framed,
+    normalised,
+    sha256,
+    unframed,
+)
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name
 from recollect.types import Timestamp
@@ -37,7 +46,7 @@ class Tombstone:
 
 def rendered(stone: Tombstone) -> str:
     values = asdict(stone) | {"content_sha256": "", "hash_scope": HASH_SCOPE}
-    body = "\n".join([_TEXT, "", *(f"- {each}" for each in stone.hashes)])
+    body = normalised("\n".join([_TEXT, "", *(f"- {each}" for each in stone.hashes)]))
     return framed(values | {"content_sha256": sha256(body)}, body)
 
 
@@ -48,9 +57,15 @@ def parse(text: str) -> Tombstone:
         raise BadFrontmatter("no tombstone")
     if values.get("content_sha256") != sha256(body):
         raise ChecksumMismatch("the body is not what content_sha256 says")
-    lists = {name: tuple(map(str, values[name] or ())) for name in ("removed_paths", "whole_tokens", "hashes")}
+    lists = {name: _texts(name, values[name]) for name in ("removed_paths", "whole_tokens", "hashes")}
     texts = {name: str(values[name]) for name in ("kind", "agent_id", "session_token", "removed_at", "reason")}
     return Tombstone(**texts, **lists)  # type: ignore[arg-type]
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise BadFrontmatter(f"{name} is {value!r}")
+    return tuple(map(str, value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ is gone, withdrawn or out of scope is dropped before anything about it is told.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -35,6 +37,7 @@ Candidates = tuple[NDArray[np.int64], Matrix]  # ids and approximate similaritie
 
 _TAIL = 2_000  # vectors that the cache does not have yet and that a query compares itself
 _MARGIN = 0.02  # approximate similarities are off by less
+_FOLDER = re.compile("[0-9a-f]{16}")  # how the folder of a model's codes is named
 
 
 class Near(NamedTuple):
@@ -189,8 +192,11 @@ class Vectors:
         return self.settings.home / "index" / self.owner.tenant / self.owner.agent_id
 
     def folder(self, model: Model) -> Path:
-        """Where its codes lie."""
-        return self.folder_of_owner / model.cache
+        """Where its codes lie: below the owner's folder, whatever name a row gives it."""
+        name = model.cache
+        if not _FOLDER.fullmatch(name):
+            name = hashlib.sha256(name.encode()).hexdigest()[:16]
+        return self.folder_of_owner / name
 
     def _by_pgvector(self, model: Model, query: Matrix, limit: int, scope: Filter) -> Candidates:
         with self.database.read() as tx:
