@@ -7,28 +7,38 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from recollect.app import Memory, open_memory
 from recollect.artifacts import tombstones
 from recollect.artifacts.files import Files
 from recollect.artifacts.forget import Forget, Target, names_in, repeats, said_again
+from recollect.config import DAMAGED_DATABASES
+from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome
 from recollect.errors import UsageError
 from recollect.ingest.sources.recollect import Turn
+from recollect.models.base import Usage
+from recollect.models.paid import Paid
+from recollect.store.erasing import Said
 from recollect.turns.log import TurnLog
 from recollect.types import ConversationStatus, Message, Role
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
 from tests.test_reindex import content, files
-from tests.transcripts import SESSION, START, append, write
+from tests.transcripts import SESSION, START, append, claude, entries, stamp, write
 
 SECRET = "Zanzibarquelle"  # a word that stands in what is erased and nowhere else
 PRIVATE = f"Remember: my sister lives in {SECRET} and works at the harbour."
 PROJECT = "/code/tides"
+UNDO = "undo"  # the role of a line by which the last turn is rolled back
+THREAD = "019a0000-0000-7000-8000-000000000001"
+DAY = 86_400
 
 
 @pytest.fixture
@@ -187,6 +197,10 @@ def codex(path: Path, name: str, said: list[tuple[str, str]], first: int, parent
     at = [f"2026-03-02T09:{first + n:02d}:00.000Z" for n in range(len(said) + 1)]
     lines: list[dict[str, Any]] = [{"timestamp": at[0], "type": "session_meta", "payload": meta}]
     for (role, text), when in zip(said, at[1:], strict=True):
+        if role == UNDO:
+            event = {"type": "thread_rolled_back", "num_turns": 1}
+            lines.append({"timestamp": when, "type": "event_msg", "payload": event})
+            continue
         kind = "input_text" if role == "user" else "output_text"
         payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
         lines.append({"timestamp": when, "type": "response_item", "payload": payload})
@@ -209,6 +223,139 @@ def test_a_fork_that_copied_it_under_other_ids_does_not_bring_it_back(memory: Me
     with memory.database.read() as tx:
         rows = tx.rows("SELECT content FROM memory_transcript_entries ORDER BY timestamp")
     assert [text for (text,) in rows] == ["Never deploy on a Friday.", "All right."]
+
+
+def rolled(memory: Memory, tmp_path: Path, *said: tuple[str, str]) -> None:
+    """A thread in which something was rolled back, extracted."""
+    root = tmp_path / "sessions"
+    codex(root / "2026/03/02" / f"rollout-2026-03-02T09-00-00-{THREAD}.jsonl", THREAD, list(said), 0)
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    assert any(SECRET in each[4] and each[10] for each in entries(memory))
+
+
+@pytest.mark.parametrize("what", ["memory", "conversation"])
+def test_what_was_rolled_back_and_said_again_goes_with_it(memory: Memory, tmp_path: Path, what: str) -> None:
+    rolled(
+        memory,
+        tmp_path,
+        ("user", f"My sister lives in {SECRET}."),  # before the conversation, as it stands now, begins
+        (UNDO, ""),
+        ("user", RULE),
+        ("assistant", "Good."),
+        ("user", PRIVATE.replace("harbour", "harbor")),
+        ("assistant", f"Noted: {SECRET}."),
+        (UNDO, ""),
+        ("user", "Where is the lighthouse?"),
+        (UNDO, ""),
+        ("user", PRIVATE),
+        ("assistant", "Understood."),
+        ("user", "Never deploy on a Friday."),
+        ("assistant", "ok"),
+    )
+    (talk,) = memory.conversations()
+    target = {"memory": memory_with(memory, SECRET), "conversation": talk.session_key}[what]
+    memory.forget(**{what: target}, reason="private")
+    assert traces(memory) == []
+    left = [each[4] for each in entries(memory)]
+    stays = [RULE, "Good.", "Where is the lighthouse?", "Understood.", "Never deploy on a Friday.", "ok"]
+    assert left == (stays if what == "memory" else [])
+
+
+@pytest.mark.parametrize("what", ["session", "conversation", "project"])
+def test_a_last_turn_that_was_rolled_back_goes_with_its_conversation(memory: Memory, tmp_path: Path, what: str) -> None:
+    rolled(
+        memory, tmp_path, ("user", RULE), ("assistant", "Good."), ("user", PRIVATE), ("assistant", "Hm."), (UNDO, "")
+    )
+    (talk,) = memory.conversations()
+    target = {"session": THREAD, "conversation": talk.session_key, "project": PROJECT}[what]
+    memory.forget(**{what: target}, reason="private")
+    assert traces(memory) == [] and entries(memory) == []
+
+
+def test_a_thread_that_was_rolled_back_as_a_whole_goes_with_its_project(memory: Memory, tmp_path: Path) -> None:
+    rolled(memory, tmp_path, ("user", PRIVATE), ("assistant", "Hm."), (UNDO, ""))
+    ingest(memory, tmp_path / "projects", *TALK)
+    assert [each.session_id for each in memory.conversations()] == [SESSION]
+    memory.forget(project=PROJECT, reason="private")
+    assert traces(memory) == [] and entries(memory) == []
+
+
+def test_what_another_conversation_rolled_back_stays(memory: Memory, root: Path, clock: Clock) -> None:
+    later = session("Let us mend the parser.", "Fine.", "Go on.", "Done.", first=2 * DAY // 60)
+    write(root / "-code-tides" / f"{SESSION}.jsonl", session(*TALK) + later)
+    clock.advance(3 * DAY)
+    memory.ingest(folder=root)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_transcript_entries SET withdrawn = 1 WHERE content IN ('Fine.', 'Noted.')")
+    memory.forget(conversation=f"{SESSION}@{stamp(60)}", reason="private")
+    assert [each[4] for each in entries(memory)] == ["Let us mend the parser.", "Fine.", "Go on.", "Done."]
+
+
+def summed_up(memory: Memory, root: Path, clock: Clock) -> tuple[str, str]:
+    """A session of two conversations, whose agent repeats the first in the second; their keys."""
+    said = f"They work in tides, and the sister lives in {SECRET}."
+    kept = session("Let us mend the parser of the tide tables.", "Fine.", "Go on.", "Done.", first=DAY // 60)
+    summary = claude(99, said, at=DAY + 90, isCompactSummary=True)
+    write(root / "-code-tides" / f"{SESSION}.jsonl", session(PRIVATE, "ok", RULE, "Sure.") + kept + summary)
+    clock.advance(3 * DAY)
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    first, second = sorted(each.session_key for each in memory.conversations())
+    assert len(files(memory, "compaction")) == 1 and memory.reindex(full=True).problems == []
+    return first, second
+
+
+@pytest.mark.parametrize("what", ["conversation", "memory"])
+def test_a_summary_in_a_later_conversation_goes_and_that_conversation_stays(
+    memory: Memory, root: Path, clock: Clock, what: str
+) -> None:
+    first, second = summed_up(memory, root, clock)
+    (path,) = files(memory, "compaction")
+    backup = shutil.copytree(memory.settings.home / "memory", root / "backup")
+    target = {"conversation": first, "memory": memory_with(memory, SECRET)}[what]
+    report = memory.forget(**{what: target}, reason="private")
+    assert f"memory/{path.name}" in report.removed_paths
+    assert traces(memory) == []
+    assert second in [each.session_key for each in memory.conversations()]
+    memory.ingest(folder=root, reimport=True)
+    memory.process(now=True)
+    assert memory.reindex(full=True).problems == [] and memory.doctor().problems == []
+    assert traces(memory) == []
+    shutil.copy(backup / path.name, path)
+    assert {each.kind for each in memory.reindex(full=True).problems} == {"Erased"}
+    memory.doctor(fix=True)
+    memory.database.scrub()
+    assert traces(memory) == [] and memory.doctor().problems == []
+
+
+def test_a_summary_goes_also_where_the_manifest_that_names_it_was_changed_by_hand(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    first, second = summed_up(memory, root, clock)
+    (path,) = (each for each in files(memory, "manifest") if second in each.read_text())
+    path.write_text(path.read_text() + "by hand")
+    memory.forget(conversation=first, reason="private")
+    assert traces(memory) == [] and "by hand" in path.read_text()
+
+
+def test_the_workspace_is_made_anew_while_a_cap_pauses_it_and_no_model_is_asked(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    filled(memory, root, clock)
+    Paid(memory.database, memory.owner, clock, KIND, KEY, 0).charge("scripted:1", Usage(1, 100, 10, 0.001))
+    config = msgspec.structs.replace(memory.settings.config, max_tokens_per_day=50)
+    capped, model = replace(memory.settings, config=config), Scripted()
+
+    def asked(name: str) -> Outcome:
+        ingest(memory, root, f"We decided to call the boat {name}.", "Good.", "Yes.", "Done.", name=name * 6)
+        memory.process(now=True)
+        return Consolidation(memory.database, capped, memory.owner, clock, model).run(now=True).outcome
+
+    assert asked("Nixe") is Outcome.PAUSED
+    report = memory.forget(session=SESSION, reason="private")
+    assert report.problems == [] and traces(memory) == []
+    assert asked("Undine") is Outcome.PAUSED and model.calls == []
 
 
 def test_a_message_that_is_still_growing_is_forgotten_in_the_saved_state_too(memory: Memory, root: Path) -> None:
@@ -275,15 +422,41 @@ def test_stored_answers_go_and_a_worker_that_is_at_it_loses_it(memory: Memory, r
     assert traces(memory) == []
 
 
+def chatted(memory: Memory, clock: Clock) -> str:
+    """A chat whose word stands in its log, a bucket and the workspace; its session."""
+    turns = memory.turns(project="tides", user="ada", conversation="c1")
+    for number, text in enumerate(
+        (f"My sister lives in {SECRET} and works at the harbour.", "I prefer short answers.")
+    ):
+        with turns.turn(f"t{number}", text) as turn:
+            turn.reconcile()
+            turn.persist("ok")
+        clock.advance(60)
+    turns.reconcile_buckets()
+    clock.advance(86400)
+    memory.ingest()
+    memory.process(now=True)
+    memory.consolidate(now=True)
+    return turns.session_id
+
+
+@pytest.mark.parametrize("chat", [False, True])
 def test_a_crash_after_any_step_leaves_nothing_that_comes_back(
-    database_url: Place, clock: Clock, tmp_path: Path
+    database_url: Place, clock: Clock, tmp_path: Path, chat: bool
 ) -> None:
     names: list[str] = []
+    name = SESSION
     for number in range(40):
         home = tmp_path / f"home-{number}"
         options: dict[str, Any] = {"database": database_url.url, "agent_id": f"a{number}", "clock": clock}
         with open_memory(home, environ={}, **options) as memory:
-            filled(memory, tmp_path / "projects", clock)
+            if chat:
+                name = chatted(memory, clock)
+                assert any("/buckets/" in each for each in traces(memory))
+            else:
+                filled(memory, tmp_path / "projects", clock)
+            damaged = memory.settings.home / DAMAGED_DATABASES.replace("*", "then")
+            damaged.write_text(SECRET)
             names.clear()
 
             def crash(step: str, limit: int = number) -> None:
@@ -293,17 +466,15 @@ def test_a_crash_after_any_step_leaves_nothing_that_comes_back(
 
             eraser = Forget(memory.database, memory.settings, memory.owner, clock, refresh=memory._refresh, wrote=crash)
             try:
-                eraser.run(Target(session=SESSION), "private")
+                eraser.run(Target(session=name), "private")
             except KeyboardInterrupt:
-                memory.ingest(folder=tmp_path / "projects", reimport=True)
-                if memory.conversations(project=PROJECT) and any(
-                    each.session_id == SESSION for each in memory.conversations()
-                ):
-                    memory.forget(session=SESSION, reason="private")
+                memory.ingest(folder=memory.settings.turns if chat else tmp_path / "projects", reimport=True)
+                if any(each.session_id == name for each in memory.conversations()):
+                    memory.forget(session=name, reason="private")
                 else:
                     list(memory._refresh())
                     memory.database.scrub()
-                assert [each for each in traces(memory) if each.startswith("memory_") is False] == [], names
+                assert traces(memory) == [], names
                 continue
             break
     assert number > 5
@@ -360,6 +531,11 @@ def test_a_name_is_no_common_word_and_one_used_all_over_takes_nothing_with_it() 
         "openport",
     }
     talk = [Message(f"e{n}", Role.USER, f"PostgreSQL again, {n}") for n in range(9)]
+    undone = [Said("", f"u{n}", "", "user", "Priya? PostgreSQL?" if n else "PostgreSQL", "") for n in range(9)]
+    assert said_again([Message("x", Role.USER, "ask Priya")], set(), ["Ask Priya."], undone) == {
+        "x",
+        *(f"u{n}" for n in range(1, 9)),
+    }
     assert said_again([*talk, Message("x", Role.USER, "ask Priya")], {"e0"}, ["Ask PostgreSQL or Priya."]) == {
         "e0",
         "x",

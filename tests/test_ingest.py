@@ -377,6 +377,24 @@ def test_odd_files_have_a_defined_outcome(memory: Memory, root: Path, file: Path
     assert (again.files, again.entries) == (0, 0)
 
 
+def test_a_name_that_is_not_utf8_is_a_problem_and_the_rest_is_taken(memory: Memory, root: Path, file: Path) -> None:
+    odd = write(root / os.fsdecode(b"caf\xe9.jsonl"), talk(20, 21, "aaaaaaaa-0000-4000-8000-000000000000"))
+    write(root / os.fsdecode(b"fold\xe9r") / "inside.jsonl", odd.read_bytes())
+    (root / os.fsdecode(b"l\xefnk.jsonl")).symlink_to(root / "missing")
+    report = memory.ingest(folder=root)
+    assert (report.files, report.entries) == (1, 6)
+    assert [(each.path, each.reason) for each in report.problems] == [
+        (rf"{root}/caf\xe9.jsonl", "its name is not UTF-8"),
+        (rf"{root}/fold\xe9r", "its name is not UTF-8"),
+        (rf"{root}/l\xefnk.jsonl", "No such file or directory"),
+    ]
+    assert memory.ingest(folder=root, reimport=True).entries == 0
+    append(file, talk(7, 8))
+    for report in (memory.ingest(file=odd), memory.intake.take([odd, file])):
+        assert [each.path for each in report.problems] == [rf"{root}/caf\xe9.jsonl"]
+    assert report.entries == 2
+
+
 def test_a_file_without_permission_is_a_problem_and_taken_later() -> None:
     """Root may read everything, so root becomes nobody for a while (after everything was imported)."""
     with tempfile.TemporaryDirectory() as name, open_memory(Path(name) / "home", environ={"HOME": name}) as memory:

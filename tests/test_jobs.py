@@ -250,6 +250,23 @@ def test_a_paused_job_waits_for_its_time_even_when_a_person_asks(database: Datab
         assert [each.key for each in jobs.claim(tx, KIND, limit=1)] == [lease.key]
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_the_workspace_that_is_revoked_can_be_claimed_at_once(
+    database: Database, jobs: Jobs, clock: Clock, paused: bool
+) -> None:
+    with database.write() as tx:
+        jobs.enqueue(tx, "consolidate", [("workspace", "w1")])
+        (lease,) = jobs.claim(tx, "consolidate", limit=1)
+        if paused:
+            jobs.pause(tx, lease, "the cap", clock() + timedelta(hours=1))
+        jobs.revoke(tx, ["a"])
+        found = jobs.find(tx, "consolidate", "workspace")
+        assert found is not None and (found.status, found.not_before) == (JobStatus.PENDING, "")
+        assert jobs.heartbeat(tx, [lease]) == [lease]
+        (again,) = jobs.claim(tx, "consolidate", limit=1)
+        assert again.token > lease.token
+
+
 def test_a_job_that_cools_down_is_claimed_when_its_time_has_come(database: Database, jobs: Jobs, clock: Clock) -> None:
     with database.write() as tx:
         jobs.complete(tx, claimed(tx, jobs), status=JobStatus.COOLING_DOWN, not_before=clock() + timedelta(hours=6))

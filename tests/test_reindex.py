@@ -10,10 +10,15 @@ from typing import Any
 import pytest
 
 from recollect.app import Memory, open_memory
+from recollect.artifacts import tombstones
 from recollect.artifacts.document import parse, rendered
+from recollect.artifacts.files import Files
+from recollect.artifacts.names import session_token
 from recollect.artifacts.projection import FILE
 from recollect.artifacts.reindex import Reindex, Report
-from recollect.types import ConversationStatus
+from recollect.artifacts.tombstones import Tombstone
+from recollect.store.tombstones import entry_hash
+from recollect.types import ConversationStatus, timestamp
 from tests.conftest import Clock, Place
 from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
 from tests.transcripts import SESSION, START, append, claude, write
@@ -112,6 +117,32 @@ def test_a_compaction_comes_back_too(memory: Memory, root: Path) -> None:
     empty(memory)
     assert memory.reindex().problems == []
     assert content(memory, tables) == before
+
+
+def test_a_compaction_that_a_tombstone_knows_by_its_id_alone_is_erased_and_another_agents_is_not(
+    memory: Memory, root: Path, clock: Clock, database_url: Place
+) -> None:
+    path = ingest(memory, root, *TALK)
+    append(path, claude(7, "They agreed on make lint in tides, and Priya owns tide-stg-2.", isCompactSummary=True))
+    with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url, agent_id="bob") as bob:
+        for each in (memory, bob):
+            each.ingest(folder=root)
+            each.process(now=True)
+    ours, theirs = sorted(files(memory, "compaction"), key=lambda each: 'agent_id: "bob"' in each.read_text())
+    known = content(memory, {"memory_compactions": "DISTINCT source, compaction_uuid"})["memory_compactions"]
+    gone = tuple(entry_hash(*each) for each in known)
+    token = session_token(memory.owner.agent_id, "", "")
+    stone = Tombstone("tombstone", memory.owner.agent_id, token, timestamp(clock()), "private", (), (), gone)
+    Files(memory.settings.home).create(stone.path, tombstones.rendered(stone))
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_compactions")
+    assert [(each.path, each.kind) for each in memory.reindex(full=True).problems] == [
+        (f"memory/{ours.name}", "Erased")
+    ]
+    assert content(memory, {"memory_compactions": "*"})["memory_compactions"] == []
+    memory.doctor(fix=True)  # the file
+    memory.doctor(fix=True)  # the manifest that named it
+    assert memory.doctor().problems == [] and files(memory, "compaction") == [theirs]
 
 
 def test_a_following_ingest_of_the_same_transcripts_pays_no_model_again(memory: Memory, root: Path) -> None:

@@ -7,6 +7,7 @@ events, "$ …" is a shell call, "-2" rolls two turns back. Pi: "b<a" is the use
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -415,6 +416,23 @@ def test_a_sub_agent_s_thread_gives_nothing_at_all(marks: dict[str, Any]) -> Non
 def test_other_threads_are_taken_in(source: Any) -> None:
     marks = {"source": source, "parent_thread_id": None, "agent_role": None, "thread_source": "user"}
     assert len(run(CODEX, meta(**marks), *turns("1"))["entries"]) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<skill></skill>" * 12_000 + "x",
+        "".join(f"<external_{number}></external_{number}>" for number in range(12_000)) + "x",
+        "# AGENTS.md instructions</skill>" * 12_000 + "\n<skill></skill>x",
+        "<environment_context>" * 12_000 + "</environment_context>",
+        "*** Begin Patch\n*** Add File: " + " " * 30_000 + "x",
+    ],
+    ids=lambda text: text[:24],
+)
+def test_a_hostile_text_costs_no_more_than_its_length(text: str) -> None:
+    started = time.process_time()
+    run(CODEX, meta(), item("user", text), call("apply_patch", input=text))
+    assert time.process_time() - started < 1
 
 
 def test_a_fork_names_its_parent() -> None:

@@ -873,6 +873,7 @@ READS: dict[str, Read] = {
     ),
     "entries.uuids": lambda tx, owner: entries.uuids(tx, owner, "e", 9),
     "entries.of_session": lambda tx, owner: entries.of_session(tx, owner, SOURCE, SESSION),
+    "entries.files_of_session": lambda tx, owner: entries.files_of_session(tx, owner, SOURCE, SESSION),
     "entries.last_of_session": lambda tx, owner: entries.last_of_session(tx, key_of(owner), SESSION, 9),
     "entries.user_texts": lambda tx, owner: entries.user_texts(tx, key_of(owner), SESSION, at(0), at(59)),
     "conversations.of_session": lambda tx, owner: conversations.of_session(tx, key_of(owner), SESSION),
@@ -902,6 +903,10 @@ READS: dict[str, Read] = {
         said for talk in conversations.search(tx, owner) for said in erasing.said(tx, owner, talk)
     ],
     "erasing.said_in_session": lambda tx, owner: erasing.said_in_session(tx, owner, SESSION),
+    "erasing.withdrawn_in_project": lambda tx, owner: erasing.withdrawn_in_project(tx, owner, "/code/garden"),
+    "erasing.compaction_files": lambda tx, owner: erasing.compaction_files(
+        tx, owner, [erasing.Said(SOURCE, "c9", SESSION, "compaction", "", FILE)]
+    ),
     "memories.of_session": lambda tx, owner: memories.of_session(tx, owner, "s@1"),
     "tombstones.exist": tombstones.exist,
     "tombstones.erased": lambda tx, owner: tombstones.erased(tx, owner, ["h1", "h2"]),
@@ -1088,14 +1093,16 @@ def fill(tx: Transaction, owner: Owner) -> None:
     key = key_of(owner)
     files.save(tx, owner, [a_state()])
     files.save_malformed(tx, owner, [MalformedLine(SOURCE, FILE, 1, 10, "no JSON")])
-    entries.insert(tx, rows_of(key, an_entry("e1"), an_entry("e2", 1)))
+    entries.insert(tx, rows_of(key, an_entry("e1"), an_entry("e2", 1), an_entry("taken-back", 2)))
+    entries.set_withdrawn(tx, key, ["taken-back"], True)
     entries.insert_compactions(tx, [compaction(key)])
     conversations.insert(tx, owner, [a_conversation()], NOW)
     settled = a_conversation(session_id="s2", session_key="s2@1", status=ConversationStatus.ARCHIVED)
     conversations.insert(tx, owner, [settled], NOW)
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
     manifest = A_FILE._replace(source_path="m", source_kind="manifest")
-    artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE, manifest])
+    summed = A_FILE._replace(source_path="c", source_kind="compaction", source_node_id="c9")
+    artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE, manifest, summed])
     tombstones.save(tx, owner, "memory/tombstones/a.md", ["h1"])
     stage1.save(tx, owner, [A_ROW])
     stage1.mark_selected(tx, owner, [("s@1", at(1)), ("gone@1", at(1))])
@@ -1190,22 +1197,22 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         status, nothing = ada.status(), bob.status()
     assert status.tables == {
         "memory_file_states": 1,
-        "memory_transcript_entries": 3,
+        "memory_transcript_entries": 4,
         "memory_conversations": 2,
         "memory_compactions": 1,
         "memory_projects": 1,
         "memory_malformed_lines": 1,
         "memory_jobs": 3,
         "memory_stage1": 1,
-        "memory_artifacts": 2,
+        "memory_artifacts": 3,
         "memory_memories": 1,
         "memory_sources": 1,
         "memory_answers": 1,
         "memory_vectors": 3,
     }
-    assert status.vectors["backlog"] == {"entry": 2, "summary": 0, "memory": 0}
+    assert status.vectors["backlog"] == {"entry": 3, "summary": 0, "memory": 0}
     assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 1}, [1])
-    assert status.sources == {"codex": {"files": 1, "entries": 2}, "pi": {"files": 0, "entries": 1}}
+    assert status.sources == {"codex": {"files": 1, "entries": 3}, "pi": {"files": 0, "entries": 1}}
     assert status.conversations == {"active": 1, "archived": 1}
     assert status.jobs == {"running": 1, "failed": 1, "pending": 1}
     assert [job.key for job in status.waiting] == ["failed"]

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from recollect import note as notes
-from recollect.artifacts import bodies, rows, tombstones
+from recollect.artifacts import bodies, rows, sets, tombstones
 from recollect.artifacts.document import Content, parse
-from recollect.artifacts.files import Files
+from recollect.artifacts.files import Files, Tampered
 from recollect.artifacts.names import Kind, Name, session_token
+from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.tombstones import Tombstone
 from recollect.config import DAMAGED_DATABASES, Settings
@@ -32,6 +33,7 @@ from recollect.store import answers, erasing, files, injections, memories, stage
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations as conversation_rows
 from recollect.store import tombstones as tombstone_rows
+from recollect.store.artifacts import Indexed
 from recollect.store.database import Database, Transaction
 from recollect.store.erasing import Said
 from recollect.store.jobs import Jobs
@@ -114,13 +116,18 @@ def names_in(text: str) -> set[str]:
     return {word.casefold() for word in _NAME.findall(text) if len(word) > 3 and word.casefold() not in COMMON}
 
 
-def said_again(messages: Sequence[Message], sources: Set[str], texts: Sequence[str]) -> set[str]:
+def said_again(
+    messages: Sequence[Message], sources: Set[str], texts: Sequence[str], withdrawn: Sequence[Said] = ()
+) -> set[str]:
     """Ids of the messages that go with a memory: those it came from, those that say the same, and the few others that
-    use a name of it. A name that is used all over is not what the memory is about."""
-    gone = {each.uuid for each in messages if each.uuid in sources or any(repeats(each.text, text) for text in texts)}
+    use a name of it. A name that is used all over is not what the memory is about. What was `withdrawn` goes alike, and
+    does not count."""
+    every: list[Message | Said] = [*messages, *withdrawn]
+    gone = {each.uuid for each in every if each.uuid in sources or any(repeats(each.text, text) for text in texts)}
+    standing = {each.uuid for each in messages}
     for name in sorted({name for text in texts for name in names_in(text)}):
-        using = {each.uuid for each in messages if name in each.text.casefold()} - gone
-        gone |= using if len(using) <= _FEW else set()
+        using = {each.uuid for each in every if name in each.text.casefold()} - gone
+        gone |= using if len(using & standing) <= _FEW else set()
     return gone
 
 
@@ -248,9 +255,12 @@ class Forget:
                 for talk in talks[key]:
                     found = erasing.said(tx, self._owner, talk)
                     said |= {(each.source, each.role, each.uuid): each for each in found}
+            found = []
             if target is not None and target.session:
                 found = erasing.said_in_session(tx, self._owner, target.session)
-                said |= {(each.source, each.role, each.uuid): each for each in found}
+            elif target is not None and target.project:
+                found = erasing.withdrawn_in_project(tx, self._owner, target.project)
+            said |= {(each.source, each.role, each.uuid): each for each in found}
         for each in self._written(keys):
             said.setdefault((each.source, each.role, each.uuid), each)
         return Plan(tuple(keys), {}, tuple(said.values()), talks, {})
@@ -272,17 +282,18 @@ class Forget:
         kept: dict[str, str] = {}
         for key in sorted(sources):
             transcript = self._transcript(key, talks)
-            texts = [each.text for each in revisions]
-            gone = said_again(transcript.messages, sources[key], texts)
-            if len(gone) == len(transcript.messages):
+            with self._database.read() as tx:
+                found = [each for talk in talks[key] for each in erasing.said(tx, self._owner, talk)]
+            standing = {each.uuid for each in transcript.messages}
+            withdrawn = [each for each in found if each.uuid not in standing and each.role != COMPACTION]
+            gone = said_again(transcript.messages, sources[key], [each.text for each in revisions], withdrawn)
+            left = [each for each in transcript.messages if each.uuid not in gone]
+            if not left:
                 whole.append(key)
                 continue
             partly[key] = frozenset(gone)
-            left = [each for each in transcript.messages if each.uuid not in gone]
             kept[key] = shortened(transcript.conversation, left).session_key
-            with self._database.read() as tx:
-                for talk in talks[key]:
-                    said += [each for each in erasing.said(tx, self._owner, talk) if _goes(each, gone)]
+            said += [each for each in found if _goes(each, gone)]
         rest = self._plan_whole(whole)
         return Plan(rest.whole, partly, (*said, *rest.said), {**talks, **rest.talks}, kept)
 
@@ -300,20 +311,29 @@ class Forget:
                 continue
             try:
                 document = parse(self._files.read(name.path) or "")
+                messages = bodies.parse_transcript(document.body)
             except ArtifactError:
                 continue
             head = document.head
             assert isinstance(head, Content)
-            for each in bodies.parse_transcript(document.body):
+            for each in messages:
                 yield Said(head.harness, each.uuid, head.session_id, each.role, each.text, head.source_file)
 
     def _names(self, keys: Iterable[str]) -> list[Name]:
         tokens = {session_token(self._owner.agent_id, key, "") for key in keys}
         return [name for name in self._files.names() if name.token in tokens]
 
+    def _beside(self, plan: Plan) -> list[tuple[str, Name]]:
+        """Files of summaries that go, with the keys of the conversations that they stand with and that stay."""
+        summaries = [each for each in plan.said if each.role == COMPACTION]
+        with self._database.read() as tx:
+            found = erasing.compaction_files(tx, self._owner, summaries)
+        return [(key, name) for key, path in found if key not in plan.keys and (name := parse_name(path))]
+
     def run(self, target: Target, reason: str) -> Report:
         plan = self.plan(target)
-        names = self._names(plan.keys)
+        beside = self._beside(plan)
+        names = [*self._names(plan.keys), *(name for _, name in beside)]
         paths = [name.path for name in names if self._goes_away(name, plan)]
         with self._database.write() as tx:
             self._revoke(tx, plan)
@@ -322,17 +342,19 @@ class Forget:
         for name in names:
             self._files.delete(name.path)
         rewritten = [self._rewrite(plan, key) for key in sorted(plan.partly)]
+        relinked = {key: self._relink(key) for key in sorted({key for key, _ in beside})}
         before = self._ids(plan)
-        with self._database.write() as tx:
-            report.removed_rows = self._erase(tx, plan, buried, rewritten)
-        self._wrote("rows")
-        for name in self._names(plan.whole):  # a worker that was at it may have written meanwhile
-            self._files.delete(name.path)
+        self._erase_logs(plan, before)  # as long as there are rows, a run that was cut short can be repeated
         self._files.delete_aside({session_token(self._owner.agent_id, key, "") for key in plan.keys})
         for kept in self._settings.home.glob(DAMAGED_DATABASES):
             kept.unlink()
+        self._wrote("logs")
+        with self._database.write() as tx:
+            report.removed_rows = self._erase(tx, plan, buried, rewritten, relinked)
+        self._wrote("rows")
+        for name in self._names(plan.whole):  # a worker that was at it may have written meanwhile
+            self._files.delete(name.path)
         report.memories = sorted(before - self._ids(plan, before))
-        self._erase_logs(plan, before)
         report.problems = list(self._refresh())
         with self._database.write() as tx:
             report.removed_rows += erasing.delete_baseline(tx, self._owner, plan.whole)
@@ -377,7 +399,34 @@ class Forget:
         mark = watermark(transcript.conversation.last_message_at, transcript.snapshot)
         return _Rewritten(tuple(talks), written, mark)
 
-    def _erase(self, tx: Transaction, plan: Plan, buried: Tombstone, rewritten: Sequence[_Rewritten]) -> int:
+    def _relink(self, session_key: str) -> tuple[Indexed, ...]:
+        """The files of a conversation that lost a summary of another one: its manifest names what is left. One that
+        was changed by hand stays as it is."""
+        token = session_token(self._owner.agent_id, session_key, "")
+
+        def write() -> tuple[Indexed, ...]:
+            known = sets.look(self._files, token)
+            head, name = known.manifest, known.manifest_name
+            if head is None or name is None:
+                return ()
+            at = max(head.updated_at, timestamp(self._clock()))
+            head = sets.composed(known, name, head, sets.points(head), at, head.memory_md_refs, head.superseded_by)
+            sets.commit(self._files, known, name, head)
+            return sets.index(self._files, name, head, known.readable)
+
+        try:
+            return sets.retried(write)
+        except Tampered:
+            return ()
+
+    def _erase(
+        self,
+        tx: Transaction,
+        plan: Plan,
+        buried: Tombstone,
+        rewritten: Sequence[_Rewritten],
+        relinked: Mapping[str, Sequence[Indexed]],
+    ) -> int:
         """Jobs before the rest, as everywhere. Returns how many rows went."""
         owner = self._owner
         settled = [each for each in rewritten if all(talk.status in _SETTLED for talk in each.talks)]
@@ -400,6 +449,8 @@ class Forget:
             stage1.save(tx, owner, [each.written.stage1] if each.written.stage1 else [])
             artifact_rows.replace_sessions(tx, owner, [each.key], each.written.files)
             erasing.recount(tx, owner, each.talks, timestamp(self._clock()))
+        for key, left in relinked.items():
+            artifact_rows.replace_sessions(tx, owner, [key], left, (Kind.COMPACTION, Kind.MANIFEST))
         return removed + erasing.delete_unstated(tx, owner)
 
     def _erase_logs(self, plan: Plan, ids: Set[str]) -> None:

@@ -113,7 +113,8 @@ class Assessed:
 
 def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     """Pure: what is true of a conversation by its files, and what is wrong with them."""
-    problems = [problem for name in sorted(held.documents) if (problem := _wrong(name, held.documents[name], erased))]
+    named = sorted(held.documents)
+    problems = [found for name in named if (found := _wrong(name, held.documents[name], agent_id, erased))]
     bad = {problem.path for problem in problems}
     good = {name: doc for name, doc in held.documents.items() if isinstance(doc, Document) and name.path not in bad}
     foreign = [name for name, doc in good.items() if doc.head.agent_id != agent_id]
@@ -162,8 +163,8 @@ def _compacted(kept: Iterable[Document], problems: list[Problem]) -> Iterator[Co
             problems.append(Problem(each.head.manifest_path, "BadBody", error.message))
 
 
-def _wrong(name: Name, found: Document | ArtifactError, erased: Graveyard) -> Problem | None:
-    if erased.covers(name):
+def _wrong(name: Name, found: Document | ArtifactError, agent_id: str, erased: Graveyard) -> Problem | None:
+    if erased.covers(name) or (isinstance(found, Document) and _is_erased(found.head, agent_id, erased)):
         return Problem(name.path, "Erased", "it was erased, and is here again")
     if isinstance(found, ArtifactError):
         return Problem(name.path, found.kind, found.message)
@@ -172,6 +173,12 @@ def _wrong(name: Name, found: Document | ArtifactError, erased: Graveyard) -> Pr
     if told != name:
         return Problem(name.path, "WrongName", f"by its frontmatter it is {told.file}")
     return None
+
+
+def _is_erased(head: Content | Manifest, agent_id: str, erased: Graveyard) -> bool:
+    """A compaction of ours goes with what it may tell, whichever conversation it stands with."""
+    node = head.source_node_id if isinstance(head, Content) and head.agent_id == agent_id else None
+    return node is not None and entry_hash(head.harness, node) in erased.hashes
 
 
 def _links(manifest: Manifest, held: Held) -> Iterator[Problem]:

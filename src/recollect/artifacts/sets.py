@@ -107,10 +107,12 @@ def composed(
     refs: tuple[str, ...] = (),
     superseded_by: str | None = None,
 ) -> Manifest:
-    """What the manifest says now: what it points at, every compaction, and what was superseded. `head` says whose it
-    is. The one of before when it says the same."""
+    """What the manifest says now: what it points at, every compaction that is there, and what was superseded. `head`
+    says whose it is. The one of before when it says the same."""
     before = known.manifest
-    hashes = {each.path: each.sha256 for each in (*before.superseded, *before.compactions)} if before else {}
+    there = {name.path for name in known.contents}
+    linked = [each for each in before.compactions if each.path in there] if before else []
+    hashes = {each.path: each.sha256 for each in (*(before.superseded if before else ()), *linked)}
     hashes |= {path: each.content_sha256 for path, each in known.readable.items()}
     was = points(before)
     hashes |= {each.path: each.sha256 for each in (was.transcript, was.summary) if each}

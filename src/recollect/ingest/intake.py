@@ -301,7 +301,7 @@ class Intake:
             root = self._root_above(path) or (source.root_of(path.absolute()) if source else path.absolute().parent)
             return look(path, root)
         except OSError as error:
-            report.problems.append(Problem(str(path), error.strerror or str(error)))
+            report.problems.append(Problem.of(str(path), error))
             return None
 
     def _root_above(self, path: Path) -> Path | None:
@@ -342,7 +342,7 @@ class Intake:
             try:
                 head = _head(Path(each.path))
             except OSError as error:
-                report.problems.append(Problem(each.path, error.strerror or str(error)))
+                report.problems.append(Problem.of(each.path, error))
                 report.skipped += 1
                 continue
             source = forced or detect(head)

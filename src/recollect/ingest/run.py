@@ -13,9 +13,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path, PurePath
 
 import msgspec
@@ -23,13 +24,12 @@ import msgspec
 from recollect.errors import LeaseLost
 from recollect.ingest.erasure import blanked, erased
 from recollect.ingest.fold import Batch, fold_lines
-from recollect.ingest.forks import ForkState, drop_copied
+from recollect.ingest.forks import Ancestry, ForkState, Saved, ancestry, drop_copied
 from recollect.ingest.gate import Gate
 from recollect.ingest.scan import Found, Problem, refresh
-from recollect.ingest.sources.base import Source, State
+from recollect.ingest.sources.base import Source, State, bounded
 from recollect.ingest.tail import Transcript
 from recollect.ingest.writer import Chunk, Touched, Writer
-from recollect.store import entries as entry_rows
 from recollect.store import files
 from recollect.store.database import Database, Transaction
 from recollect.store.files import FileState, MalformedLine
@@ -133,15 +133,29 @@ class _Pending:
         return chunks
 
 
+@dataclass(slots=True)
+class _Copies:
+    """What a file repeats of sessions that it was forked from, as far as it was compared."""
+
+    fork: ForkState
+    ancestry: Ancestry = field(default_factory=Ancestry)
+    gone: set[str] = field(default_factory=set)  # copied, and erased there
+
+
 class _Deferred(Exception):
     """A fork came before its parent."""
 
+    def __init__(self, fold: State) -> None:
+        self.session, self.parent = fold.session_id, fold.fork_of
 
-class Saved(msgspec.Struct):
-    """What parser_state holds."""
 
-    fold: msgspec.Raw
-    fork: ForkState
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A fork that was deferred."""
+
+    work: Work
+    session: str
+    parent: str
 
 
 class Ingest:
@@ -176,15 +190,36 @@ class Ingest:
     ) -> None:
         """Reads every file once. De-duplicated by file key; files that another process holds are reported busy.
 
-        With `defer`, a fork whose parent is not in the store is left for a second run: it may be among the others.
+        A fork whose parent is not in the store waits for the others, among which it may be. With `defer` it is left
+        for a second run.
         """
-        self._defer = defer
-        queue = deque({work.job_key: work for work in works}.values())
+        self._defer = True
+        waiting = self._read({work.job_key: work for work in works}.values(), report, reimport, hurry, progress)
+        if defer:
+            report.deferred += [(each.work.found, each.work.source.name) for each in waiting]
+            return
+        self._defer = False
+        while waiting:
+            sessions = {each.session for each in waiting}
+            ready = [each.work for each in waiting if each.parent not in sessions]
+            if ready:
+                waiting = [each for each in waiting if each.parent in sessions]
+            else:  # a circle
+                ready, waiting = [each.work for each in waiting], []
+            self._read(ready, report, reimport, hurry, progress)
+
+    def _read(
+        self, works: Iterable[Work], report: Report, reimport: bool, hurry: bool, progress: Progress
+    ) -> list[_Waiting]:
+        """Returns the forks that are to wait for their parents."""
+        queue = deque(works)
         again: deque[Work] = deque()  # tried before without success: one at a time, so that the culprit is known
+        waiting: list[_Waiting] = []
         while queue or again:
             group = [queue.popleft() for _ in range(min(_GROUP, len(queue)))] or [again.popleft()]
             readings = self._claim(group, report, reimport, hurry, alone=again if len(group) > 1 else None)
-            self._read_group(readings, report, progress)
+            waiting += self._read_group(readings, report, progress)
+        return waiting
 
     def _claim(
         self, group: Sequence[Work], report: Report, reimport: bool, hurry: bool, alone: deque[Work] | None
@@ -220,8 +255,9 @@ class Ingest:
             report.busy.append(work.found)
         return readings
 
-    def _read_group(self, readings: list[_Reading], report: Report, progress: Progress) -> None:
+    def _read_group(self, readings: list[_Reading], report: Report, progress: Progress) -> list[_Waiting]:
         pending = _Pending()
+        waiting: list[_Waiting] = []
         held = {reading.lease.key: reading for reading in readings}
         try:
             for reading in readings:
@@ -233,13 +269,14 @@ class Ingest:
                             self._flush(pending, held, report)
                         if reading.lease.key not in held:
                             break  # the lease was lost
-                except _Deferred:
-                    report.deferred.append((reading.work.found, reading.work.source.name))
+                except _Deferred as fork:
+                    waiting.append(_Waiting(reading.work, fork.session, fork.parent))
                     self._abandon([held.pop(reading.lease.key)])
                 except OSError as error:
                     self._flush(pending, held, report)
                     self._fail(reading, error, held, report)
             self._flush(pending, held, report)
+            return waiting
         finally:
             if held:  # Ctrl-C, or a bug: give back what is not done
                 self._abandon(held.values())
@@ -250,34 +287,48 @@ class Ingest:
         with Transcript(Path(found.path)) as transcript:
             found = refresh(found, transcript.status())
             state, fold, fork = _resume(source, identify(reading.state, transcript))
-            parent: list[tuple[str, str]] = []
-            gone: set[str] = set()  # what the fork copied of its parent, and was erased there
+            copies = _Copies(fork)
             batch = Batch(state.last_processed_offset, state.last_processed_offset)
             for lines in transcript.lines(state.last_processed_offset, found.size):
                 fold_lines(source, fold, lines, batch, self._gate.allows)
-                if fold.fork_of and not fork.done:
-                    if not parent:
+                comparing = fold.fork_of != "" and not copies.fork.done
+                if comparing:
+                    if not copies.ancestry.said:
                         settle()  # the parent may be among what is not stored yet
-                        parent = self._parent(source, fold.fork_of)
-                        if not parent and self._defer and not fork.matched:
-                            raise _Deferred
-                    gone |= self._erased(source, fold.fork_of, batch)
-                    fork = _without_copies(batch, parent, fork, gone)
-                if len(batch.entries) >= _ENTRIES or batch.text >= _TEXT or batch.end - batch.start >= _BYTES:
-                    state = _advance(state, found, batch, _saved(fold, fork, gone), transcript)
+                        copies.ancestry = self._ancestry(source, fold)
+                        if not copies.ancestry.said and self._defer and not copies.fork.matched:
+                            raise _Deferred(fold)
+                    self._drop_copies(source, fold, batch, copies, last=False)
+                far = batch.end - batch.start >= _BYTES and not comparing  # a copy is compared whole, not cut off here
+                if far or len(batch.entries) >= _ENTRIES or batch.text >= _TEXT:
+                    self._drop_copies(source, fold, batch, copies, last=True)
+                    state = _advance(state, found, batch, _saved(fold, copies), transcript)
                     yield self._writer.prepare(reading.lease, state, batch, last=False)
                     batch = Batch(batch.end, batch.end)
-            state = _advance(state, found, batch, _saved(fold, fork, gone), transcript)
+            self._drop_copies(source, fold, batch, copies, last=True)
+            state = _advance(state, found, batch, _saved(fold, copies), transcript)
             done = replace(state, status=FileStatus.IDLE, signature=found.signature)
             yield self._writer.prepare(reading.lease, done, batch, last=True)
 
-    def _erased(self, source: Source, parent: str, batch: Batch) -> set[str]:
+    def _ancestry(self, source: Source, fold: State) -> Ancestry:
         with self._database.read() as tx:
-            return erased(tx, self._owner, source.name, [*batch.entries.values(), *batch.compactions], parent)
+            return ancestry(tx, self._owner, source.name, fold)
 
-    def _parent(self, source: Source, session_id: str) -> list[tuple[str, str]]:
+    def _drop_copies(self, source: Source, fold: State, batch: Batch, copies: _Copies, *, last: bool) -> None:
+        """What a fork repeats leaves the batch. An entry that may still grow is not compared, nor what follows it,
+        but in the `last` comparison before the batch is stored."""
+        if not fold.fork_of or copies.fork.done:
+            return
+        growing = {bounded(message.uuid) for message in fold.opened if not last}
+        entries = list(batch.entries.values())
+        grown = list(takewhile(lambda entry: entry.uuid not in growing, entries))
         with self._database.read() as tx:
-            return entry_rows.of_session(tx, self._owner, source.name, session_id)
+            for session in copies.ancestry.sessions:
+                copies.gone |= erased(tx, self._owner, source.name, [*grown, *batch.compactions], session)
+        own, copies.fork = drop_copied(grown, copies.ancestry.said, copies.fork, copies.gone)
+        batch.entries = {entry.uuid: entry for entry in (*own, *entries[len(grown) :])}
+        batch.text -= sum(len(entry.content) for entry in grown) - sum(len(entry.content) for entry in own)
+        batch.compactions = [each for each in batch.compactions if each.uuid not in copies.gone]
 
     def _flush(self, pending: _Pending, held: dict[str, _Reading], report: Report) -> None:
         """Commits what was read. A chunk whose lease is lost goes, with all that follows it in its file."""
@@ -314,19 +365,18 @@ class Ingest:
         """Leases of files that wait their turn; one that is lost is noticed when its file is committed."""
         if time.monotonic() >= self._renew_at:
             self._jobs.heartbeat(tx, [reading.lease for reading in readings])
-            self._defer = False
-        self._renew_at = time.monotonic() + self._jobs.lease_seconds / 4
+            self._renew_at = time.monotonic() + self._jobs.lease_seconds / 4
 
     def _fail(self, reading: _Reading, error: OSError, held: dict[str, _Reading], report: Report) -> None:
         """The file cannot be read: it stays as it was and is tried again later."""
-        found, reason = reading.work.found, error.strerror or str(error)
-        report.problems.append(Problem(found.path, reason))
+        problem = Problem.of(reading.work.found.path, error)
+        report.problems.append(problem)
         report.skipped += 1
         if held.pop(reading.lease.key, None) is None:
             return
         with self._database.write() as tx:
             if not self._jobs.heartbeat(tx, [reading.lease]):
-                self._jobs.fail(tx, reading.lease, reason)
+                self._jobs.fail(tx, reading.lease, problem.reason)
                 self._idle(tx, reading)
 
     def _abandon(self, readings: Iterable[_Reading]) -> None:
@@ -363,8 +413,9 @@ def _resume(source: Source, state: FileState) -> tuple[FileState, State, ForkSta
     return state, source.begin(PurePath(state.file_path)), ForkState()
 
 
-def _saved(fold: State, fork: ForkState, gone: Collection[str]) -> str:
-    return blanked(msgspec.json.encode(Saved(msgspec.Raw(msgspec.json.encode(fold)), fork)).decode(), gone)
+def _saved(fold: State, copies: _Copies) -> str:
+    saved = Saved(msgspec.Raw(msgspec.json.encode(fold)), copies.fork)
+    return blanked(msgspec.json.encode(saved).decode(), copies.gone)
 
 
 def _advance(state: FileState, found: Found, batch: Batch, saved: str, transcript: Transcript) -> FileState:
@@ -383,15 +434,6 @@ def _advance(state: FileState, found: Found, batch: Batch, saved: str, transcrip
         tail_hash=tail,
         parser_state=saved,
     )
-
-
-def _without_copies(
-    batch: Batch, parent: Sequence[tuple[str, str]], fork: ForkState, gone: Collection[str]
-) -> ForkState:
-    own, fork = drop_copied(list(batch.entries.values()), parent, fork, gone)
-    batch.entries = {entry.uuid: entry for entry in own}
-    batch.compactions = [each for each in batch.compactions if each.uuid not in gone]
-    return fork
 
 
 def _account(report: Report, chunk: Chunk, touched: Touched) -> None:

@@ -1,11 +1,12 @@
 """Finds transcript files below a folder. An unchanged file costs one stat; nothing is opened here.
 
-Folders behind links are followed once (a loop ends where it began). What may not be looked at is reported, not
-raised. Our own home is never entered, but for the folder of our own turn logs.
+Folders behind links are followed once (a loop ends where it began). What may not be looked at, and what has a name
+that is not UTF-8, is reported, not raised. Our own home is never entered, but for the folder of our own turn logs.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -35,6 +36,11 @@ class Problem:
 
     path: str
     reason: str
+
+    @classmethod
+    def of(cls, path: str, error: OSError) -> Problem:
+        """Bytes of a name that are not UTF-8 are told by their numbers: every reader takes that."""
+        return cls(os.fsencode(path).decode("utf-8", "backslashreplace"), error.strerror or str(error))
 
 
 class Ignore:
@@ -77,6 +83,7 @@ def scan(root: Path, ignore: Ignore, own_home: Path | None, problems: list[Probl
 
     def walk(folder: str) -> Iterator[Found]:
         try:
+            _check_name(folder)
             status = os.stat(folder)  # noqa: PTH116 - this loop is measured; Path costs twice as much
             if (status.st_dev, status.st_ino) in seen or (home and _is_below(folder, home)):
                 return
@@ -84,7 +91,7 @@ def scan(root: Path, ignore: Ignore, own_home: Path | None, problems: list[Probl
             with os.scandir(folder) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
-            problems.append(Problem(folder, _reason(error)))
+            problems.append(Problem.of(folder, error))
             return
         names = {entry.name for entry in entries}
         for entry in entries:
@@ -96,13 +103,13 @@ def scan(root: Path, ignore: Ignore, own_home: Path | None, problems: list[Probl
                     if not ignore.matches(entry.path) and (found := _found(top, entry.path, entry.stat())):
                         yield found
             except OSError as error:
-                problems.append(Problem(entry.path, _reason(error)))
+                problems.append(Problem.of(entry.path, error))
 
     yield from walk(top)
 
 
 def look(path: Path, root: Path) -> Found | None:
-    """One file; None when it is no regular file. OSError when it may not be looked at."""
+    """One file; None when it is no regular file. OSError when it may not be looked at, or its name is not UTF-8."""
     return _found(os.path.abspath(root), os.path.abspath(path), path.stat())  # noqa: PTH100
 
 
@@ -123,6 +130,7 @@ def _signature(status: os.stat_result) -> str:
 def _found(root: str, path: str, status: os.stat_result) -> Found | None:
     if not stat.S_ISREG(status.st_mode):
         return None
+    _check_name(path)
     key = path[len(root) :].lstrip(os.sep).removesuffix(".zst")
     return Found(
         root=root,
@@ -138,5 +146,15 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)
+def is_utf8(path: str) -> bool:
+    """No other name can be stored, or told to a process: it holds lone surrogates."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_name(path: str) -> None:
+    if not is_utf8(path):
+        raise OSError(errno.EILSEQ, "its name is not UTF-8")

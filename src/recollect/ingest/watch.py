@@ -1,7 +1,8 @@
 """Follows the agents' folders: a scan at the start, then only what the system reports as changed.
 
 Changes that come together are taken together, and each file once. A file that another process holds is tried again at
-the next poll. Between changes nothing runs but one look per poll for conversations that fell silent.
+the next poll. Between changes nothing runs but one look per poll for conversations that fell silent. Where the system
+cannot report changes (too few watches, a name that is not UTF-8), everything is looked at once per poll instead.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
 from watchfiles import Change
 from watchfiles._rust_notify import RustNotify  # the public watch() begins only when it waits: too late for the scan
 
-from recollect.errors import StoreBusy
+from recollect.errors import RecollectError, StoreBusy
 from recollect.ingest.intake import Intake
 from recollect.ingest.run import Report
-from recollect.ingest.scan import SUFFIXES
+from recollect.ingest.scan import SUFFIXES, is_utf8
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ def watch(intake: Intake, stop: Event, poll_seconds: float, on_change: Callable[
         lambda: existing(intake),
         stop,
         poll_seconds,
-        begin=lambda: on_change(intake.ingest()),
+        begin=lambda reported: on_change(intake.ingest()),
         take=take,
         poll=intake.mark_ready,
     )
@@ -50,30 +52,52 @@ def follow(
     stop: Event,
     poll_seconds: float,
     *,
-    begin: Callable[[], object],
+    begin: Callable[[bool], object],
     take: Callable[[list[Path]], Iterable[Path]],
     poll: Callable[[], object],
 ) -> None:
-    """Until `stop` is set. `begin` looks at everything, at the start and when a root appeared; `take` is given files
-    that changed and returns those to try again; `poll` is called after changes and once in a while."""
+    """Until `stop` is set. `begin` looks at everything, at the start and when a root appeared, and is told whether
+    changes are reported from now on: while they are not, it is called once per poll. `take` is given files that
+    changed and returns those to try again; `poll` is called after changes and once in a while."""
     while not stop.is_set():
-        roots = find_roots()
-        # The watcher stands before the scan: what is written in between is reported, not lost.
-        with RustNotify([str(root) for root in roots], False, False, 300, True, True) as watcher:
-            begin()
-            waiting: set[Path] = set()
-            polls = 0
-            while not stop.is_set() and (polls < (_LOOK_FOR_ROOTS if roots else 1) or find_roots() == roots):
-                polls = polls % _LOOK_FOR_ROOTS
-                seen = _changes(watcher, roots, stop, poll_seconds)
-                waiting |= seen
-                polls += not seen
-                try:
-                    if waiting and not stop.is_set():
-                        waiting = set(take(sorted(waiting)))
-                    poll()
-                except StoreBusy as error:  # the next poll tries again
-                    log.warning("%s", error)
+        try:
+            _follow(find_roots, stop, poll_seconds, begin, take, poll)
+        except RecollectError:
+            raise
+        except Exception:  # reason: whatever the system refuses, everything can still be looked at
+            log.exception("changes are not reported: everything is looked at once per poll")
+            with suppress(StoreBusy):  # the next poll tries again
+                begin(False)
+                poll()
+            stop.wait(poll_seconds)
+
+
+def _follow(
+    find_roots: Callable[[], list[Path]],
+    stop: Event,
+    poll_seconds: float,
+    begin: Callable[[bool], object],
+    take: Callable[[list[Path]], Iterable[Path]],
+    poll: Callable[[], object],
+) -> None:
+    """Until there are other roots."""
+    roots = find_roots()
+    # The watcher stands before the scan: what is written in between is reported, not lost.
+    with RustNotify([str(root) for root in roots], False, False, 300, True, True) as watcher:
+        begin(True)
+        waiting: set[Path] = set()
+        polls = 0
+        while not stop.is_set() and (polls < (_LOOK_FOR_ROOTS if roots else 1) or find_roots() == roots):
+            polls = polls % _LOOK_FOR_ROOTS
+            seen = _changes(watcher, roots, stop, poll_seconds)
+            waiting |= seen
+            polls += not seen
+            try:
+                if waiting and not stop.is_set():
+                    waiting = set(take(sorted(waiting)))
+                poll()
+            except StoreBusy as error:  # the next poll tries again
+                log.warning("%s", error)
 
 
 def _changes(watcher: RustNotify, roots: list[Path], stop: Event, seconds: float) -> set[Path]:
@@ -93,10 +117,11 @@ def existing(intake: Intake) -> list[Path]:
 
 def _files(change: Change, path: str) -> list[Path]:
     """The transcripts that a change is about. A new folder's are looked up: what was written into it before it was
-    followed is never reported. (Not by `rglob`, which raises when a folder is gone again.)"""
+    followed is never reported. (Not by `rglob`, which raises when a folder is gone again.) One whose name is not UTF-8
+    is left to the scan, which tells of it."""
     if change is Change.deleted:
         return []
     if change is Change.added and Path(path).is_dir():
         found = [Path(place, name) for place, _, names in os.walk(path) for name in names if name.endswith(SUFFIXES)]
-        return [each for each in found if each.is_file()]
+        return [each for each in found if is_utf8(str(each)) and each.is_file()]
     return [Path(path)] if path.endswith(SUFFIXES) else []

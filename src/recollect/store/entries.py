@@ -256,15 +256,25 @@ def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> l
         " WHERE c.tenant = :tenant AND c.agent_id = :agent_id AND c.source = :source AND e.withdrawn = 0"
         " AND c.session_id = :session_id AND c.session_key >= :first AND c.session_key < :last"
         " ORDER BY e.timestamp, e.generation, e.line_offset",
-        # every key of the session: "@" is what follows its id, "A" the next character
-        {
-            **owner.names(),
-            "source": source,
-            "session_id": session_id,
-            "first": f"{session_id}@",
-            "last": f"{session_id}A",
-        },
+        {**owner.names(), "source": source, "session_id": session_id, **_keys(session_id)},
     )
+
+
+def _keys(session_id: str) -> dict[str, str]:
+    """Every key of the session: "@" is what follows its id, "A" the next character."""
+    return {"first": f"{session_id}@", "last": f"{session_id}A"}
+
+
+def files_of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[str]:
+    """Files that a session has entries in, or that have its id in their name: all of it may be a copy, or erased."""
+    rows = tx.rows(
+        "SELECT source_file FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND source = :source AND session_id = :session_id AND session_key >= :first AND session_key < :last"
+        " UNION SELECT file_path FROM memory_file_states WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND source = :source AND REPLACE(file_path, :session_id, '') <> file_path",
+        {**owner.names(), "source": source, "session_id": session_id, **_keys(session_id)},
+    )
+    return sorted(path for (path,) in rows)
 
 
 def last_of_session(tx: Transaction, key: FileKey, session_id: str, limit: int) -> list[tuple[str, str]]:

@@ -43,7 +43,8 @@ def keys(tx: Transaction, owner: Owner, *, session: str = "", key: str = "", pro
 
 
 def said(tx: Transaction, owner: Owner, talk: Conversation) -> list[Said]:
-    """Everything said in a conversation, withdrawn or not, and the summaries an agent made of it."""
+    """Everything said in a conversation, and the summaries an agent made of it; of what was withdrawn also what stands
+    between it and the conversations beside it."""
     names = {
         **owner.names(),
         "source": talk.source,
@@ -53,7 +54,16 @@ def said(tx: Transaction, owner: Owner, talk: Conversation) -> list[Said]:
         "last": talk.last_message_at,
     }
     where = f"WHERE {_OWN} AND source = :source AND source_file = :file AND session_id = :session"
-    rows = tx.rows(f"{_SAID} {where} AND timestamp >= :first AND timestamp <= :last", names)
+    another = (
+        f"SELECT 1 FROM memory_conversations c {where}"
+        " AND ((c.first_message_at > :first AND c.first_message_at <= e.timestamp)"
+        " OR (c.first_message_at < :first AND c.last_message_at >= e.timestamp))"
+    )
+    rows = tx.rows(
+        f"{_SAID} e {where} AND ((e.timestamp >= :first AND e.timestamp <= :last)"
+        f" OR (e.withdrawn = 1 AND NOT EXISTS ({another})))",
+        names,
+    )
     rows += tx.rows(f"{_SUMMED} {where} AND timestamp >= :first", names)
     return [Said(*row) for row in rows]
 
@@ -62,6 +72,25 @@ def said_in_session(tx: Transaction, owner: Owner, session_id: str) -> list[Said
     names = {**owner.names(), "session": session_id}
     where = f"WHERE {_OWN} AND session_id = :session"
     return [Said(*row) for row in (*tx.rows(f"{_SAID} {where}", names), *tx.rows(f"{_SUMMED} {where}", names))]
+
+
+def withdrawn_in_project(tx: Transaction, owner: Owner, project: str) -> list[Said]:
+    """By its path or id; what was withdrawn may belong to no conversation."""
+    where = f"WHERE {_OWN} AND withdrawn = 1 AND (cwd = :project OR project_id = :project)"
+    return [Said(*row) for row in tx.rows(f"{_SAID} {where}", {**owner.names(), "project": project})]
+
+
+def compaction_files(tx: Transaction, owner: Owner, gone: Iterable[Said]) -> list[tuple[str, str]]:
+    """(session key, path) of the files of these compactions."""
+    sql = (
+        f"SELECT session_key, source_path FROM memory_artifacts WHERE {_OWN}"
+        " AND source_node_id = :uuid AND source_node_id <> '' AND harness = :source"
+    )
+    found: set[tuple[str, str]] = set()
+    for each in gone:
+        rows = tx.rows(sql, {**owner.names(), "source": each.source, "uuid": each.uuid})
+        found |= {(key, path) for key, path in rows}
+    return sorted(found)
 
 
 def delete_said(tx: Transaction, owner: Owner, gone: Iterable[Said]) -> int:

@@ -170,14 +170,15 @@ class Jobs:
 
     def revoke(self, tx: Transaction, keys: Sequence[str]) -> int:
         """Jobs of any kind with these keys, and the workspace's, are nobody's any more: what is being done for them is
-        thrown away. What is known of the former goes."""
+        thrown away. What is known of the former goes; the latter waits for no cap, which stands before every question
+        to a model."""
         rows = [{"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "key": key} for key in sorted(keys)]
         where = "WHERE tenant = :tenant AND agent_id = :agent_id"
         removed = tx.run_many(f"DELETE FROM memory_jobs {where} AND job_key = :key", rows)
         names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "now": self._now()}
         tx.run(
             "UPDATE memory_jobs SET status = 'pending', lease_expires_at = '', fencing_token = fencing_token + 1,"
-            f" updated_at = :now {where} AND kind = 'consolidate' AND status = 'running'",
+            f" not_before = '', updated_at = :now {where} AND kind = 'consolidate' AND status IN ('running', 'paused')",
             names,
         )
         return removed

@@ -67,6 +67,7 @@ class State(msgspec.Struct, kw_only=True):
     session_id: str = ""  # of the file, until a record says otherwise
     last_timestamp: str = ""
     fork_of: str = ""  # session this file was forked from, if its leading run must be compared with it
+    opened: list[OpenMessage] = []  # assistant messages that may still grow, in a source whose files may be forks
     excluded: bool = False  # the whole file is out: a sub-agent's thread
     occurrences: dict[str, int] = {}  # digests seen at last_timestamp, for `content_id`
 

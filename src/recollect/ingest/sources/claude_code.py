@@ -31,6 +31,7 @@ from recollect.ingest.sources.base import (
     decode,
     read_time,
 )
+from recollect.ingest.sources.tags import inside
 from recollect.ingest.sources.tools import summarise
 from recollect.types import Entry, Role
 
@@ -82,8 +83,12 @@ class _Envelope(msgspec.Struct, rename="camel"):
     agent_id: str | None = None
 
 
+class _Opened(OpenMessage, kw_only=True):
+    lines: list[str] = []  # uuids of the lines it was made of
+
+
 class ClaudeState(State, kw_only=True):
-    open: dict[str, OpenMessage] = {}  # message.id → the message that may still grow
+    open: dict[str, _Opened] = {}  # message.id → the message that may still grow
 
 
 _records = msgspec.json.Decoder(_Record)
@@ -174,7 +179,7 @@ def _assistant(state: ClaudeState, record: _Record, message: _Message, line: byt
     if opened is None:
         at = read_time(record.timestamp, state)
         session = state.session_id = record.session_id or state.session_id
-        opened = OpenMessage(
+        opened = _Opened(
             uuid=record.uuid or content_id(state, NAME, session, at, Role.ASSISTANT, line),
             session_id=session,
             timestamp=at,
@@ -186,9 +191,13 @@ def _assistant(state: ClaudeState, record: _Record, message: _Message, line: byt
         state.open[key or opened.uuid] = opened
         while len(state.open) > _MOST_OPEN:
             del state.open[next(iter(state.open))]
+    if record.uuid:
+        if record.uuid in opened.lines:
+            return NOTHING  # written twice
+        opened.lines.append(record.uuid)
     opened.texts.extend(texts)
     for block in tools:
-        if not block.id or all(block.id != tool.call_id for tool in opened.tools):  # not a line written twice
+        if not block.id or all(block.id != tool.call_id for tool in opened.tools):  # not a call written twice
             opened.tools.append(OpenTool(block.id or "", summarise(block.name or "tool", block.input)))
         if block.name and block.name not in opened.names:
             opened.names.append(block.name)
@@ -217,9 +226,7 @@ _INSERTED = re.compile(
     r"user-prompt-submit-hook|ide_selection|ide_opened_file|ide_diagnostics|new-diagnostics)>.*?(?:</\1>|\Z)",
     re.DOTALL,
 )
-_COMMAND = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_BASH = re.compile(r"<bash-input>\s*(.*?)\s*</bash-input>", re.DOTALL)
+_BASH = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
 
 
 def _own_words(text: str) -> str:
@@ -227,10 +234,10 @@ def _own_words(text: str) -> str:
     if "<" not in text:
         return "" if text.startswith(_CAVEAT) else text
     text = _INSERTED.sub("", text)
-    if command := _COMMAND.search(text):
-        arguments = _ARGUMENTS.search(text)
-        return f"/{command[1]} {arguments[1] if arguments else ''}".strip()
-    text = _BASH.sub(r"! \1", text)
+    if (command := inside(text, "command-name")) is not None:
+        return f"/{command.removeprefix('/')} {inside(text, 'command-args') or ''}".strip()
+    closed, closing, rest = text.rpartition("</bash-input>")  # behind the last one a search would be in vain
+    text = _BASH.sub(lambda found: f"! {found[1].strip()}", closed + closing) + rest
     return "" if text.startswith(_CAVEAT) else text
 
 

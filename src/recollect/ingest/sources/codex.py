@@ -41,6 +41,7 @@ from recollect.ingest.sources.base import (
     decode,
     read_time,
 )
+from recollect.ingest.sources.tags import behind
 from recollect.types import Entry, Role, Timestamp
 
 NAME = "codex"
@@ -121,7 +122,6 @@ class CodexState(State, kw_only=True):
     branch: str = ""
     remote: str = ""
     turns: list[list[str]] = field(default_factory=list)  # uuids of the entries of each turn
-    opened: list[OpenMessage] = field(default_factory=list)
     in_turn: bool = False  # the last opened message belongs to the current turn
     recent: list[_Seen] = field(default_factory=list)  # the present run of messages of one role
     recent_role: str = ""
@@ -328,7 +328,7 @@ def _message(state: CodexState, said: _Said) -> Sequence[Change]:
         texts = [text for text in said.texts if not _IMAGE_TAG.fullmatch(text)]
         words = [own for own in map(_own_words, texts) if own]
         if not words and (not said.images or any(map(str.strip, texts))):
-            if found := _CWD.search("\n".join(texts)):
+            if found := _CWD.search("\n".join(texts).partition("<environment_context>")[2]):
                 state.cwd = found[1].strip()  # mid-2025 it is named nowhere else
             return NOTHING
     elif not (words := [own for own in (_CITATION.sub("", text).strip() for text in said.texts) if own]):
@@ -410,7 +410,7 @@ _IMAGE_TAG = re.compile(r"\s*</?(?:local_)?image\b[^<>]*>\s*")
 _CITATION = re.compile(r"<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
 _UNSHARED = re.compile(r"<proposed_plan>.*?(?:</proposed_plan>|\Z)|\[REDACTED_[A-Z_]+", re.DOTALL)
 _FRAGMENT = re.compile(
-    r"(?:# AGENTS\.md instructions[^\n]*\n\s*)?<(INSTRUCTIONS|(?i:environment_context(?:_delta)?|user_instructions|"
+    r"\s*(?:# AGENTS\.md instructions[^\n]*\n\s*)?<(INSTRUCTIONS|(?i:environment_context(?:_delta)?|user_instructions|"
     r"permissions instructions|turn_aborted|skill|user_shell_command|user_action|subagent_notification|hook_prompt|"
     r"collaboration_mode|multi_agent_mode|realtime_conversation|model_switch|personality_spec|apps_instructions|"
     r"skills_instructions|plugins_instructions|recommended_plugins|extension_context|goal_context|app-context|"
@@ -425,18 +425,12 @@ _BRIDGES = (  # what Codex says in the user's name, without a tag around it
     "Warning: apply_patch was requested via ",
 )
 _REQUEST = re.compile(r"^#{1,3} My request for [^\n:]{1,40}:[ \t]*", re.MULTILINE)
-_CWD = re.compile(r"<environment_context>.*?(?:<cwd>|Current working directory: )([^<>\n]+)", re.DOTALL)
+_CWD = re.compile(r"(?:<cwd>|Current working directory: )([^<>\n]+)")
 
 
 def _own_words(text: str) -> str:
     """The user's part of a text: without fragments, bridges and what an editor put before the request."""
-    text = text.strip()
-    while opening := _FRAGMENT.match(text):
-        ends = [found.end() for found in re.finditer(rf"</{re.escape(opening[1])}>", text, re.IGNORECASE)]
-        if not ends:
-            break  # the user speaks of a tag; fragments are always closed
-        # Instructions may speak of their own tags: what begins and ends as a fragment is one.
-        text = text[ends[0] :].lstrip() if ends[-1] < len(text) else ""
+    text = behind(text.strip(), _FRAGMENT)
     if text.startswith(_BRIDGES):
         return ""
     if text.startswith("# ") and (request := _REQUEST.search(text)):
@@ -450,7 +444,7 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(letters.encode(errors="replace"), digest_size=8).hexdigest()
 
 
-_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?=\\n(?:@@|\*\*\*|[+\- ])|\s*$)", re.MULTILINE)
+_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?=\\n(?:@@|\*\*\*|[+\- ])|$)", re.MULTILINE)
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})", re.MULTILINE)
 _ERRORS = ("apply_patch verification failed", "exec_command failed", "execution error", "Script failed")
 
@@ -503,7 +497,7 @@ def _patched(text: str) -> list[str]:
     except msgspec.DecodeError:
         values = [text]
     words = [word for value in values for word in (value if isinstance(value, list) else [value])]
-    return [found for word in words if isinstance(word, str) for found in _PATCHED.findall(word)]
+    return [found.rstrip() for word in words if isinstance(word, str) for found in _PATCHED.findall(word)]
 
 
 def _fail(state: CodexState, call_id: object, output: Raw | _Result) -> Sequence[Change]:

@@ -79,7 +79,6 @@ class PiState(State, kw_only=True):
     cwd: str = ""
     nodes: dict[str, str] = field(default_factory=dict)  # id → "+" if it gave an entry, else "-"; its parent's id
     leaf: str = ""  # the message written last
-    opened: list[OpenMessage] = field(default_factory=list)
 
 
 _records = msgspec.json.Decoder(_Record)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.app import Memory
 from recollect.config import Settings
-from recollect.errors import Disabled, RecollectError, StoreBusy
+from recollect.errors import Disabled, RecollectError
 from recollect.ingest.watch import existing, follow
 from recollect.surfaces.daemon import place
 from recollect.surfaces.daemon.lanes import Lane
@@ -37,7 +37,7 @@ class Daemon:
     """Made by the holder of the lock. `read` is the stamp of config.toml as it was read. `stop` ends it from any
     thread, or from a signal's handler."""
 
-    is_outdated = False  # it ended because another one has to read the configuration anew, or is newer
+    is_outdated = False  # it ended because another one has to read configuration or database anew, or is newer
 
     def __init__(self, settings: Settings, lock: place.Lock, read: str) -> None:
         if not settings.config.enabled:
@@ -51,6 +51,7 @@ class Daemon:
         self._since = timestamp(self._memory.clock())
         self._config = read
         self._code = client.stamp(__file__)
+        self._database = _identity(settings)
         self._hooks = Hooks(self._memory, self._backlog.add)
         listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
@@ -130,9 +131,9 @@ class Daemon:
             poll=self._poll,
         )
 
-    def _begin(self) -> None:
+    def _begin(self, reported: bool) -> None:
         self._backlog.add(Work(task=Task.SCAN))
-        self._watching = True
+        self._watching = reported
 
     def _changed(self, paths: Sequence[Path]) -> tuple[()]:
         for path in paths:
@@ -151,15 +152,17 @@ class Daemon:
             try:
                 if self._memory.intake.mark_ready():
                     self._backlog.add(Work(task=Task.RUN))
-            except StoreBusy:
-                raise
             except RecollectError as error:  # the next poll may find it mended
                 log.warning("%s", error)
+            except Exception:  # reason: the watcher must not end with it; the next poll may be another matter
+                log.exception("poll")
 
     def _change(self) -> str:
         """Why another one has to begin; empty: there is no reason."""
         if self._config != client.stamp(str(self._settings.home / "config.toml")):
             return "config.toml changed"
+        if self._database != _identity(self._settings):
+            return "the database was replaced or removed"
         return "recollect was upgraded" if self._code != client.stamp(__file__) else ""
 
     def _finished(self, work: Work, result: Result) -> None:
@@ -169,3 +172,14 @@ class Daemon:
             self._backlog.add(Work(task=Task.RUN))
         if (result.entries or result.made or result.changed) and self._settings.config.embedder != "none":
             self._backlog.add(Work(task=Task.EMBED))
+
+
+def _identity(settings: Settings) -> tuple[int, int] | None:
+    """Tells the SQLite file from another under its name; None: there is none."""
+    if settings.config.database:
+        return None
+    try:
+        found = settings.database_file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,7 +1,7 @@
 """A lane: a thread that hands work to a process of its own, one piece at a time.
 
 The process is started when there is work and leaves when there was none for a while, so that an idle daemon has no
-memory in use for it. One that dies is replaced; the work it died at is tried once more.
+memory in use for it. One that dies is replaced; the work it died at is tried once more. The lane itself never dies.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class Lane(threading.Thread):
                 if work != self._failed:
                     self._backlog.add(work)
                 self._failed = work
+            except Exception:  # reason: the next piece of work may be another matter; the log tells of this one
+                log.exception("%s", work.task)
         self._dismiss()
 
     def stop(self) -> None:

@@ -76,6 +76,8 @@ class Worker:
             self._compacted(work)
         if work.ended:
             self._ended[work.source, work.session] = time.monotonic()
+        else:
+            self._ended.pop((work.source, work.session), None)  # it was resumed
         ready = sum(
             self._memory.intake.end(*session)
             for session, since in self._ended.items()
