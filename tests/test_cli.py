@@ -140,6 +140,47 @@ def test_a_model_that_cannot_be_reached_is_a_failure_with_a_next_try(tmp_path: P
     assert run(tmp_path, "process", "--now").returncode == 0, "and offline it works"
 
 
+UNREACHABLE = {
+    "RECOLLECT_EMBEDDER": "openai:any",
+    "RECOLLECT_EMBEDDER_URL": "http://me:s3cr3tpw@127.0.0.1:9/v1?key=s3cr3tpw",
+}
+
+
+def test_an_embedding_endpoint_that_cannot_be_reached_hides_no_report(tmp_path: Path, rules: Path) -> None:
+    taken = run(tmp_path, "ingest", "--dir", str(rules), **UNREACHABLE)
+    assert taken.returncode == 0 and "4 new entries" in taken.stdout
+    assert "vectors wait: openai:any" in taken.stderr and "127.0.0.1:9/v1" in taken.stderr
+    done = run(tmp_path, "process", "--now", "--json", **UNREACHABLE)
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["claimed"], report["failed"]) == (0, 2, 0)
+    (problem,) = report["problems"]
+    assert problem["key"] == "" and problem["reason"].startswith("vectors wait: ")
+    again = run(tmp_path, "ingest", "--dir", str(rules), "--json", **UNREACHABLE)
+    (problem,) = json.loads(again.stdout)["problems"]
+    assert problem["path"] == "" and problem["reason"].startswith("vectors wait: ")
+    shown = [each for told in (taken, done, again) for each in (told.stdout, told.stderr)]
+    assert "s3cr3tpw" not in " ".join(shown)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://me:pw1@llm.example/v1",
+        "https://pw1@llm.example/v1",
+        "https://me:a/pw1@llm.example/v1",
+        "https://llm.example/v1?api_key=pw1&x=y",
+    ],
+)
+def test_config_shows_addresses_without_credentials(tmp_path: Path, url: str) -> None:
+    environ = {"RECOLLECT_MODEL_URL": url, "RECOLLECT_EMBEDDER_URL": url}
+    for shown in (run(tmp_path, "config", **environ).stdout, json.dumps(answer(tmp_path, "config", **environ))):
+        assert shown.count("llm.example/v1") == 2 and "pw1" not in shown
+    database = "postgresql:///db?user=me&password=pw1pw1&host=/run"
+    assert answer(tmp_path, "config", RECOLLECT_DATABASE=database)["keys"]["database"]["value"] == (
+        "postgresql:///db?user=me&password=[redacted]&host=/run"
+    )
+
+
 def test_config_shows_each_value_and_its_origin_without_the_password(tmp_path: Path) -> None:
     write(tmp_path / "home" / "config.toml", b"conversation_gap_minutes = 5\n")
     url = "postgresql://me:verysecret1@db/x"
@@ -215,6 +256,63 @@ def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path, tree: Path) -> Non
         assert child.stderr.read() == b""
         child.stderr.close()
         assert child.wait() == 0
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["status", "--json"], ["search", "x"], ["nonsense", "--json"]])
+def test_closed_streams_are_no_reason_to_fail(tmp_path: Path, arguments: list[str]) -> None:
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    for closed, silent in ((">&-", False), ("<&- >&-", False), (">&- 2>&-", True)):
+        command = ["sh", "-c", f'"$@" {closed}', "sh", *RECOLLECT, *arguments]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == (2 if "nonsense" in arguments else 0) and done.stderr == ""
+        assert done.stdout == "" or not silent
+
+
+def test_an_error_that_standard_output_does_not_take_is_said_in_words(tmp_path: Path) -> None:
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Path("/dev/full").open("wb") as full:
+        for out, arguments, status, words in (
+            (full, ["nonsense", "--json"], 2, "nonsense"),
+            (writer, ["nonsense", "--json"], 2, "nonsense"),
+            (full, ["status", "--json"], 1, "No space left"),
+            (full, ["status"], 1, "No space left"),
+        ):
+            done = subprocess.run(
+                [*RECOLLECT, *arguments],
+                env=env,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert done.returncode == status and words in done.stderr
+            assert "Traceback" not in done.stderr and "ignored" not in done.stderr
+    os.close(writer)
+
+
+@pytest.mark.parametrize("arguments", [["conversations"], ["remember", "Use tabs."]])
+def test_a_home_that_is_nobodys_is_a_wrong_call(tmp_path: Path, arguments: list[str]) -> None:
+    done = run(tmp_path, *arguments, "--project", "~nobody-of-that-name/x")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "home folder" in done.stderr and "HOME" in done.stderr
+
+
+def test_nobodys_machine_is_a_wrong_call(tmp_path: Path) -> None:
+    code = (
+        "import pwd, sys\n"
+        "def nobody(number): raise KeyError(number)\n"
+        "pwd.getpwuid = nobody\n"
+        "from recollect.surfaces.cli import run\n"
+        "sys.exit(run(sys.argv[1:]))\n"
+    )
+    env = {name: value for name, value in os.environ.items() if name not in ("HOME", "RECOLLECT_HOME")}
+    for arguments in (["status"], ["ingest", "--json"]):
+        command = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and "Set HOME" in done.stdout + done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(tmp_path: Path, tree: Path) -> None:

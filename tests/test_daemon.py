@@ -14,19 +14,26 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import recollect
 from recollect.app import Estimate, open_memory
+from recollect.config import load
+from recollect.ingest import watch
 from recollect.surfaces.daemon import place
+from recollect.surfaces.daemon.daemon import Daemon
+from recollect.surfaces.daemon.lanes import Lane
 from recollect.surfaces.daemon.server import THREADS, WAITING, Server
-from recollect.surfaces.daemon.work import MOST, Backlog, Task, Work, joined
-from recollect.surfaces.daemon.worker import limited
+from recollect.surfaces.daemon.work import MOST, Backlog, Result, Task, Work, joined
+from recollect.surfaces.daemon.worker import Worker, limited
 from recollect.surfaces.hooks import client
+from tests.command import run
 from tests.daemons import RECOLLECT, Home, home, wait
-from tests.transcripts import append, claude, entries, talk, texts, write
+from tests.transcripts import START, append, claude, entries, talk, texts, write
 
 SESSION = "aaaaaaaa-2222-4333-8444-555555555555"
 
@@ -136,6 +143,63 @@ def test_an_upgrade_is_noticed(tmp_path: Path) -> None:
         assert there.pid() == pid
 
 
+def test_a_database_that_is_replaced_or_removed_is_opened_anew(tmp_path: Path) -> None:
+    with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there:
+        file = write(there.projects / "-p" / f"{SESSION}.jsonl", talk(1, 4, SESSION))
+        pid, since = there.start(), there.json("status")["daemon"]["since"]
+        there.settle()
+        for path in there.path.glob("recollect.db*"):
+            path.rename(tmp_path / path.name)
+        wait(lambda: (there.json("status")["daemon"].get("since") or since) != since)
+        append(file, talk(5, 6, SESSION))
+        with open_memory(there.path, environ=there.environ) as memory:
+            wait(lambda: len(entries(memory)) == 6)
+        assert there.pid() == pid
+
+
+def test_a_damaged_database_is_set_aside_with_no_daemon_at_it(there: Home) -> None:
+    """One that went on with the old file would give what is erased from the new one."""
+    there.run("remember", "Deploy on Tuesdays only.", "--everywhere")
+    pid = there.start()
+    there.settle()
+    database = there.path / "recollect.db"
+    with database.open("r+b") as file:
+        file.write(b"\xff" * 100)
+    assert there.json("doctor", "--fix")["problems"][0]["fixed"]
+    assert there.pid() not in (0, pid) and not _is_alive(pid)
+    opened = {each.readlink() for each in Path(f"/proc/{there.pid()}/fd").iterdir() if each.is_symlink()}
+    assert database in opened and not any("damaged" in each.name for each in opened)
+    there.stop()
+    database.write_bytes(b"\xff" * 100)
+    assert there.json("doctor", "--fix")["problems"][0]["fixed"] and there.pid() == 0
+
+
+def test_a_relative_home_is_the_same_one_for_the_daemon(there: Home) -> None:
+    environ = {**there.environ, "RECOLLECT_HOME": there.path.name}
+    for how in ("--background", "--foreground"):
+        started = subprocess.Popen(
+            [*RECOLLECT, "serve", how], env=environ, cwd=there.user, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        wait(there.is_serving)
+        there.settle()
+        there.stop()
+        assert started.communicate(timeout=20) == (None, b"") and started.returncode == 0
+        assert not (there.path / there.path.name).exists()
+
+
+def test_a_relative_home_is_the_same_one_when_the_daemon_begins_anew(tmp_path: Path) -> None:
+    with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there:
+        environ = {**there.environ, "RECOLLECT_HOME": there.path.name}
+        process = subprocess.Popen([*RECOLLECT, "serve"], env=environ, cwd=there.user)
+        wait(there.is_serving)
+        since = there.json("status")["daemon"]["since"]
+        (there.path / "config.toml").write_text("log_level = 'info'\n")
+        wait(lambda: (there.json("status")["daemon"].get("since") or since) != since)
+        assert there.pid() == process.pid and not (there.path / there.path.name).exists()
+        there.stop()
+        assert process.wait(20) == 0
+
+
 # It follows and works
 
 
@@ -178,9 +242,83 @@ def test_the_end_of_a_session_makes_memories_of_it(there: Home) -> None:
     assert "/code/tides" in ready and rule in "".join(p.read_text() for p in (there.path / "context").glob("*.md"))
 
 
-def stamp_seconds() -> float:
-    from tests.transcripts import START
+def test_a_session_that_is_resumed_has_not_ended_any_more(tmp_path: Path) -> None:
+    file = write(tmp_path / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 6, SESSION))
+    told = Work(task=Task.TAKE, path=str(file), source="claude-code", session=SESSION)
+    with open_memory(tmp_path / "home", clock=lambda: START + timedelta(minutes=10)) as memory:
+        worker = Worker(memory)
+        assert worker.do(replace(told, ended=True)).ready == 1
+        append(file, claude(7, "what comes late", session=SESSION))
+        assert worker.do(Work(task=Task.TAKE, path=str(file))).ready == 1  # the watcher saw it
+        append(file, talk(8, 8, SESSION))
+        assert worker.do(told).ready == 0  # an answer was given: it goes on
+        append(file, talk(9, 9, SESSION))
+        assert worker.do(Work(task=Task.TAKE, path=str(file))).ready == 0
+        assert [str(each.status) for each in memory.conversations()] == ["active"]
+        assert worker.do(replace(told, ended=True)).ready == 1
 
+
+def test_names_that_are_not_utf8_stop_nothing(tmp_path: Path) -> None:
+    with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there:
+        there.start()
+        there.settle()
+        for name in (b"caf\xe9.jsonl", f"{SESSION}.jsonl".encode()):
+            write(tmp_path / "new" / os.fsdecode(name), talk(1, 4, SESSION))
+        (tmp_path / "new").rename(there.projects / "new")
+        with open_memory(there.path, environ=there.environ) as memory:
+            wait(lambda: len(entries(memory)) == 4)
+            write(there.projects / "new" / os.fsdecode(b"caf\xe9.jsonl"), talk(1, 5, SESSION))
+            append(there.projects / "new" / f"{SESSION}.jsonl", talk(5, 6, SESSION))
+            wait(lambda: len(entries(memory)) == 6)
+        there.settle()  # it watches again
+        said = (there.path / "logs" / "worker-bulk.log").read_text()
+        assert r"caf\xe9.jsonl: its name is not UTF-8" in said
+
+
+def test_without_reports_of_the_system_it_looks_by_itself_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError("OS file watch limit reached")
+
+    monkeypatch.setattr(watch, "RustNotify", refused)
+    file = write(tmp_path / ".claude" / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 4, SESSION))
+    settings = load(flags={"poll_interval_seconds": 0.2})
+    lock = place.acquire(settings.home)
+    assert lock is not None
+    daemon = Daemon(settings, lock, "")
+    running = threading.Thread(target=daemon.run)
+    running.start()
+    try:
+        with open_memory() as memory:
+            wait(lambda: len(entries(memory)) == 4)
+            append(file, talk(5, 6, SESSION))
+            wait(lambda: len(entries(memory)) == 6)
+        assert daemon.shown()["watching"] is False
+        assert "not watching" in run(settings.home, "status").stdout
+        (settings.home / "config.toml").write_text("log_level = 'info'\n")
+        wait(lambda: daemon.is_outdated)
+    finally:
+        daemon.stop()
+        running.join(20)
+
+
+def test_what_fails_at_a_poll_ends_nothing(tmp_path: Path) -> None:
+    with home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there:
+        pid, since = there.start(), there.json("status")["daemon"]["since"]
+        there.settle()
+        with open_memory(there.path, environ=there.environ) as memory:
+            with memory.database.write() as tx:
+                tx.run("ALTER TABLE memory_conversations RENAME TO elsewhere")
+            wait(lambda: "no such table" in (there.path / "logs" / "daemon.log").read_text())
+            with memory.database.write() as tx:
+                tx.run("ALTER TABLE elsewhere RENAME TO memory_conversations")
+        (there.path / "config.toml").write_text("log_level = 'info'\n")
+        wait(lambda: (there.json("status")["daemon"].get("since") or since) != since)
+        assert there.pid() == pid
+
+
+def stamp_seconds() -> float:
     return START.timestamp()
 
 
@@ -459,6 +597,20 @@ def test_a_worker_that_dies_is_replaced_and_its_work_done(there: Home) -> None:
                     killed += 1
             time.sleep(0.01)
     assert killed
+
+
+def test_a_lane_outlives_what_it_cannot_do(tmp_path: Path) -> None:
+    file = write(tmp_path / ".claude" / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 4, SESSION))
+    backlog, done = Backlog(), list[tuple[Work, Result]]()
+    backlog.add(Work(task=Task.TAKE, path=os.fsdecode(b"/caf\xe9.jsonl")))
+    backlog.add(Work(task=Task.TAKE, path=str(file)))
+    lane = Lane("live", backlog, load(), lambda work, result: done.append((work, result)))
+    lane.start()
+    wait(lambda: done)
+    backlog.close()
+    lane.join(20)
+    ((work, result),) = done
+    assert (work.path, result.entries) == (str(file), 4)
 
 
 def test_the_service_unit_is_written_shown_and_removed(there: Home) -> None:

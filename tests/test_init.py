@@ -621,6 +621,23 @@ def test_a_history_that_was_declined_is_left_alone_until_somebody_asks(machine: 
         assert worker.do(Work(task=Task.SCAN)).entries == 1
 
 
+def test_a_history_is_declined_whatever_ends_the_lines_of_config_toml(machine: Machine, history: Path) -> None:
+    config = machine.home / ".recollect" / "config.toml"
+    machine.has(config, 'log_level = "error"\r\n[roots]\r\n')
+    machine.install("--no-import")
+    text = config.read_bytes()
+    assert text.startswith(b"history_since = ") and text.endswith(b'\nlog_level = "error"\r\n[roots]\r\n')
+
+
+def test_vectors_that_have_to_wait_do_not_stop_it(
+    machine: Machine, history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RECOLLECT_EMBEDDER", "openai:any")
+    monkeypatch.setenv("RECOLLECT_EMBEDDER_URL", "http://127.0.0.1:9/v1")
+    imported = machine.install()["imported"]
+    assert imported["entries"] == 1 and "vectors wait" in imported["problems"][0]["reason"]
+
+
 def test_the_history_is_offered_with_its_size_and_how_long_it_takes(machine: Machine, history: Path) -> None:
     said = on_a_terminal(machine, b"y\ny\nn\n")
     assert f"Found 1 transcript of agents on this machine, {history.stat().st_size} B." in said

@@ -26,7 +26,7 @@ from mcp_types import CallToolResult, ListRootsResult, Root, TextContent
 from recollect.app import open_memory
 from recollect.config import load
 from recollect.surfaces.mcp.calls import Calls
-from recollect.surfaces.mcp.http import PortTaken, serve_http, token
+from recollect.surfaces.mcp.http import TOKEN_FILE, PortTaken, serve_http, start, token
 from recollect.surfaces.mcp.scope import Launch, NoProject, folder_of, place
 from recollect.surfaces.mcp.server import build
 
@@ -201,6 +201,14 @@ def test_a_long_session_is_read_part_by_part(world: World) -> None:
         page = good(call(server, "open_session", world.here, session=session, kind="transcript", offset=offset))
         text, offset = text + page["text"], page["next_offset"]
     assert "Part 29" in text and len(text) > 20_000
+
+
+def test_the_last_day_is_searched_as_a_whole(world: World) -> None:
+    with open_memory(world.home) as memory:
+        today = memory.show("last").conversations[0].last_message_at[:10]
+    for until, found in ((today, [RULE]), (f"{today}T00:00", [])):
+        asked = {"query": "make lint", "since": today, "until": until}
+        assert texts(good(call(world.server(), "search_memory", world.here, **asked))) == found
 
 
 def test_context_is_what_the_command_gives(world: World) -> None:
@@ -431,6 +439,18 @@ def test_http_refuses_strangers_other_hosts_and_web_pages(world: World) -> None:
             serve_http(load(home=world.home), serving.port, secret)
     with pytest.raises(httpx2.ConnectError):
         httpx2.post(serving.url, json=ping, timeout=5)
+
+
+@pytest.mark.parametrize("left", ["", "\n"])
+def test_an_empty_token_is_made_anew(world: World, left: str) -> None:
+    file = world.home / TOKEN_FILE
+    file.write_text(left)
+    serving = start(load(home=world.home))
+    assert serving is not None
+    with serving:
+        made = token(load(home=world.home))
+        assert len(made) >= 32 and file.read_text().strip() == made and stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert httpx2.post(serving.url, headers={"Authorization": "Bearer x"}, timeout=10).status_code == 401
 
 
 def test_the_daemon_serves_it_where_a_port_is_configured(world: World) -> None:

@@ -82,6 +82,61 @@ def test_a_wrong_call_of_search_is_an_error(tmp_path: Path, wrong: tuple[str, ..
     assert json.loads(done.stdout)["error"]["message"]
 
 
+def test_the_last_day_is_seen_as_a_whole(tmp_path: Path, project: Path) -> None:
+    for until in ("2026-03-02", "20260302", "9999-12-31"):
+        assert hits(tmp_path, "lighthouse lamp", "--until", until, cwd=project)
+        assert run(tmp_path, "timeline", "--until", until, cwd=project).stdout.startswith("2026-03-02")
+    for until in ("2026-03-01", "2026-03-02T00:00"):
+        assert hits(tmp_path, "lighthouse lamp", "--until", until, cwd=project) == []
+
+
+SEQUENCES = "\x1b]52;c;cHduZWQ=\x07\x1b[2J\x9b31m"
+
+
+def test_nothing_that_a_transcript_says_is_a_command_to_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plainly(*arguments: str) -> None:
+        done = run(tmp_path, *arguments)
+        shown = done.stdout + done.stderr
+        assert "Traceback" not in shown and ("s1" in shown or "u1" in shown or "m-" in shown)
+        assert not set(shown) & {"\x1b", "\x07", "\x9b"}, arguments
+
+    said = ("Always run make lint before you commit.", "The lighthouse lamp turns every nine seconds.", "Good.")
+    session, more = f"s1{SEQUENCES}", {"cwd": f"/code{SEQUENCES}/tides"}
+    lines = (
+        claude(number, text, session=session, **more, uuid=f"u{number}{SEQUENCES}")
+        for number, text in enumerate(said, 1)
+    )
+    write(tmp_path / "tree" / "-tides" / "s1.jsonl", b"".join(lines))
+    run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
+    with monkeypatch.context() as unreachable:
+        unreachable.setenv("RECOLLECT_MODEL", "openai:any")
+        unreachable.setenv("RECOLLECT_MODEL_URL", "http://127.0.0.1:9/v1")
+        plainly("process", "--now")
+        plainly("status")
+    run(tmp_path, "process", "--now")
+    (memory,) = hits(tmp_path, "make lint", "--all-projects", "--kind", "memory")
+    plainly("conversations")
+    plainly("timeline", "--all-projects")
+    for query in ("lighthouse lamp", "make lint"):
+        plainly("search", query, "--all-projects")
+    for name in ("s1", "u2", "u", memory["id"]):
+        plainly("show", name)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["search", "lamp"], ["context"], ["timeline"], ["remember", "Use tabs."], ["conversations", "--project", "."]],
+)
+def test_a_folder_whose_name_is_not_utf_8_is_a_wrong_call(tmp_path: Path, arguments: list[str]) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    folder.mkdir()
+    done = run(tmp_path, *arguments, cwd=folder)
+    assert done.returncode == 2 and "is not UTF-8" in done.stderr and "Traceback" not in done.stderr
+    assert run(tmp_path, "remember", "Use tabs.", "--everywhere", cwd=folder).returncode == 0
+
+
 def test_a_query_is_never_an_option_or_syntax(tmp_path: Path, project: Path) -> None:
     for query in ('light-house "lamp', "lamp:", "lamp AND (", "'"):
         assert run(tmp_path, "search", "--", query, cwd=project).returncode == 0

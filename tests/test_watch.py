@@ -63,6 +63,16 @@ def test_watch_scans_first_then_follows_appends_new_files_and_new_folders(
         wait_for(memory, 9)
 
 
+def test_watch_goes_on_where_vectors_cannot_be_made(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
+    _, url, home = database_url
+    path = write(tmp_path / ".claude" / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 3))
+    nobody = {"RECOLLECT_EMBEDDER": "openai:any", "RECOLLECT_EMBEDDER_URL": "http://127.0.0.1:9/v1"}
+    with open_memory(home, database=url) as memory, watching(database_url, tmp_path, OPENAI_API_KEY="x", **nobody):
+        wait_for(memory, 3)
+        append(path, talk(4, 5))
+        wait_for(memory, 5)
+
+
 def test_watch_marks_silent_conversations_ready(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
     _, url, home = database_url
     write(tmp_path / ".claude" / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 6))
@@ -96,6 +106,26 @@ def test_watch_stops_cleanly_when_told(database_url: tuple[str, str, Path], tmp_
         time.sleep(0.5)
         child.send_signal(number)
         assert child.wait(10) == 0
+
+
+def test_watch_goes_on_where_a_name_is_not_utf8(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
+    _, url, home = database_url
+    projects = tmp_path / ".claude" / "projects"
+    file = write(projects / "-p" / f"{SESSION}.jsonl", talk(1, 3))
+    poll = {"RECOLLECT_POLL_INTERVAL_SECONDS": "0.2"}
+    with open_memory(home, database=url) as memory, watching(database_url, tmp_path, **poll):
+        wait_for(memory, 3)
+        write(projects / "-p" / os.fsdecode(b"caf\xe9.jsonl"), talk(1, 3))  # with this the system's reports end
+        append(file, talk(4, 4))
+        wait_for(memory, 4)
+        append(file, talk(5, 5))
+        wait_for(memory, 5)
+
+
+def test_a_file_of_a_new_folder_whose_name_is_not_utf8_is_left_out(tmp_path: Path) -> None:
+    for name in (b"caf\xe9.jsonl", b"talk.jsonl"):
+        (tmp_path / os.fsdecode(name)).touch()
+    assert watch._files(Change.added, str(tmp_path)) == [tmp_path / "talk.jsonl"]
 
 
 def test_a_new_folder_that_is_gone_again_is_no_reason_to_stop(tmp_path: Path) -> None:

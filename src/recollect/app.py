@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +12,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
+from recollect.errors import RecollectError
 from recollect.parts import Parts
 from recollect.store.database import Transaction
 from recollect.types import Clock, Conversation, ConversationStatus, timestamp, utc_now
+
+log = logging.getLogger(__name__)
 
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
 
@@ -442,6 +446,9 @@ class Memory(Parts):
             if report.entries:
                 self.index()
             on_change(report)
-            self.embed(seconds=1.0)
+            try:
+                self.embed(seconds=1.0)
+            except RecollectError as error:  # an endpoint that does not answer: vectors wait, the rest goes on
+                log.warning("vectors wait: %s", error)
 
         watch(self.intake, stop, self.settings.config.poll_interval_seconds, changed)

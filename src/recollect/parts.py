@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.config import Settings
-from recollect.errors import Disabled, RecollectError
+from recollect.errors import Disabled, RecollectError, UsageError
 from recollect.store.database import Database
 from recollect.store.open import open_database
 from recollect.types import Clock, Owner, utc_now
@@ -225,6 +225,10 @@ class Parts:
         if isinstance(place, str) and not place.startswith(("/", "~", ".")) and not Path(place).is_dir():
             return place
         folder = os.path.abspath(self.settings.expand(str(place)))  # noqa: PTH100 - as the agent recorded it
+        try:
+            folder.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{folder!r} is not UTF-8", hint="Rename the folder, or name another project.") from None
         with self.database.read() as tx:
             known = projects.load_all(tx, self.owner).get(folder)
         return known.project_id if known else resolve(folder).project_id

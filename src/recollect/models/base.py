@@ -6,6 +6,7 @@ are accounted for like those of an answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     Schema = TypeVar("Schema", bound=BaseModel)
 
 Value = TypeVar("Value")
+
+_USER = re.compile(r"(?<=://).*(?=@)")
+_SECRET = re.compile(r"([?&]\w*(?:passw|key|token|secret)\w*=)[^&#]+", re.IGNORECASE)
+
+
+def shown_url(url: str) -> str:
+    """A URL as it may be shown: without its user, its password and the keys of its query."""
+    return _SECRET.sub(r"\1[redacted]", _USER.sub("[redacted]", url))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.usage import RequestUsage
 
 from recollect.config import Config, Settings
-from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage
+from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage, shown_url
 from recollect.redact import redact
 from recollect.text import estimate_tokens
 
@@ -215,9 +215,9 @@ class Provider:
         if failure is Failure.REJECTED and status in (401, 403):
             return f"Check the key in {self._variable}." if self._key else f"Set {self._variable} in the environment."
         if failure is Failure.REJECTED:
-            return f"Check the model's name and `model_url`; the request went to {self._url}."
+            return f"Check the model's name and `model_url`; the request went to {shown_url(self._url)}."
         if failure is Failure.UNAVAILABLE:
-            return f"The request went to {self._url}."
+            return f"The request went to {shown_url(self._url)}."
         return ""
 
     def _clean(self, text: str) -> str:

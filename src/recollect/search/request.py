@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
 
 from recollect.errors import UsageError
 from recollect.search.values import AllProjects, Scope, Wanted
 from recollect.store.search import Reach
 from recollect.store.vectors import Kind
-from recollect.types import Owner, Role, parse_timestamp
+from recollect.types import Owner, Role, Timestamp, parse_timestamp, timestamp
 
 _HINT = "Name a project (a path or a project id), or pass ALL_PROJECTS."
 
@@ -31,10 +32,18 @@ def wanted(kinds: Iterable[str], *, role: str = "", source: str = "", since: str
         raise UsageError(f"{error}: a kind is one of {', '.join(Kind)}") from error
     if role and role not in list(Role):
         raise UsageError(f"`{role}`: a role is one of {', '.join(Role)}")
-    found = Wanted(role=role, source=source, since=_time(since), until=_time(until))
+    found = Wanted(role=role, source=source, since=_time(since), until=day_end(until) or _time(until))
     if role:  # only entries have one
         chosen = chosen & {Kind.ENTRY} if chosen else frozenset({Kind.ENTRY})
     return replace(found, kinds=chosen) if chosen or role else found
+
+
+def day_end(text: str) -> Timestamp | None:
+    """The end of the day that `until` names: a day counts as a whole. None where it names a time, or nothing."""
+    try:
+        return timestamp(datetime.combine(date.fromisoformat(text.strip()), time.min, UTC) + timedelta(days=1))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _time(text: str) -> str:

@@ -15,7 +15,7 @@ import httpx2
 import numpy as np
 
 from recollect.config import Settings
-from recollect.models.base import Failure, ModelFailed
+from recollect.models.base import Failure, ModelFailed, shown_url
 from recollect.models.embed.base import Matrix, OneView, encodable, unit
 from recollect.redact import redact
 
@@ -65,7 +65,7 @@ class Endpoint(OneView):
                 body = {"model": self._model, "input": texts, "encoding_format": "float"}
                 return await client.post(f"{self._url}/embeddings", json=body, headers=headers)
 
-        where = f"The request went to {self._url}."
+        where = f"The request went to {shown_url(self._url)}."
         try:
             response = asyncio.run(post())
         except TimeoutError:

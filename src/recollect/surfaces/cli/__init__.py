@@ -11,6 +11,7 @@ import keyword
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import click
 
@@ -93,6 +94,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def guarded(call: Callable[[], object], *, as_json: bool) -> int:
     """What it returns as exit status, 0 if that is none; errors are said as the contract wants it."""
+    _open_streams()
     try:
         result = call()
         sys.stdout.flush()
@@ -110,20 +112,43 @@ def guarded(call: Callable[[], object], *, as_json: bool) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _say(as_json, "Interrupted", "stopped; what was finished is kept", "Run it again to go on.", 130)
     except BrokenPipeError:  # the reader went away (`| head`): not an error of ours
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except OSError as error:
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
         return _say(as_json, "OSError", message, "", 1)
+    except RuntimeError as error:
+        if "home directory" not in str(error):  # of pathlib: `~` is nobody's
+            raise
+        hint = "Set HOME, or write the path in full."
+        return _say(as_json, "UsageError", "`~` stands for a home folder that is not known", hint, 2)
+
+
+def _open_streams() -> None:
+    """A stream that was closed before we began (`>&-`) says nothing, or takes what nobody reads."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - as long as we live
+
+
+def _drop_output() -> None:
+    """What is still buffered has no reader: the interpreter would fail on it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(as_json: bool, kind: str, message: str, hint: str, status: int) -> int:
-    if as_json:
-        import json
+    """In words where standard output takes no document."""
+    import json
 
-        click.echo(json.dumps({"error": {"kind": kind, "message": message, "hint": hint}}))
-    else:
-        click.echo(f"recollect: {message}", err=True)
-        if hint:
-            click.echo(f"  {hint}", err=True)
+    from recollect.text import printable
+
+    try:
+        if as_json:
+            click.echo(json.dumps({"error": {"kind": kind, "message": message, "hint": hint}}))
+            return status
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+    with suppress(OSError):
+        click.echo(printable(f"recollect: {message}" + (f"\n  {hint}" if hint else "")), err=True)
     return status

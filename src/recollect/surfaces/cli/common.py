@@ -17,9 +17,11 @@ import click
 
 from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
-from recollect.types import Timestamp, moment, parse_timestamp, timestamp, utc_now
+from recollect.errors import RecollectError
+from recollect.text import printable
+from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
-EMBED_SECONDS = 5.0  # that a command spends on vectors for search; what is left waits for the next one
+_EMBED_SECONDS = 5.0  # that a command spends on vectors for search; what is left waits for the next one
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -40,6 +42,17 @@ def settings(agent_id: str | None) -> Settings:
     return load(flags={"agent_id": agent_id})
 
 
+def embed(opened: Memory) -> str:
+    """Makes vectors for search. Where they cannot be made they wait: told as a warning, and returned as the reason."""
+    try:
+        opened.embed(seconds=_EMBED_SECONDS)
+    except RecollectError as error:
+        reason = f"vectors wait: {error.message}"
+        click.echo(f"recollect: {reason}\n  {error.hint or 'The next run makes them.'}", err=True)
+        return reason
+    return ""
+
+
 def print_json(value: Any) -> None:
     import orjson
 
@@ -50,6 +63,7 @@ def print_json(value: Any) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
+    """Cells may hold what a transcript says: nothing of it is a command to the terminal."""
     from rich.console import Console
     from rich.table import Table
 
@@ -57,7 +71,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     for name in columns:
         shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*("-" if cell is None else str(cell) for cell in row))
+        shown.add_row(*("-" if cell is None else printable(str(cell)) for cell in row))
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 200
@@ -98,10 +112,9 @@ def since(context: click.Context, option: click.Parameter, value: str | None) ->
 
 def until(context: click.Context, option: click.Parameter, value: str | None) -> Timestamp | None:
     """The same; a day stands for its end."""
-    found = since(context, option, value)
-    if found is None or value is None or not re.fullmatch(r"\d{4}-\d\d-\d\d", value.strip()):
-        return found
-    return timestamp(moment(found) + timedelta(days=1))
+    from recollect.search.request import day_end
+
+    return day_end(value or "") or since(context, option, value)
 
 
 def is_terminal() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from recollect.config import describe
+from recollect.models.base import shown_url
 from recollect.surfaces.cli.common import options, print_json, settings, table
 
 
@@ -16,8 +17,7 @@ def command(as_json: bool, agent_id: str | None) -> int:
     A value comes from a flag, RECOLLECT_<KEY>, config.toml under RECOLLECT_HOME, or the default, in this order.
     """
     loaded = settings(agent_id)
-    values = {key.name: getattr(loaded.config, key.name) for key in describe()}
-    values["database"] = _without_password(values["database"])
+    values = {key.name: _public(getattr(loaded.config, key.name)) for key in describe()}
     if as_json:
         keys = {name: {"value": value, "from": loaded.origins[name]} for name, value in values.items()}
         print_json({"home": str(loaded.home), "file": str(loaded.home / "config.toml"), "keys": keys})
@@ -30,10 +30,9 @@ def command(as_json: bool, agent_id: str | None) -> int:
     return 0
 
 
-def _without_password(url: str) -> str:
-    from recollect.redact import redact
-
-    return redact(url)
+def _public(value: object) -> object:
+    """Some settings are URLs, which may hold a password."""
+    return shown_url(value) if isinstance(value, str) else value
 
 
 def _shown(value: object) -> str:

@@ -41,9 +41,10 @@ Examples:
 @options
 def command(status: str | None, project: str | None, limit: int | None, as_json: bool, agent_id: str | None) -> int:
     """List conversations, newest first."""
-    if project and (project.startswith(("~", ".", "/")) or Path(project).is_dir()):
-        project = os.path.abspath(Path(project).expanduser())  # noqa: PTH100 - as the agent recorded it, links and all
     with memory(agent_id) as opened:
+        if project and (project.startswith(("~", ".", "/")) or Path(project).is_dir()):
+            project = os.path.abspath(Path(project).expanduser())  # noqa: PTH100 - as the agent recorded it
+            opened.project(project)  # or the error that says why it cannot be one
         found = opened.conversations(ConversationStatus(status) if status else None, project, limit)
     if as_json:
         print_json([{key: getattr(each, key) for key in _KEYS} for each in found])

@@ -10,6 +10,7 @@ import click
 from recollect.doctor import Fault, Finding, Report, set_aside_database
 from recollect.errors import StoreDamaged
 from recollect.surfaces.cli.common import count, memory, options, print_json, settings
+from recollect.surfaces.cli.serve import started, stopped
 from recollect.types import timestamp, utc_now
 
 _SHOWN = 50
@@ -42,7 +43,8 @@ def command(fix: bool, as_json: bool, agent_id: str | None) -> int:
 
 
 def _examine(fix: bool, agent_id: str | None) -> tuple[Report, dict[str, Any]]:
-    """A damaged database cannot mend itself: it is set aside, and a new one is made from the files."""
+    """A damaged database cannot mend itself: it is set aside, and a new one is made from the files. No daemon runs
+    meanwhile: it would go on with the old one."""
     try:
         with memory(agent_id) as opened:
             report = opened.doctor(fix=fix)
@@ -55,11 +57,15 @@ def _examine(fix: bool, agent_id: str | None) -> tuple[Report, dict[str, Any]]:
         report = Report(problems=[damage])
     if not fix:
         return report, {}
-    kept = set_aside_database(settings(agent_id), timestamp(utc_now()))
+    chosen = settings(agent_id)
+    daemon = stopped(chosen.home)
+    kept = set_aside_database(chosen, timestamp(utc_now()))
     with memory(agent_id) as opened:
         opened.reindex()
         report = opened.doctor(fix=True)
         status = opened.status()
+    if daemon:
+        started(chosen, None)  # whose it was is not known: as a hook would start it
     told = f"It was rebuilt from the files, and kept as {kept.name if kept else 'it was'}."
     report.problems.insert(0, replace(damage, hint=f"{told} `recollect ingest` reads the rest.", fixed=True))
     return report, {"tables": status.tables, "jobs": status.jobs}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import EMBED_SECONDS, count, is_terminal, memory, options, print_json, size, table
+from recollect.surfaces.cli.common import count, embed, is_terminal, memory, options, print_json, size, table
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -53,15 +53,16 @@ def command(
         file, folder = (None, path) if path.is_dir() else (path, None)
     with memory(agent_id) as opened, progress(as_json) as report_to:
         report = opened.ingest(file=file, folder=folder, source=source, reimport=reimport, **report_to)
-        opened.embed(seconds=EMBED_SECONDS)
+        waits = embed(opened)
         if as_json:
-            print_json(as_dict(report))
+            print_json(as_dict(report, waits))
         else:
             describe(opened, report, everything=file is None and folder is None)
     return 1 if report.problems else 0
 
 
-def as_dict(report: Report) -> dict[str, Any]:
+def as_dict(report: Report, waits: str) -> dict[str, Any]:
+    """`waits`: why there are no vectors yet; empty where there are."""
     return {
         "files": report.files,
         "skipped": report.skipped,
@@ -76,7 +77,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "text_bytes": report.text,
         "seconds": round(report.seconds, 3),
         "index_seconds": round(report.index_seconds, 3),
-        "problems": [asdict(each) for each in report.problems],
+        "problems": [*map(asdict, report.problems), *([{"path": "", "reason": waits}] if waits else [])],
     }
 
 

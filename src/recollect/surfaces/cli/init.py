@@ -13,7 +13,7 @@ import click
 
 from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import RecollectError, UsageError
-from recollect.surfaces.cli.common import EMBED_SECONDS, count, memory, options, print_json, size
+from recollect.surfaces.cli.common import count, embed, memory, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
 from recollect.types import timestamp, utc_now
@@ -198,8 +198,7 @@ def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: 
             return
         with progress(say.quiet) as report_to:
             report = opened.ingest(**report_to)
-        opened.embed(seconds=EMBED_SECONDS)
-        result.imported = as_dict(report)
+        result.imported = as_dict(report, embed(opened))
         if not say.quiet:
             describe(opened, report, everything=True)
             say("Memories are made of them in the background; `recollect process` does it now.")
@@ -211,7 +210,7 @@ def _leave_history(settings: Settings) -> None:
 
     if not settings.config.history_since:
         file = settings.home / "config.toml"
-        before = file.read_text() if file.exists() else None
+        before = file.read_bytes().decode() if file.exists() else None
         line = f'history_since = "{timestamp(utc_now())}"\n'  # first: behind a table it would belong to that
         write(file, before, line + (before or ""))
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from recollect.artifacts.sanitize import line
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import EMBED_SECONDS, count, counting, is_terminal, memory, options, print_json
+from recollect.surfaces.cli.common import count, counting, embed, is_terminal, memory, options, print_json
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -44,9 +45,10 @@ def command(limit: int | None, now: bool, again: bool, yes: bool, as_json: bool,
             _ask(opened, limit, now, again, as_json)
         with counting("extracting", as_json) as progress:
             report = opened.process(limit=limit, now=now, again=again, stopping=_stopping, progress=progress)
-            opened.embed(seconds=EMBED_SECONDS)
+            waits = embed(opened)
     if as_json:
-        print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in report.problems]})
+        problems = [*report.problems, *([("", waits)] if waits else [])]
+        print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in problems]})
     else:
         _describe(report, now)
     return 1 if report.failed else 0
@@ -87,6 +89,6 @@ def _describe(report: Report, now: bool) -> None:
     if report.paused:
         click.echo(f"{count(report.paused, 'conversation')} paused: the tokens of the day are used up.")
     for key, reason in report.problems[:20]:
-        click.echo(f"  {key}: {reason}", err=True)
+        click.echo(f"  {line(key)}: {reason}", err=True)
     if report.failed:
         click.echo("  They are tried again by themselves; `recollect status` tells when.", err=True)

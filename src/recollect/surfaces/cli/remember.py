@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from recollect.app import Memory
 from recollect.surfaces.cli.common import memory, options
 from recollect.surfaces.cli.notes import REMEMBERED, as_kind, as_severity, kind_options, tell, when_option
 
@@ -43,7 +44,7 @@ def command(
     with memory(agent_id) as opened:
         found = opened.remember(
             text,
-            project=_project(project),
+            project=None if everywhere else _project(opened, project),
             everywhere=everywhere,
             kind=as_kind(kind),
             severity=as_severity(severity),
@@ -52,8 +53,9 @@ def command(
     return tell(found, REMEMBERED, as_json)
 
 
-def _project(given: str | None) -> Path | str:
-    if given is None:
-        return Path.cwd()
-    folder = Path(given).expanduser()
-    return folder if folder.is_dir() else given
+def _project(opened: Memory, given: str | None) -> Path | str:
+    folder = Path.cwd() if given is None else Path(given).expanduser()
+    if given is not None and not folder.is_dir():
+        return given
+    opened.project(folder)  # or the error that says why it cannot be one
+    return folder

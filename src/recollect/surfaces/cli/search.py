@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from recollect.artifacts.sanitize import line
 from recollect.search.values import ALL_PROJECTS, Hit
 from recollect.store.vectors import Kind
 from recollect.surfaces.cli.common import count, memory, options, print_json, since, until
@@ -118,7 +119,7 @@ def _plain(hit: Hit, explain: bool) -> dict[str, Any]:
 def _print(hit: Hit, explain: bool) -> None:
     what = hit.memory_kind or (f"{hit.kind} {hit.role}".strip())
     also = f"  +{len(hit.also)} alike" if hit.also else ""
-    head = f"{hit.score:.2f}  {what}  {hit.timestamp[:16].replace('T', ' ')}  {hit.id}{also}"
+    head = f"{hit.score:.2f}  {what}  {hit.timestamp[:16].replace('T', ' ')}  {line(hit.id)}{also}"
     click.secho(head, dim=True)
     click.echo("  " + _highlighted(hit.snippet, hit.marks))
     if explain:

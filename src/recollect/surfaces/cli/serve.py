@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from recollect.config import HOME_VARIABLE
 from recollect.errors import RecollectError
 from recollect.surfaces.cli.common import print_json, settings
 
@@ -64,7 +65,7 @@ def _command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) 
     if foreground:
         return _serve(chosen, lock, read)
     lock.release()
-    _say(as_json, "running", _started(chosen, agent_id))
+    _say(as_json, "running", started(chosen, agent_id))
     return 0
 
 
@@ -73,6 +74,7 @@ def _serve(chosen: Settings, lock: Lock, read: str) -> int:
     from recollect.surfaces.daemon.logs import log_to
 
     log_to(chosen, "daemon.log")
+    os.environ[HOME_VARIABLE] = str(chosen.home)  # a relative one would mean another from here on
     os.chdir(chosen.home)  # no folder of the user's is kept busy
     daemon = Daemon(chosen, lock, read)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -83,17 +85,19 @@ def _serve(chosen: Settings, lock: Lock, read: str) -> int:
     return 0
 
 
-def _started(chosen: Settings, agent_id: str | None) -> Running:
+def started(chosen: Settings, agent_id: str | None) -> Running:
+    """A daemon in the background that answers."""
     from recollect.surfaces.daemon import place
     from recollect.surfaces.hooks import client
 
     told = chosen.home / "logs" / "daemon.err"
     told.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = [sys.executable, "-P", "-m", "recollect", "serve", *(["--agent-id", agent_id] if agent_id else [])]
+    environ = {**os.environ, HOME_VARIABLE: str(chosen.home)}
     nothing = subprocess.DEVNULL
     with told.open("wb") as errors:
         process = subprocess.Popen(
-            command, cwd=chosen.home, stdin=nothing, stdout=nothing, stderr=errors, start_new_session=True
+            command, cwd=chosen.home, env=environ, stdin=nothing, stdout=nothing, stderr=errors, start_new_session=True
         )
     deadline = time.monotonic() + _PATIENCE
     while process.poll() is None and time.monotonic() < deadline:

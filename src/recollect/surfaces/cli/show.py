@@ -47,7 +47,7 @@ def command(name: str, as_json: bool, agent_id: str | None) -> int:
         for talk in shown.conversations:
             _talk(talk)
             _learnt(each for each in shown.revisions if _states(each, talk))
-            click.echo(f"  {count(talk.messages, 'message')}: recollect open {talk.session_key} --transcript")
+            click.echo(f"  {count(talk.messages, 'message')}: recollect open {line(talk.session_key)} --transcript")
         return 0
     _title(shown)
     for talk in shown.conversations:
@@ -58,7 +58,7 @@ def command(name: str, as_json: bool, agent_id: str | None) -> int:
 
 
 def _title(shown: Shown) -> None:
-    click.echo(f"{shown.type} {shown.id}")
+    click.echo(f"{shown.type} {line(shown.id)}")
     if shown.type is not Type.MEMORY:
         _learnt(shown.revisions)
         return
@@ -75,7 +75,7 @@ def _title(shown: Shown) -> None:
 
 def _kind(each: Revision) -> str:
     severity = "" if each.severity == "none" else f", {each.severity}"
-    return f"{each.kind}{severity}, {each.scope}" + (f" {each.scope_id}" if each.scope_id else "")
+    return f"{each.kind}{severity}, {each.scope}" + (f" {line(each.scope_id)}" if each.scope_id else "")
 
 
 def _learnt(revisions: Iterable[Revision]) -> None:
@@ -89,8 +89,8 @@ def _states(revision: Revision, talk: Talk) -> bool:
 
 def _talk(talk: Talk) -> None:
     times = f"{day_and_time(talk.first_message_at)} to {day_and_time(talk.last_message_at)}"
-    click.echo(f"conversation {talk.session_key}")
-    click.echo(f"  {times}, {talk.source}, {talk.project_id or talk.project}, {talk.status}")
+    click.echo(f"conversation {line(talk.session_key)}")
+    click.echo(f"  {times}, {talk.source}, {line(talk.project_id or talk.project)}, {talk.status}")
     if talk.sentence:
         click.echo(f"  {_short(talk.sentence)}")
     for file in talk.files:
@@ -98,7 +98,7 @@ def _talk(talk: Talk) -> None:
 
 
 def _entry(entry: Said) -> None:
-    click.echo(f"  {entry.role} {day_and_time(entry.timestamp)} {entry.uuid}")
+    click.echo(f"  {entry.role} {day_and_time(entry.timestamp)} {line(entry.uuid)}")
     click.echo(f"     {_short(entry.text)}")
     if entry.path:
         click.echo(f"     {entry.path}:{entry.line}")

@@ -10,6 +10,7 @@ import click
 
 from recollect.overview import Overview
 from recollect.surfaces.cli.common import count, memory, options, print_json, size, table
+from recollect.text import printable
 
 
 @click.command("status")
@@ -29,7 +30,8 @@ def command(as_json: bool, agent_id: str | None) -> int:
     told = ", ".join(
         [*daemon.get("doing", ()), *(f"{n:,} {what} waiting" for what, n in daemon.get("waiting", {}).items())]
     )
-    click.echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {told or 'idle'}")
+    blind = "" if daemon.get("watching", True) else ", not watching"
+    click.echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {told or 'idle'}{blind}")
     return 0
 
 
@@ -80,4 +82,4 @@ def show(result: Overview, as_json: bool) -> None:
     if result.problems:
         click.echo(count(len(result.problems), "problem") + ":")
         for trouble in result.problems:
-            click.echo(f"  {trouble.problem}\n    {trouble.hint}")
+            click.echo(f"  {printable(trouble.problem)}\n    {trouble.hint}")

@@ -73,7 +73,7 @@ def command(
 
 def _show(talk: Talk, *, with_project: bool) -> None:
     where = f"  {line(talk.project_id or talk.project)}" if with_project else ""
-    click.echo(f"  {talk.first_message_at[11:16]}–{talk.last_message_at[11:16]}  {talk.session_id[:8]}{where}")
+    click.echo(f"  {talk.first_message_at[11:16]}–{talk.last_message_at[11:16]}  {line(talk.session_id)[:8]}{where}")
     click.echo(f"    {line(talk.sentence) or f'{talk.messages} messages, {talk.status}'}")
     if links := [path for kind in _LINKED if (path := talk.path(kind))]:
         click.echo(f"    {links[0]}")

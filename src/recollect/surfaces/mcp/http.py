@@ -98,9 +98,12 @@ def serve_http(settings: Settings, port: int, token: str) -> Serving:
 
 
 def token(settings: Settings) -> str:
-    """The token of this home; made when there is none."""
+    """The token of this home; made when there is none, or an empty one: the disk was full."""
     file: Path = settings.home / TOKEN_FILE
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        if not file.read_text().strip():
+            file.unlink()
     with suppress(FileExistsError):
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w") as out:
