@@ -115,6 +115,7 @@ def test_no_text_is_too_odd(text: str) -> None:
 @pytest.mark.parametrize(
     "piece",
     [*("first ", "?\n", "\n", "\n ", " ", "<a>", "'a ", '"', '"a b ', "```\n", "a.", "- ", "> ", "A. b\n"),
+     *("_", "‘", "‘a ", "--- a " + "-" * 40_000 + " ", "}" + " " * 40_000, "should we ", "ok, ok. "),
      *("(1) x ", "always ", "(failed) [Bash] x\n", "fixed because; ", "“", "I'd use ", "ok, ", "no no ", "-- x --\n")],
 )  # fmt: skip
 def test_no_text_is_slow(piece: str) -> None:
@@ -168,6 +169,37 @@ def test_what_passes_is_not(text: str) -> None:
     assert said(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Should we always use tabs instead of spaces?",
+        "Okay, so should we never commit generated files?",
+        "Must we always run the linter before a commit?",
+        "Can you check whether we must use Python 3.9 here?",
+        "Could you explain why we never use transactions in the billing module?",
+        "Why do we never use transactions in the billing module?",
+        "For the new module, should we always use tabs instead of spaces?",
+        "Would you rather use Redis instead of Postgres here?",
+        "Should the API always return JSON in all of our 3 services, because Priya owns api/v2?",
+    ],
+)
+def test_who_asks_for_a_rule_states_none(text: str) -> None:
+    assert said(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("Can you please always run the tests with -x?", Severity.MUST),
+        ("Could you never push to main?", Severity.DO_NOT),
+        ("Always use pnpm, never npm, ok?", Severity.DO_NOT),
+        ("When you commit, always run the linter, ok?", Severity.MUST),
+    ],
+)
+def test_a_rule_may_be_said_as_a_question(text: str, severity: Severity) -> None:
+    assert [(each.kind, each.severity) for each in said(text)] == [(MemoryKind.CONSTRAINT, severity)]
+
+
 def test_user_wide_only_when_the_user_says_so() -> None:
     assert said("In all my projects, use British spelling.")[0].scope is Scope.USER
     assert said("Use British spelling, not American.")[0].scope is Scope.PROJECT
@@ -179,6 +211,51 @@ def test_a_proposal_that_was_taken_up_is_a_decision_and_one_that_was_not_is_none
     assert found.kind is MemoryKind.DECISION and "SQLite" in found.text and found.entries == ("u1",)
     assert statements(talk("How should I store this?", proposal, "no, leave it as it is", "Ok.")) == []
     assert statements(talk("How should I store this?", proposal, "what's for lunch?", "Soup.")) == []
+
+
+QUEUE = "I'd suggest we switch the queue from Redis to Kafka for durability. Shall I do that?"
+
+
+def agreed(*after: str) -> bool:
+    """Whether Kafka is a decision after these messages."""
+    found = statements(talk("The queue loses messages when it restarts, what can we do?", QUEUE, *after))
+    return any(each.kind is MemoryKind.DECISION and "Kafka" in each.text for each in found)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["yes", "ok do it", "let's do that", "Let's.", "go", "go ahead", "sounds good, thanks", "sure why not", "👍",
+     "Perfect. What's next?", "Sure. Don't forget the tests.", "yes, but no extra packages"],
+)  # fmt: skip
+def test_who_says_yes_agrees(reply: str) -> None:
+    assert agreed(reply, "Done.")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["Let's not do that.", "OK but no.", "Sure, but please don't.", "Sure, but please don’t.", "Let's wait",
+     "Yes I saw that. Don't do it.", "Okay, that's a bad idea.", "let's think about it first", "ok, why?", "Sure?",
+     "Go back to the old version, I do not like this.", "ok wait, I don't want Kafka here.", "go away",
+     "yes, that's what I was afraid of. It is too expensive.", "Fine, but we already tried it and it was awful.",
+     "That one is wrong", "done with this, bye", "Okay. No."],
+)  # fmt: skip
+def test_a_refusal_or_a_question_is_no_consent(reply: str) -> None:
+    assert not agreed(reply, "Ok.")
+
+
+def test_only_the_user_agrees() -> None:
+    def turn(*texts: str) -> list[str]:
+        """What is decided when the assistant says all but the last of these, and the user the last."""
+        roles = [Role.USER, *[Role.ASSISTANT] * (len(texts) - 1), Role.USER]
+        both = zip(roles, ("Please look into the queue.", *texts), strict=True)
+        found = statements([Message(f"u{n}", role, text) for n, (role, text) in enumerate(both)])
+        return [each.text for each in found if each.kind is MemoryKind.DECISION]
+
+    assert turn(QUEUE, "OK, let's do that.", "what's for lunch?") == []
+    assert turn(QUEUE, "OK, let's do that.", "no, leave it as it is") == []
+    assert any("Kafka" in each for each in turn(QUEUE, "I am listening.", "yes, do that"))
+    working = "I'd use `redis-cli monitor` to see which messages the queue drops.\n\n[Bash] redis-cli monitor"
+    assert turn(working, "The consumer never acknowledges a message.", "ok, thanks") == [], "it asked nobody"
 
 
 @pytest.mark.parametrize("reply", ["B", "b.", "the second one", "2", "Option B please", "yes, sqlite it is, with WAL"])

@@ -34,6 +34,7 @@ HOSTILE = (
     "api_key_", "Cookie: a=bcdefgh; ", "cookie=a=", "curl -u a:b", "mysql -pa", "?key=", "ghp_", "github_pat_", "EAAA",
     ".abcdef.abcd",
     "[redacted:password]: ", "\\", "\0", "\ud800", "пароль: ", "token value ", "Private-Lines: 3\n", "mnemonic abc ",
+    "${A:-", "token=${A:-", "user: a pass: ", "password set to ", "{a}",
 )  # fmt: skip
 
 
@@ -82,6 +83,34 @@ def test_a_password_in_a_url_may_hold_any_separator() -> None:
         assert redact(f"postgres://bob:{value}@db.acme.io:5432/app") == (
             "postgres://bob:[redacted:url-password]@db.acme.io:5432/app"
         )
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "postgres://app:§@db.prod:5432/app",
+        "postgres://app:${PW:-§}@db.prod:5432/app",
+        'password="§"',
+        "password: '§'",
+    ],
+)
+def test_what_only_contains_a_placeholder_is_none(template: str) -> None:
+    for value in ("Zx9k()" + "LmQ2pV", "Zx9k{a}" + "LmQ2pV", "Zx9k..." + "LmQ2pV", "aaaaaaa" + "Zx9kLmQ2pV"):
+        assert shape(redact(template.replace("§", value))) == template
+
+
+def test_a_token_that_begins_with_a_run_of_one_letter_goes() -> None:
+    rest = "".join(Random(3).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", k=60))
+    value = "A" * 21 + "MLhe" + "A" * 7 + "0%2B" + rest
+    for template in ("Authorization: Bearer §", "TWITTER_BEARER_TOKEN=§", '"bearer_token": "§"'):
+        assert shape(redact(template.replace("§", value))) == template
+
+
+def test_short_and_plain_passwords_go_where_the_name_leaves_no_doubt() -> None:
+    for template in ("DB_PASS: §", "  smtp_pass: §", "Login: admin\nPass: §", "user: admin / pw: §"):
+        assert shape(redact(template.replace("§", "hunter" + "2"))) == template
+    assert shape(redact('password: "blue Monkey 42"')) == 'password: "§"'
+    assert shape(redact("password = 'My dog Rex 2019'")) == "password = '§'"
 
 
 def test_several_secrets_in_one_text_go_each() -> None:

@@ -129,13 +129,15 @@ _JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}?(?:\d|[a-z][A-Z]))[^\n\"'`\\]{12,4000})"
 _HOST = r"(?:\[[0-9a-fA-F:]{2,40}\]|[\w.${}%-]{1,253})(?::[\w${}]{1,30})?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
 _STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
+_UNSET = r"(?:\$\{\w{1,80}:?[-=]){1,8}"  # of ${NAME:-value}, which is its value where the name is not set
 _URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
 _AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
     Place("url-token", 3, _AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", lead=_URL),
-    Place("url-password", 1, _AT, r":\\?/\\?/[^\s/?#@:\"'<>`\\]{0,64}:(?!\d{1,5}(?:[/?#]|$))"
-          r"(?P<v>[^\s\"'<>`\\]{1,200}?)@(?=" + _HOST + r")(?![\w-]+[/#?][^\s\"'<>@=&]*@[\w-]+[.:])", lead=_URL),
+    Place("url-password", 1, _AT, r":\\?/\\?/[^\s/?#@:\"'<>`\\]{0,64}:(?!\d{1,5}(?:[/?#]|$))(?P<u>" + _UNSET + r")?"
+          r"(?P<v>[^\s\"'<>`\\]{1,200}?)(?(u)\}|)@(?=" + _HOST + r")"
+          r"(?![\w-]+[/#?][^\s\"'<>@=&]*@[\w-]+[.:])", lead=_URL),
     Place("url-password", 1, _AT, r"[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`]{1,100})@(?:tcp|udp|unix)\(", lead=_USER),
     Place("url-password", 2, _AT, r"(?<![\w/.-])[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`/\\:@][^\s\"'<>`/]{4,100})"
           r"@(?:localhost|\d+\.\d+\.\d+\.\d+|[\w-]+\.[\w.-]+):\d", lead=_USER),
@@ -157,6 +159,9 @@ PLACES = (
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
           r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?'))(?P<v>)"),
     Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
+    Place("password", 2, r"(?i:pass|pw)[ \t]{0,4}[:=]",
+          r"(?i)(?:login|user(?:name)?|e-?mail)[ \t]{0,4}[:=][ \t]{0,4}[^\s:=]{1,80}[\s,;/|]{1,8}"
+          r"(?:pass|pw)[ \t]{0,4}[:=][ \t]{0,4}(?P<v>)", lead=r"(?i)\b(?:login|user|e-?mail)"),
     Place("password", 2, r"(?i:auth|login|authenticate|credential)\s*=?\s*\(\s*\\?[\"']",
           r"\w+\s{0,3}=?\s{0,3}\(\s{0,40}\\?[\"'][^\"'\n]{0,80}[\"']\s{0,4},\s{0,40}(?P<v>)(?=\\?[\"'])"),
     Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|(?:x-(?:amz|goog)-)?signature)=",
@@ -174,7 +179,7 @@ _OF = (  # a key of what; any other key is the weaker word further down
     r"|deploy|admin|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|write)"
 )
 WORDS = (
-    Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|(?:db|ssh|smtp|root|user)pass"
+    Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|(?:db|ssh|smtp|root|user|admin)[_-]?pass"
          r"|kennwort|contrase(?:n|ñ)a|senha|wachtwoord|mot de passe|пароль|密码|密碼|パスワード", 1, 1, 2, 2, short=4),
     Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key",
          3, 2, 3, 3, short=8),
@@ -218,12 +223,16 @@ _BIGRAMS = frozenset("""
 
 # ---- What a value looks like -----------------------------------------------------------------------------------------
 
-_FAKE = (  # stands for a secret: placeholders, expansions, templates, regular expressions
+_FAKE = (  # stands for a secret: placeholders, regular expressions
     r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|example|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
-    r"|change.?me|CHANGE.?ME|replace.?(?:me|with|this)|REPLACE.?(?:ME|WITH|THIS)|[_-](?:here|HERE)$|x{5}|X{5}|(.)\1{6}"
-    r"|abcdefghijk|ABCDEFGHIJK|\$\{|\{\{|\$\(|#\{|%\(|\.\.\.|…|\*{3}|•|\(\)|^--[a-z]|^![a-z]+$|^:[a-z_]\w*$|^&(?:lt|#)|^<[\w\s:-]*>?$"
-    r"|^%(?:[sd]|[a-z_]\w*%)$|^\[[\w\s-]*\]?$|\{[a-z_][\w.\[\]()]*\}|^\{|\(\?|\[\^|\[0-9|\[[aA]-|\[\\x|\\[sSwWdD]"
+    r"|change.?me|CHANGE.?ME|replace.?(?:me|with|this)|REPLACE.?(?:ME|WITH|THIS)|[_-](?:here|HERE)$"
+    r"|abcdefghijk|ABCDEFGHIJK|^--[a-z]|^![a-z]+$|^:[a-z_]\w*$|^&(?:lt|#)|^<[\w\s:-]*>?$"
+    r"|^%(?:[sd]|[a-z_]\w*%)$|^\[[\w\s-]*\]?$|^\{(?![a-z_]\w*\})|\(\?|\[\^|\[0-9|\[[aA]-|\[\\x|\\[sSwWdD]"
     r"|^(?:\\x[0-9a-f]{2})+$|^[\w\s./:=-]*%[sd](?![\w%])"
+)
+_GAPS = (  # stands for a part of one: expansions, templates, what was left out
+    r"[$#]\{[^{}]*\}?|\{\{[^{}]*\}{0,2}|[$%]\([^()]*\)?[sd]?|\{[a-z_][\w.\[\]()]*(?:[:!][\w.<>^,]*)?\}"
+    r"|\(\)|\.{3,}|…|\*{3,}|•|x{5,}|X{5,}|(.)\1{6,}"
 )
 _ID = (  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
     r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d[\w.+-]*$|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
@@ -252,13 +261,18 @@ def oddness(value: str, bare: bool = False) -> int:
     """How unlike words, code and placeholders it is: 0 no secret, 1 words, 2 words and digits, 3 odd, 4 random."""
     if len(value) < 3 or value.lower() in _PLAIN or (bare and _is_code(value, _mean(value))):
         return 0
-    if _re(_FAKE).search(value) or _re(_ID).match(value):
+    if (rest := _solid(value)) != value:
+        odd = oddness(rest, bare)
+        return odd if odd >= (4 if bare else 3) else 0
+    if _re(_ID).match(value):
         return 0
     if " " in value:  # a pass phrase is no sentence
         words = value.lower().split()
-        if len(words) > 8 or not _PROSE.isdisjoint(words) or _re(_TELLING).search(value):
+        telling = any(_re(_TELLING).match(piece) for piece in _re(_PIECES).findall(value))
+        if len(words) > 8 or not _PROSE.isdisjoint(words) or telling:
             return 0
         phrase = len(words) >= 4 and value.islower() and all(word.isalpha() for word in words)
+        phrase |= re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)* [A-Z][a-z]+ \d{2,}", value) is not None
         return 1 if phrase else 2 if len(words) <= 4 and oddness("".join(words)) >= 3 else 0
     digits = any(c in "0123456789" for c in value)
     core = _re(_TECH).sub("", value) if digits else value
@@ -267,6 +281,11 @@ def oddness(value: str, bare: bool = False) -> int:
     variable = mean >= 2.5 and value[0] == "$" and re.fullmatch(r"\$\w+", value)
     about = mean >= 2.9 and _re(_TELLING).search(core) and not (digits and any(c.isdigit() for c in core))
     return 0 if path or variable or about else _rank(core, value)
+
+
+def _solid(value: str) -> str:
+    """What stands in it beside placeholders: all of it, if there is none, and nothing, if it is one as a whole."""
+    return "" if _re(_FAKE).search(value) else _re(_GAPS).sub("", value)
 
 
 def _rank(core: str, value: str) -> int:
@@ -354,15 +373,19 @@ def _read(text: str, pos: int) -> Value | None:
             end = text.find(close, end + 1, start + 8000)
         if end >= 0 and opened["q"] in "\"'“‘„«" and text.find("\n", start, end) >= 0:
             end = -1  # not closed on its line
+    quoted, unset = end >= 0, _re(_UNSET).match(text, start)
+    start = unset.end() if unset else start
     if scheme := _re(_SCHEME).match(text, start):
         start = scheme.end()
-    if end < 0:
+    if not quoted:
         bare = _re(_BARE, 0).match(text, start)
         end = start + len(bare.group().rstrip(".,;:)]}>")) if bare else start
-        return Value(start, end, False) if end > start else None
-    marker = text.find("[redacted:", start, end)
-    end = marker if marker >= 0 else end
-    return Value(start, end, True) if end > start else None
+    else:
+        marker = text.find("[redacted:", start, end)
+        end = marker if marker >= 0 else end
+    if unset and (brace := text.find("}", start, end)) >= 0:
+        end = brace
+    return Value(start, end, quoted) if end > start else None
 
 
 # ---- From a landmark to a finding ------------------------------------------------------------------------------------
@@ -380,6 +403,7 @@ _FORM = (  # how a value is tied to a name; what is not one of these is prose
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
 _LINK = r"(?i)(?:\b(?:is|was|to|as|be|are|ist|est|es)(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
+_SET = r"(?i)\s*(?:re)?set to\b\W*"
 _GAP = r"[\"'`)*]{0,3}[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
 _BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
@@ -422,9 +446,10 @@ def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
         real = 2 * sum(map(len, re.findall(r"[A-Za-z0-9+/=]{16,}", body))) > len(body)
         return (Finding(row.rule, start, end), end) if real else (None, pos + 1)
     whole, body = match.group()[:100], body[:100]
+    solid = _solid(whole)
     if (
         len(set(body)) < 6
-        or _re(_FAKE).search(whole)
+        or (solid != whole and _rank(solid, solid) < 4)
         or (row.mixed and max(_rank(body, body), _rank(whole, whole)) < 3)
     ):
         return None, end
@@ -558,7 +583,8 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
         return finding
     for link in _re(_LINK).finditer(text, end, end + 80):
         between = text[end : link.start()]
-        if re.search(r"\n|\. |\[redacted:", between) or not _ABOUT.isdisjoint(between.lower().split()[:1]):
+        about = not _ABOUT.isdisjoint(between.lower().split()[:1]) and not re.fullmatch(_SET, between + link.group())
+        if about or re.search(r"\n|\. |\[redacted:", between):
             return None
         value = _read(text, link.end())
         need = min(word.loose, 3) if flag else word.loose
@@ -581,8 +607,8 @@ _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` an
     r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text)\w*[ \t]+=)|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
     r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
-    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|est|es)\s|[a-z]+-[a-z]+-[a-z]+-[a-z]"
-    r"|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
+    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|est|es|(?:re)?set|changed)\s"
+    r"|[a-z]+-[a-z]+-[a-z]+-[a-z]|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
 )
 
 

@@ -191,6 +191,7 @@ WEIGHTS: dict[str, float] = {
     "decision": 0.4,
     "question": -0.9,
     "plain-question": -2.0,
+    "wonders": -4.0,
     "imperative": -0.3,
     "please": -0.3,
     "thanks": -0.9,
@@ -256,6 +257,8 @@ def features(unit: Unit, setting: Setting) -> list[str]:
     found = [name for name, pattern in compiled() if pattern.search(plain)]
     rule = not _RULES.isdisjoint(found)
     short, question = len(plain.split()), "question" in found
+    asks = plain.find("?") > 0.4 * len(plain)
+    wonders = asks and (rule or "explicit" in found) and bool(_WONDERS.search(plain))
     shape = {
         "short": short <= 3,
         "brief": 4 <= short <= 6,
@@ -271,7 +274,8 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
         "foreign": short > 7 and sum(word in COMMON for word in words(plain)) * 10 < short,
-        "plain-question": plain.find("?") > 0.4 * len(plain) and "explicit" not in found,
+        "plain-question": asks and ("explicit" not in found or wonders),
+        "wonders": wonders,
         "correcting": bool(_CORRECTS.match(setting.opening)),
         "answers": setting.asked and not question,
     }
@@ -286,6 +290,17 @@ _LISTS = re.compile(
     r"\b(?:rules?|basics|context|background|leftovers?|facts|notes?|remember|constraints?|preferences?|"
     r"conventions?|open|remains?|remaining|still|know|about (?:me|us)|set-?up|guidelines|principles|things (?:that|"
     r"to know))\b",
+    re.IGNORECASE,
+)
+_WONDERS = re.compile(  # asks whether there is a rule, or why; "could you never push?" is one
+    r"^(?:(?:ok(?:ay)?|so|and|but|also|then|now|well|wait|hey|hi|hm+|oh|sorry|actually|btw|question)[,.:!]* )*(?:"
+    r"(?:why|who|whose|which|(?:what|how)(?! (?:i|we)\b))\b|(?:(?:when|where) )?(?:"
+    r"(?:is|are|was|were|does|did)(?:n't)?\b|(?:do|have|should|must|may|shall) you\b|"
+    r"(?:do|has|have|should|must|may|shall|might|will|would|can|could)(?:n't)? (?:i|we|they|it|he|she|this|that|these|"
+    r"those|there|the|our|my|any|every|each|all)\b(?! please)|would you (?:rather|prefer|recommend|say)\b|"
+    r"(?:can|could|would|will) you (?:please |also |just )*(?:check|confirm|explain|find|look|remember|say|see|tell|"
+    r"verify)\b[^?]{0,30}\b(?:whether|if|why|who|which|what|how|when|where)\b))|"
+    r"[,;:–—-] (?:should|must|shall|do|did|can|could|may) (?:we|i) \w",
     re.IGNORECASE,
 )
 _CORRECTS = re.compile(r"(?:no[,.;:! ]|nope|nah|not |don'?t|hm+,? no|wait|actually)", re.IGNORECASE)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from recollect.extract.offline.units import own_words
+from recollect.extract.offline.units import TOOL, own_words
 from recollect.text import content_words
 from recollect.types import MemoryKind, Message, Role
 
@@ -29,12 +29,13 @@ _MOST_OPTIONS = 5
 _ACCEPTS = re.compile(
     r"^\W*(?:oo+h\W+|ah\W+|hm+\W+|nice\W+|great\W+|good\W+|lovely\W+)*(?:yes|yep|yeah|yup|ya|ok(?:ay)?|sure|"
     r"sounds? (?:good|great|perfect|right|fine)|agreed|perfect|exactly|do (?:it|that|this)|go (?:with|for|ahead)|"
-    r"let'?s (?:do|go|use|take)|please do|fine|definitely|absolutely|deal|makes sense|good idea|good plan|love it|"
-    r"works for me|that works|(?:oh )?i like (?:that|it|the)|done|convinced|take (?:the|that|it)|the (?:first|"
-    r"second|third|last|former|latter))\b|\b(?:go with (?:that|it|the|this|option)|sounds perfect|keep it|"
-    r"put it in|do it like (?:that|this)|exactly like that|(?:first|second|third|last|that) one\b|let'?s do that|"
-    r"go for it|that'?s (?:the one|safer|better))|^\W*(?:works|sounds all right|let'?s\b|will do|fine by me|"
-    r"ok(?:ay)? to|ok go|go\b|that'?s (?:good|fine)|👍|[\w-]+(?: [\w-]+){0,3},? yes\b|yes\b)",
+    r"let'?s (?:do|go(?! back)|use|take|try|switch|add|build|proceed)|please do|fine|definitely|absolutely|deal|"
+    r"makes sense|good idea|good plan|love it|works for me|that works|(?:oh )?i like (?:that|it|the)|done(?!\s+\w)|"
+    r"convinced|take (?:the|that|it)|the (?:first|second|third|last|former|latter))\b|"
+    r"\b(?:go with (?:that|it|the|this|option)|sounds perfect|keep it|put it in|do it like (?:that|this)|"
+    r"exactly like that|(?:first|second|third|last|that) one\b|let'?s do that|go for it|"
+    r"that'?s (?:the one|safer|better))|^\W*(?:works|sounds all right|let'?s(?!\s*\w)|will do|fine by me|"
+    r"ok(?:ay)? to|ok go|go(?!\s*\w)|that'?s (?:good|fine)|👍|[\w-]+(?: [\w-]+){0,3},? yes\b|yes\b)",
     re.IGNORECASE,
 )
 _REFUSES = re.compile(
@@ -43,7 +44,17 @@ _REFUSES = re.compile(
     r"never ?mind|i'?ll sleep on it|just the|only the)\b",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"^\W*(?:ok(?:ay)?\W*)?(?:go on|continue|next|try|try it|proceed|go ahead)\W*$", re.IGNORECASE)
+_OPPOSES = re.compile(  # whatever else is said with it
+    r"^\W*(?:(?:ok(?:ay)?|yes|yeah|sure|fine|hm+|ah+|oh+)\W+)*(?:wait|hold on|hang on|stop)\b|"
+    r"\blet'?s (?:not|wait|hold|skip|leave|think|talk|discuss|postpone)\b|"
+    r"(?:\b(?:but|well|so|ok(?:ay)?|yes|yeah|sure|fine|hm+)\W+|[.!?]\s+)no(?!\s*\w)|\b(?:don'?t|do not)(?!\s*\w)|"
+    r"\b(?:don'?t|do not) (?:do|want|like|need|use|try|change|touch|switch|make|build|add) (?:it|that|this)\b|"
+    r"\b(?:bad|terrible|awful|horrible|stupid) idea\b|\bnot (?:a |so |such a )?(?:good|great|sure|convinced|fan)\b|"
+    r"\b(?:it|that|this)(?: one)?(?:'s| is| was| looks| sounds| seems) (?!not )(?:\w+ ){0,2}?(?:too |(?:wrong|bad|"
+    r"awful|terrible|horrible)\b)",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"^\W*(?:ok(?:ay)?\W*)?(?:go on|continue|next|try|try it|proceed)\W*$", re.IGNORECASE)
 _PROPOSES = re.compile(
     r"\b(?:i'?d|i would|we could|we should|we can|let'?s) (?:also )?(?:suggest|propose|recommend|build|use|go|make|"
     r"keep|put|start|lean|split|store|switch|move|add|cap|set|run|take|plan|separate|treat|write|have|model|pick|"
@@ -151,11 +162,21 @@ _UNSURE = re.compile(r"\b(?:would|could|might|may|should|i'?ll|let me|trying|let
 def found(messages: Sequence[Message]) -> list[Found]:
     """Decisions and lessons in the assistant's words."""
     kept: list[Found] = []
-    for index, message in enumerate(messages):
+    for index, (message, reply) in enumerate(zip(messages, _replies(messages), strict=True)):
         if message.role is Role.ASSISTANT:
-            reply = messages[index + 1].text if index + 1 < len(messages) else ""
             kept += _judged(index, message.text, reply)
     return kept
+
+
+def _replies(messages: Sequence[Message]) -> list[str]:
+    """To each message the user's next one; none where the assistant worked on, for then it waited for no answer."""
+    replies: list[str] = []
+    reply, ends = "", True
+    for message in reversed(messages):
+        replies.append(reply if ends or not TOOL.search(message.text) else "")
+        ends = message.role is Role.USER
+        reply = message.text if ends else reply
+    return replies[::-1]
 
 
 def _judged(index: int, text: str, reply: str) -> Iterator[Found]:
@@ -194,14 +215,17 @@ class View:
 def views_of(text: str, reply: str) -> list[View]:
     said = [(form, each) for form, each in own_words(text, Role.ASSISTANT) if form != "heading"]
     answer = own_words(reply, Role.USER)
-    first = " ".join(each for _, each in answer[:2]) or reply.strip()[:200]
-    accepted = bool(_ACCEPTS.search(first)) and not _REFUSES.search(first) and not _GOES_ON.match(first)
+    first = (" ".join(each for _, each in answer[:2]) or reply.strip()[:200]).replace("’", "'")
+    opposed = bool(_OPPOSES.search(first))
+    refused = opposed or bool(_REFUSES.search(first))
+    may_agree = bool(reply) and not opposed and not (answer and answer[0][1].endswith("?"))
+    accepted = may_agree and not refused and bool(_ACCEPTS.search(first)) and not _GOES_ON.match(first)
     options = _options(text)
-    pick = _pick(options, reply.strip()[:200]) if 1 < len(options) <= _MOST_OPTIONS and reply else None
+    pick = _pick(options, reply.strip()[:200]) if may_agree and 1 < len(options) <= _MOST_OPTIONS else None
     lines = [each for _, each in said]
     if pick is not None:  # an option may be several lines long
         said, lines = [*said, ("choice", options[pick])], [*lines, options[pick]]
-    general = _seen(first, accepted, pick is not None)
+    general = _seen(first, accepted or pick is not None, refused)
     views = []
     for place, (form, line) in enumerate(said):
         before = lines[place - 1] if place else ""
@@ -218,11 +242,11 @@ def views_of(text: str, reply: str) -> list[View]:
     return views
 
 
-def _seen(first: str, accepted: bool, picked: bool) -> set[str]:
+def _seen(first: str, accepted: bool, refused: bool) -> set[str]:
     """What the reply tells about everything that was said before it."""
     tests = {
-        "accepted": accepted or picked,
-        "refused": bool(_REFUSES.search(first)),
+        "accepted": accepted,
+        "refused": refused,
         "long-reply": len(first.split()) > _LONGEST_REPLY,
         "aha": bool(_AHA.search(first)),
     }

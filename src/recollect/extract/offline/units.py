@@ -40,14 +40,17 @@ _LONGEST = 2_000  # characters of a sentence that are looked at
 TOOL = re.compile(r"^\[([A-Za-z_][\w .:-]{0,40})\](?: (.+?))?( \(failed\))?$", re.MULTILINE)  # a tool's line
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,300})?>")
 _FRAME = re.compile(
-    r"^[ \t]*(?:[-=~*_#]{3,}[ \t]*\w[^\n]*[-=~*_#]{3,}|[-=~*_#]{3,}[ \t]*(?:begin|"
+    r"^[ \t]*[-=~*_#]{3}(?:(?:[-=~*#]*+_|[-=~*_#]*+[ \t]*\w)[^\n]*[-=~*_#]{3}|[-=~*_#]*+[ \t]*(?:begin|"
     r"start)\b[^\n]*)[ \t]*$.*?(?:^[ \t]*[-=~*_#]{3,}.*?$|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _SPEECH = re.compile(
     r"[\"“„«](?=[^\"“”„«»]*\s[^\"“”„«»]*\s[^\"“”„«»]*\s[^\"“”„«»]*\s[^\"“”„«»]*\s)[^\"“”„«»]{25,}[\"”“»]"
 )
-_QUOTED = re.compile(r"(?<![\w'’])['‘](?=(?:[^'\n]*?\s){5})(?:[^'\n]|(?<=\w)'(?=\w)){25,}?['’](?!\w)")
+_QUOTED = re.compile(  # what is not `closed` is passed over whole: nothing that begins inside it is a quote either
+    r"(?<![\w'’])['‘](?:(?=(?:[^'\s]*+\s){5})(?:(?P<closed>(?:[^'\n]|(?<=\w)'(?=\w)){25,}?['’](?!\w))"
+    r"|(?:[^'\n]++|(?<=\w)'(?=\w))*+)|[^'\s]*+)"
+)
 _PASTES = re.compile(
     r"\b(?:wrote|writes|says|said|sent|told me|posted|replied|answered|e-?mail(?:ed)?|mail|message|slack|chat|"
     r"thread|readme|docs|documentation|page|article|post|review(?:er)?|comment|ticket|log|logs|output|error|trace|"
@@ -69,7 +72,7 @@ _LOG = re.compile(
     r"\d+ ?[-+│|:] |[#*=_~-]{4,}|[\w.-]+@[\w.-]+[:~$]|(?:GET|POST|PUT|DELETE|PATCH|HEAD) /\S* (?:HTTP|\d{3}))"
 )
 _GLYPHS = re.compile(
-    r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→←↑↓⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*;?\s*$|</\w+>|\w\(\)|:\d+:\d+"
+    r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→←↑↓⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*+(?:;\s*)?$|</\w+>|\w\(\)|:\d+:\d+"
 )
 _ODD = re.compile(r"[^\w ,.'’\"?!-]|[\d_]")  # neither letters nor what stands between words
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
@@ -114,7 +117,7 @@ def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
             text = text[: spoken[0].start()]  # somebody else's conversation
         text = _FRAME.sub("\n\n", text)
         text = _without_tags(text)
-        text = _QUOTED.sub("“…”", _SPEECH.sub("“…”", text))
+        text = _QUOTED.sub(lambda found: "“…”" if found["closed"] else found[0], _SPEECH.sub("“…”", text))
     pieces = list(_without_pastes(text) if role is Role.USER else _prose(text))
     if role is Role.USER and len(text) > _DOCUMENT:
         pieces = [(form, piece) for form, piece in pieces if _FIRST_PERSON.search(piece)]
