@@ -220,15 +220,14 @@ class Parts:
     def project(self, place: str | Path) -> str:
         """The id of a project; `place` is a folder in it, or the id itself."""
         from recollect.ingest.projects import resolve
+        from recollect.ingest.scan import is_utf8
         from recollect.store import projects
 
         if isinstance(place, str) and not place.startswith(("/", "~", ".")) and not Path(place).is_dir():
             return place
         folder = os.path.abspath(self.settings.expand(str(place)))  # noqa: PTH100 - as the agent recorded it
-        try:
-            folder.encode()
-        except UnicodeEncodeError:
-            raise UsageError(f"{folder!r} is not UTF-8", hint="Rename the folder, or name another project.") from None
+        if not is_utf8(folder):
+            raise UsageError(f"{folder!r} is not UTF-8", hint="Rename the folder, or name another project.")
         with self.database.read() as tx:
             known = projects.load_all(tx, self.owner).get(folder)
         return known.project_id if known else resolve(folder).project_id

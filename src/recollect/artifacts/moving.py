@@ -35,15 +35,14 @@ from recollect.config import Settings
 from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.ingest.run import KIND as INGEST
-from recollect.ingest.sources.base import Malformed, State
-from recollect.ingest.sources.recollect import fold, reacted
 from recollect.models.base import ToolRefused
 from recollect.note import SOURCE
 from recollect.store import conversations, transfer
 from recollect.store.database import Database
 from recollect.store.migrate import migrations
 from recollect.store.tombstones import entry_hash
-from recollect.types import Clock, Entry, JobStatus, Owner, timestamp
+from recollect.turns.log import told_ids
+from recollect.types import Clock, JobStatus, Owner, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 _PAGE = 500  # rows in memory, and in a commit, at a time
@@ -153,18 +152,12 @@ def joined(ours: str | None, theirs: str) -> str | None:
 
 
 def unerased(log: str, hashes: Set[str]) -> str:
-    """A turn log without the lines that tell what was erased, or tell something about it."""
+    """A turn log without the lines that tell what was erased, or tell something about it. Turns keep their ids, so
+    texts need no look."""
     if not hashes:
         return log
-    told = ((line, _ids(line.encode())) for line in log.split("\n"))
+    told = ((line, told_ids(line.encode())) for line in log.split("\n"))
     return "\n".join(line for line, ids in told if not any(entry_hash(SOURCE, each) in hashes for each in ids))
-
-
-def _ids(line: bytes) -> list[str]:
-    """Of the entries that it tells, or tells something about: turns of a log keep theirs, so texts need no look."""
-    with suppress(Malformed):
-        return [each.uuid for each in fold(State(), line, 0) if isinstance(each, Entry)] or reacted(line)
-    return []
 
 
 def buried(stones: Iterable[Tombstone | None], agent_id: str) -> frozenset[str]:

@@ -59,9 +59,30 @@ def follow(
     """Until `stop` is set. `begin` looks at everything, at the start and when a root appeared, and is told whether
     changes are reported from now on: while they are not, it is called once per poll. `take` is given files that
     changed and returns those to try again; `poll` is called after changes and once in a while."""
+
+    def until_others() -> None:
+        """Until there are other roots."""
+        roots = find_roots()
+        # The watcher stands before the scan: what is written in between is reported, not lost.
+        with RustNotify([str(root) for root in roots], False, False, 300, True, True) as watcher:
+            begin(True)
+            waiting: set[Path] = set()
+            polls = 0
+            while not stop.is_set() and (polls < (_LOOK_FOR_ROOTS if roots else 1) or find_roots() == roots):
+                polls = polls % _LOOK_FOR_ROOTS
+                seen = _changes(watcher, roots, stop, poll_seconds)
+                waiting |= seen
+                polls += not seen
+                try:
+                    if waiting and not stop.is_set():
+                        waiting = set(take(sorted(waiting)))
+                    poll()
+                except StoreBusy as error:  # the next poll tries again
+                    log.warning("%s", error)
+
     while not stop.is_set():
         try:
-            _follow(find_roots, stop, poll_seconds, begin, take, poll)
+            until_others()
         except RecollectError:
             raise
         except Exception:  # reason: whatever the system refuses, everything can still be looked at
@@ -70,34 +91,6 @@ def follow(
                 begin(False)
                 poll()
             stop.wait(poll_seconds)
-
-
-def _follow(
-    find_roots: Callable[[], list[Path]],
-    stop: Event,
-    poll_seconds: float,
-    begin: Callable[[bool], object],
-    take: Callable[[list[Path]], Iterable[Path]],
-    poll: Callable[[], object],
-) -> None:
-    """Until there are other roots."""
-    roots = find_roots()
-    # The watcher stands before the scan: what is written in between is reported, not lost.
-    with RustNotify([str(root) for root in roots], False, False, 300, True, True) as watcher:
-        begin(True)
-        waiting: set[Path] = set()
-        polls = 0
-        while not stop.is_set() and (polls < (_LOOK_FOR_ROOTS if roots else 1) or find_roots() == roots):
-            polls = polls % _LOOK_FOR_ROOTS
-            seen = _changes(watcher, roots, stop, poll_seconds)
-            waiting |= seen
-            polls += not seen
-            try:
-                if waiting and not stop.is_set():
-                    waiting = set(take(sorted(waiting)))
-                poll()
-            except StoreBusy as error:  # the next poll tries again
-                log.warning("%s", error)
 
 
 def _changes(watcher: RustNotify, roots: list[Path], stop: Event, seconds: float) -> set[Path]:

@@ -108,7 +108,7 @@ class TurnLog:
             return
         with self._folder(path.parent.relative_to(self.root).parts) as folder, _held(path.name, folder) as descriptor:
             lines = _lines(descriptor)
-            kept = [line for line in lines if not gone(_ids(line))]
+            kept = [line for line in lines if not gone(told_ids(line))]
             if not kept:
                 os.unlink(path.name, dir_fd=folder)
             elif len(kept) < len(lines):
@@ -252,7 +252,7 @@ def _line_of(descriptor: int, turn: Turn, look_back: int) -> bytes | None:
     return None
 
 
-def _ids(line: bytes) -> list[str]:
+def told_ids(line: bytes) -> list[str]:
     """Ids of the entries that a line tells, or that it tells something about."""
     try:
         return [each.uuid for each in fold(State(), line, 0) if isinstance(each, Entry)] or reacted(line)
