@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import stat
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,7 @@ from recollect.artifacts.moving import Import, joined
 from recollect.artifacts.names import Kind
 from recollect.artifacts.tombstones import Tombstone
 from recollect.errors import RecollectError, SchemaTooNew, UsageError
-from recollect.store import answers, memories, transfer
+from recollect.store import answers, conversations, memories, transfer
 from recollect.store.answers import Spent
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs
@@ -222,6 +223,56 @@ def test_what_is_too_old_to_be_extracted_goes_along(
     assert [row[4] for row in entries(other)] == [row[4] for row in entries(memory)] != []
 
 
+def test_what_was_said_after_a_conversation_was_read_has_a_file_however_old(
+    memory: Memory, root: Path, tmp_path: Path, clock: Clock
+) -> None:
+    path = ingest(memory, root, *TALK)
+    memory.process(now=True)
+    append(path, session("The kraken buoy is decommissioned.", "Noted.", first=7))
+    memory.ingest(folder=root)
+    clock.now += timedelta(days=40)
+    memory.process()
+    (transcript,) = [text for name, text in tree(memory).items() if "transcript" in name and b"kraken buoy" in text]
+    assert RULE.encode() in transcript and RULE.encode() in b"".join(tree(memory).values())
+    before = tree(memory)
+    memory.process()
+    assert tree(memory) == before, "once"
+    report = memory.export(tmp_path / "a.tar.zst")
+    assert (report.waiting, report.problems, memory.doctor().problems) == (0, [], [])
+    assert memory.process(now=True).claimed == 1, "nobody has read it yet"
+
+
+@pytest.mark.parametrize("way", ["import", "reindex", "doctor and reindex", "reindex in place"])
+def test_what_nobody_has_read_does_not_count_as_read(
+    memory: Memory, other: Memory, root: Path, tmp_path: Path, clock: Clock, way: str
+) -> None:
+    """Too old, or too short: only a person who asks has it read. What was read is not read again."""
+    ingest(memory, root, *TALK)
+    ingest(memory, root, "We moved the harbour map to SVG.", "Ok.", name="2" + SESSION[1:])
+    ingest(memory, root, *CHAT, name=OTHER)
+    extract(memory).run(now=True, keys=[f"{OTHER}@{stamp(60)}"])
+    clock.now += timedelta(days=40)
+    memory.process()
+    taker = memory if way == "reindex in place" else other
+    if way == "import":
+        memory.export(tmp_path / "a.tar.zst")
+        taker.import_(tmp_path / "a.tar.zst")
+    else:
+        if way == "doctor and reindex":
+            token = names.session_token("default", f"{OTHER}@{stamp(60)}", "")
+            next(memory.settings.home.glob(f"memory/*--{token}--transcript.md")).unlink()
+            assert memory.doctor(fix=True).problems
+        if taker is other:
+            shutil.copytree(memory.settings.home / "memory", other.settings.home / "memory", dirs_exist_ok=True)
+        taker.reindex(full=True)
+    assert taker.process().claimed == 0, "nobody asked"
+    with taker.database.read() as tx:
+        assert conversations.unwritten(tx, taker.owner, 9, aged=Timestamp(stamp(0))) == []
+    done = taker.process(now=True)
+    assert (done.claimed, done.succeeded + done.succeeded_no_output) == (2, 2)
+    assert taker.process(now=True).claimed == 0
+
+
 def test_the_command_says_what_is_not_in_the_archive(memory: Memory, root: Path, tmp_path: Path) -> None:
     ingest(memory, root, *TALK)
     settings = f'max_rollout_age_days = 9999\ndatabase = "{memory.settings.config.database}"\n'
@@ -309,6 +360,28 @@ def test_force_replaces_and_a_damaged_file_is_left_out_and_told(lived: Memory, p
     assert not any(b"make love" in data for data in unpacked(packed).values())
     taken = other.import_(packed)
     assert taken.index is not None and {each.kind for each in taken.index.problems} == {"BrokenLink"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "was", "now"),
+    [
+        (Kind.SUMMARY, 'branch: ""', 'branch: ""\ntags:\n  - tide'),
+        (Kind.SUMMARY, 'project: "/code/tides"', "project: /code/tides"),
+        (Kind.SUMMARY, 'manifest_path: "memory/', 'manifest_path: "'),
+        (Kind.TRANSCRIPT, "hash_scope", "# mine\nhash_scope"),
+        (Kind.MANIFEST, 'summary_path: "memory/', 'summary_path: "'),
+    ],
+)
+def test_a_file_that_an_import_would_refuse_is_left_out_and_told(
+    lived: Memory, packed: Path, taker: Memory, kind: Kind, was: str, now: str
+) -> None:
+    (path,) = lived.settings.home.glob(f"memory/*--{names.session_token('default', KEY, '')}--{kind}.md")
+    assert was in path.read_text()
+    path.write_text(path.read_text().replace(was, now, 1))
+    report = lived.export(packed, force=True)
+    assert f"memory/{path.name}" in {each.path for each in report.problems if each.kind == "BadFrontmatter"}
+    assert f"memory/{path.name}" not in unpacked(packed)
+    assert taker.import_(packed).conversations
 
 
 # Merging
@@ -748,6 +821,10 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nagent_id: *b\n"
         (Kind.SUMMARY, lambda text: resealed(text, session_key="somebody@else")),
         (Kind.SUMMARY, lambda text: rebodied(text, r"-r1\b", f"-r{1 << 63}")),
         (Kind.SUMMARY, lambda text: rebodied(text, r"from \S+ \^", "from %ED%A0%80 ^")),
+        (Kind.SUMMARY, lambda text: rebodied(text, "must, project", "must, conversation of %00")),
+        (Kind.SUMMARY, lambda text: resealed(text, manifest_path="evil]]")),
+        (Kind.SUMMARY, lambda text: resealed(text, manifest_path=ELSEWHERE.replace("transcript", "manifest"))),
+        (Kind.SUMMARY, lambda text: resealed(text, ended_at="9")),
         (Kind.TRANSCRIPT, lambda text: resealed(text, agent_id="eve")),
         (Kind.TRANSCRIPT, lambda text: resealed(text, branch="\0")),
         (Kind.TRANSCRIPT, lambda text: rebodied(text, "make lint", "make\0lint")),
@@ -801,8 +878,11 @@ def test_files_that_cannot_be_read_are_reported_and_stop_nothing(lived: Memory, 
     problems = {(each.path, each.kind) for each in lived.reindex(full=True).problems}
     assert {(f"memory/{paths[0].name}", "BadBody"), (stone, "BadFrontmatter")} <= problems
     assert lived.doctor().problems
+    name = Tombstone(Kind.TOMBSTONE, "default", "a" * 16, Timestamp(stamp(9)), "private", (), (), ())
+    for folder in ("memory", "memory/tombstones"):
+        write(lived.settings.home / folder / Path(name.path).name, tombstones.rendered(name).encode())
     report = lived.export(tmp_path / "a.tar.zst")
-    left_out = {each.path for each in report.problems}
+    left_out = {each.path for each in report.problems} - {name.path}
     assert {f"memory/{paths[0].name}", stone} <= left_out and not left_out & unpacked(tmp_path / "a.tar.zst").keys()
 
 

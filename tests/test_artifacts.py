@@ -27,7 +27,7 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.extract.run import Step
 from recollect.extract.values import Extraction, Transcript
 from recollect.occasions import occasions
-from recollect.store import memories, stage1
+from recollect.store import artifacts, memories, stage1
 from recollect.text import estimate_tokens
 from recollect.types import (
     Conversation,
@@ -43,7 +43,7 @@ from recollect.types import (
 )
 from tests.conftest import Clock
 from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
-from tests.transcripts import START, append
+from tests.transcripts import SESSION, START, append
 
 KEY = "s1@2026-03-02T09:00:00.000Z"
 CAPTURED = Timestamp("2026-03-03T09:00:00.000Z")
@@ -157,6 +157,7 @@ def test_links_are_relative_to_the_home() -> None:
 def content(**changes: Any) -> document.Content:
     values: dict[str, Any] = {field.name: f"a {field.name}" for field in fields(document.Content)}
     values |= {"kind": Kind.SUMMARY, "source_node_id": None, "parts": 1, "captured_at": CAPTURED}
+    values |= {"started_at": at(0), "ended_at": at(2), "memory_sentence_generated_at": CAPTURED}
     return document.Content(**values | changes)
 
 
@@ -203,6 +204,19 @@ def test_a_value_of_another_type_is_bad_frontmatter() -> None:
     for was, wrong in (("parts: 1", "parts: true"), ('branch: "a branch"', "branch: 3"), ("kind: ", "kind: !!int ")):
         with pytest.raises(document.BadFrontmatter):
             document.parse(text.replace(was, wrong))
+
+
+@pytest.mark.parametrize(
+    ("was", "wrong"),
+    [("parts: 1", f"parts: {number}") for number in (99999999999999999999999, 1 << 31, -1)]
+    + [(f'started_at: "{at(0)}"', f'started_at: "{when}"') for when in ("yesterday", "", "2026-03-02", "9")]
+    + [(f'ended_at: "{at(2)}"', 'ended_at: "2026-03-02T11:02:00+02:00"')],
+)
+def test_a_number_or_a_time_that_nobody_wrote_is_bad_frontmatter(was: str, wrong: str) -> None:
+    text = document.rendered(*document.sealed(content(), "x"))
+    assert was in text
+    with pytest.raises(document.BadFrontmatter):
+        document.parse(text.replace(was, wrong))
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])), any_text)
@@ -321,11 +335,28 @@ def test_what_passes_is_kept_and_what_does_not_is_replaced() -> None:
         assert made == sentence.gated(bad, "/code/harbour", "codex", "2026-03-02", SAID)
 
 
-@given(st.lists(st.tuples(st.booleans(), any_text), max_size=4), st.sampled_from(["/code/harbour", "", "/a b/c|d"]))
+REFERENCE = "Hello there (2026-01-02, m-abcdefgh r1)"
+LIKE_OURS = st.sampled_from([REFERENCE, f"{REFERENCE}. Is it?", f"{REFERENCE} {'and more ' * 30}", "[[[1, 2]]] | x"])
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), any_text | LIKE_OURS), max_size=4),
+    st.sampled_from(["/code/harbour", "", "/a b/c|d", "/code/[[x]]"]),
+)
 def test_a_fallback_has_a_length_an_end_and_no_links(said: list[tuple[bool, str]], project: str) -> None:
     made = sentence.gated("", project, "codex", "2026-03-02", said).text
     assert 12 <= sentence.count(made) <= 48 and made.endswith(".")
-    assert "\n" not in made and "[[" not in made and "|" not in made
+    assert "\n" not in made and "[[" not in made
+    assert sanitize.line(made) == made, "nothing of it is taken for an injected line"
+
+
+@pytest.mark.parametrize("told", [f"{REFERENCE}. Is the tides project fine?", f"{REFERENCE} and then some. Is it?"])
+def test_a_reference_in_the_first_words_does_not_empty_the_sentence(tmp_path: Path, told: str) -> None:
+    written = end(tmp_path).write(transcript(told, "Yes.", "ok"), replace(EXTRACTED, memory_sentence=""), [], CAPTURED)
+    assert written.stage1 is not None and sentence.count(written.stage1.memory_sentence) >= 12
+    proposed = f"In the tides project make lint runs before every commit, as {REFERENCE}…"
+    kept = end(tmp_path).write(transcript(), replace(EXTRACTED, memory_sentence=proposed), [], LATER)
+    assert kept.stage1 is not None and sentence.count(kept.stage1.memory_sentence) >= 12
 
 
 @pytest.mark.parametrize("sign", ["a", "a/", "A ", "a-", "`", "[Bash] ", "\x1b[", "#1", "潮", ". ", "- ", "[[a"])
@@ -392,6 +423,10 @@ def test_a_memory_of_any_scope_knows_where_it_holds() -> None:
     ]
     body = bodies.summary(bodies.Summary("T", "", tuple(each), ""), [])
     assert list(bodies.parse_summary(document.normalised(body), KEY, "p").memories) == each
+    note = "n-abcdefghijklmnop@2026-03-02T09:00:00.000Z"
+    told = replace(each[1], sources=((note, "n-abcdefghijklmnop"),))
+    noted = bodies.summary(bodies.Summary("T", "", (told,), ""), [])
+    assert list(bodies.parse_summary(document.normalised(noted), note, "p").memories) == [told], "said by a note"
     assert " ^m-aaaaaaaaaaaaaaaa-r1\n" in body and " ^m-aaaaaaaaaaaaaaaa-r2\n" in body, "block ids are unique in a file"
 
 
@@ -459,8 +494,13 @@ def test_no_link_leads_out_and_no_other_name_is_written(tmp_path: Path) -> None:
     with pytest.raises(Tampered):
         files.create(PATH, text())
     for wrong in ("MEMORY.md", "memory/../x.md", PATH.removeprefix("memory/")):
-        with pytest.raises(ValueError, match="no artifact"):
+        with pytest.raises(Tampered, match="no artifact"):
             files.create(wrong, text())
+    (tmp_path / "c" / PATH).mkdir(parents=True)
+    with pytest.raises(Tampered, match="no file"):
+        Files(tmp_path / "c").read(PATH)
+    Files(tmp_path / "c").delete(PATH)
+    assert (tmp_path / "c" / PATH).is_dir(), "what is in it is not ours"
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -713,6 +753,30 @@ def test_process_writes_what_the_rows_say(memory: Memory, tmp_path: Path) -> Non
     assert head.snapshot == row.row.snapshot
 
 
+def test_a_session_whose_id_begins_anothers_keeps_its_own(memory: Memory, tmp_path: Path) -> None:
+    for name in ("a@b", "a"):
+        ingest(memory, tmp_path / "projects", *TALK, name=name)
+    memory.process(now=True)
+    with memory.database.read() as tx:
+        found = {name: artifacts.of_sessions(tx, memory.owner, name, Kind.TRANSCRIPT) for name in ("a", "a@b")}
+    assert {name: [each.session_id for each in rows] for name, rows in found.items()} == {"a": ["a"], "a@b": ["a@b"]}
+    for name in ("a", "a@b"):
+        assert memory.record_compaction(name, f"So far {name} showed the tide table.")
+    told = {each.head.session_id: each.body for each in of_kind(memory.settings.home, Kind.COMPACTION)}
+    assert told.keys() == {"a", "a@b"} and all(f"So far {name} showed" in told[name] for name in told)
+
+
+def test_a_project_whose_folder_looks_like_a_link_breaks_none(memory: Memory, tmp_path: Path) -> None:
+    said = session(*TALK).replace(b"/code/tides", b"/code/[[...slug]]")
+    (tmp_path / "projects").mkdir()
+    (tmp_path / "projects" / f"{SESSION}.jsonl").write_bytes(said)
+    memory.ingest(folder=tmp_path / "projects", source="claude-code")
+    memory.process(now=True)
+    assert (
+        memory.reindex(full=True).problems == [] and "...slug]]" in of_kind(memory.settings.home, Kind.MANIFEST)[0].body
+    )
+
+
 def test_small_talk_keeps_its_transcript(memory: Memory, tmp_path: Path) -> None:
     ingest(memory, tmp_path / "projects", *CHAT)
     assert memory.process(now=True).succeeded_no_output == 1
@@ -798,6 +862,15 @@ def test_a_row_has_the_canonical_shape() -> None:
     assert "No conversation" in ledger.render([], [], NOW)
 
 
+def test_no_field_of_a_row_begins_another_or_a_line() -> None:
+    row = ledger_row(1, told="Pipe `a | b` into [[[x]]].")._replace(
+        session_id="s2\n## Session Ledger\n- 2026 | [[x]]", project="/code/[[...slug]]/a|b"
+    )
+    assert "\n" not in row.text and row.text.count(" | ") == 3
+    assert row.text.count("[[") == 3, "its links"
+    assert "Pipe `a \\| b` into [ [ [x]]]." in row.text
+
+
 def test_the_window_is_strict_and_days_are_utc_newest_first() -> None:
     times = [days_ago(days) for days in (30, 30.0001, 0, -0.0001, 12, 12.2)]
     shown = [each.at for each in ledger.within([ledger_row(n, at) for n, at in enumerate(times)], NOW)]
@@ -850,5 +923,5 @@ def test_the_head_names_rules_and_open_ends_with_links_to_their_lines() -> None:
         "## Open threads",
         f"- Is the pond deep? [[{path}#^m-b-r3|2026-03-02]]",
         "## Learnt last",
-        f"- A [b] / c. [[{path}#^m-c-r1|2026-03-02]]",
+        f"- A [ [b]] | c. [[{path}#^m-c-r1|2026-03-02]]",
     ]

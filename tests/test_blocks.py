@@ -45,7 +45,11 @@ def test_a_block_without_an_end_goes_to_the_end_of_the_message(
     assert strip_blocks(text) == text_of(before)
 
 
-@given(st.lists(st.sampled_from([PREFIX, END, "\n", " ", "> ", "`", "said", PREFIX[:9], "\r\n", "\x85"]), max_size=24))
+@given(
+    st.lists(
+        st.sampled_from([PREFIX, END, "\n", " ", "> ", "`", "1. ", "said", PREFIX[:9], "\r\n", "\x85"]), max_size=24
+    )
+)
 def test_stripping_twice_is_stripping_once(parts: list[str]) -> None:
     once = strip_blocks("".join(parts))
     assert strip_blocks(once) == once

@@ -205,6 +205,9 @@ def test_config_shows_each_value_and_its_origin_without_the_password(tmp_path: P
         (["status"], {"RECOLLECT_CONVERSATION_GAP": "3"}, "conversation_gap_minutes"),
         (["status"], {"RECOLLECT_DATABASE": "mysql://x"}, "postgresql://"),
         (["status", "--agent-id", "../x"], {}, "agent_id"),
+        (["conversations", "--limit", "9" * 23], {}, "9" * 23),
+        (["timeline", "--limit", "9" * 23], {}, "9" * 23),
+        (["forget", "--session", "a\udcffb", "--reason", "x", "--yes"], {}, "not UTF-8"),
     ],
 )
 def test_a_wrong_call_is_status_2_and_says_what_is_wrong(
@@ -297,7 +300,7 @@ def test_an_error_that_standard_output_does_not_take_is_said_in_words(tmp_path: 
 def test_a_home_that_is_nobodys_is_a_wrong_call(tmp_path: Path, arguments: list[str]) -> None:
     done = run(tmp_path, *arguments, "--project", "~nobody-of-that-name/x")
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert "home folder" in done.stderr and "HOME" in done.stderr
+    assert "no such user" in done.stderr or "Set HOME" in done.stderr
 
 
 def test_nobodys_machine_is_a_wrong_call(tmp_path: Path) -> None:
@@ -391,6 +394,67 @@ def test_reading_commands_are_quick(tmp_path: Path, tree: Path) -> None:
 def test_to_name_a_scope_no_vectors_are_needed() -> None:
     code = "import sys; from recollect import ALL_PROJECTS; sys.exit('numpy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    command = ["sh", "-c", f'cd {folder} && rmdir {folder} && "$@"', "sh", *RECOLLECT, "remember", "Use tabs."]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and "the current folder is gone" in done.stderr
+
+
+def test_a_database_that_is_gone_is_not_taken_for_a_new_home(tmp_path: Path, rules: Path) -> None:
+    assert "run `recollect ingest`" in run(tmp_path, "status").stdout
+    run(tmp_path, "ingest", "--dir", str(rules))
+    run(tmp_path, "process", "--now")
+    for file in (tmp_path / "home").glob("recollect.db*"):
+        file.unlink()
+    told = run(tmp_path, "status").stdout
+    assert "run `recollect reindex`" in told and "run `recollect ingest`" not in told
+
+
+def test_a_question_that_is_answered_with_no_changes_nothing(tmp_path: Path, tree: Path) -> None:
+    run(tmp_path, "ingest", "--dir", str(tree))
+    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    ours, theirs = pty.openpty()
+    command = [*RECOLLECT, "forget", "--session", SESSION, "--reason", "x"]
+    os.write(ours, b"n\n")
+    child = subprocess.Popen(command, env=env, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    child.wait(60)
+    told = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert child.returncode == 1 and "nothing more was done" in told and "Run it again" not in told
+    assert len(answer(tmp_path, "conversations")) == 1
+
+
+def test_a_server_that_does_not_run_is_told_once_with_the_reason(tmp_path: Path) -> None:
+    environ = {"RECOLLECT_DATABASE": "postgresql://me:s3cr3tpw@127.0.0.1:9/x", "RECOLLECT_BUSY_TIMEOUT_SECONDS": "1"}
+    done = run(tmp_path, "status", **environ)
+    assert done.returncode == 1 and "refused" in done.stderr and "s3cr3tpw" not in done.stderr
+    assert "pool-1" not in done.stderr and len(done.stderr.splitlines()) == 2
+
+
+def test_a_use_that_cannot_be_counted_hides_no_memory(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "home", embedder="none", busy_timeout_seconds=0.1) as memory:
+        known = memory.remember("Use tabs.", everywhere=True).id
+        with open_memory(tmp_path / "home") as other, other.database.write():
+            assert memory.show(known).id == known
+        assert memory.show(known, use=False).record["uses"] == 0
+
+
+def test_names_of_files_are_no_commands_to_the_terminal(tmp_path: Path, tree: Path) -> None:
+    (tree / "bro\x07ken.jsonl").symlink_to(tree / "missing")
+    done = run(tmp_path, "ingest", "--dir", str(tree))
+    assert "could not read" in done.stderr and "\x07" not in done.stderr
+
+
+def test_help_shows_examples_line_by_line(tmp_path: Path) -> None:
+    for command in ("init", "serve"):
+        shown = run(tmp_path, command, "--help").stdout
+        assert "\\b" not in shown and "Examples:\n" in shown and f"\n    recollect {command} " in shown
 
 
 def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:

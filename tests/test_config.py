@@ -186,8 +186,19 @@ def test_an_unknown_key_in_a_flag_names_the_nearest(tmp_path: Path) -> None:
     assert "`tenant`" in said
 
 
-def test_a_key_like_no_other_still_names_one(tmp_path: Path) -> None:
-    assert "did you mean `" in message({"RECOLLECT_ŸŸŸ": "5"}, tmp_path)
+@pytest.mark.parametrize("name", ["RECOLLECT_ŸŸŸ", "RECOLLECT_FOO"])
+def test_a_key_like_no_other_names_none(name: str, tmp_path: Path) -> None:
+    assert message({name: "5"}, tmp_path) == f"unknown key `{name.removeprefix('RECOLLECT_').lower()}` in {name}"
+
+
+def test_a_wrong_configuration_is_not_looked_up_by_a_command_that_needs_a_right_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load({}, home=write(tmp_path, "tenannt = 1\n"))
+    assert "recollect config" not in raised.value.hint and "docs/configuration.md" in raised.value.hint
+
+
+def test_a_gap_that_no_calendar_holds_is_refused(tmp_path: Path) -> None:
+    assert "`conversation_gap_minutes`" in message({}, write(tmp_path, "conversation_gap_minutes = 1000000000000\n"))
 
 
 def test_variables_of_others_are_not_read(tmp_path: Path) -> None:

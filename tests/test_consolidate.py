@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from recollect.app import Memory
 from recollect.config import Settings
 from recollect.consolidate import offline, render
 from recollect.consolidate.agent import Consolidated, Task, answer_content, clean, tools, work_content
 from recollect.consolidate.prompts import ANSWER, WORK, prompt
-from recollect.consolidate.restate import restated
-from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Step
+from recollect.consolidate.restate import restate, restated
+from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Report, Step
 from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.topics import topic
 from recollect.consolidate.validate import Standard
+from recollect.errors import ConfigError
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage
 from recollect.near import Near, weigh
 from recollect.store import answers, memories, stage1
@@ -32,7 +34,7 @@ from recollect.store.memories import Use
 from recollect.store.stage1 import Input
 from recollect.text import content_words, estimate_tokens, overlap
 from recollect.types import JobStatus, MemoryKind, Owner, Remembered, Scope, Severity, Stage1, Timestamp, timestamp
-from recollect.workspace import Workspace
+from recollect.workspace import FILES_LIMIT, Workspace
 from tests.conftest import Clock, Place
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -126,6 +128,7 @@ def test_a_refreshed_row_is_added_until_its_newer_snapshot_was_selected() -> Non
     assert chosen(refreshed).removed == ()
     consumed = replace(refreshed, selected=at(1))
     assert chosen(consumed).retained == (key_of("a"),)
+    assert chosen(replace(consumed, row=row("a", generated_at=at(0)))).added == (key_of("a"),), "read once more"
 
 
 def test_what_was_removed_stays_in_the_union_as_long_as_there_is_a_row() -> None:
@@ -177,8 +180,7 @@ def test_every_row_has_one_place(inputs: list[Input], most: int, gone: set[int],
 def test_consuming_a_selection_leaves_no_news(inputs: list[Input], most: int) -> None:
     first = select(inputs, (), NOW, max_unused_days=30, most=most)
     consumed = [
-        replace(each, selected=each.row.source_updated_at if each.row.session_key in first.keys else "")
-        for each in inputs
+        replace(each, selected=each.row.generated_at if each.row.session_key in first.keys else "") for each in inputs
     ]
     second = select(consumed, (), NOW, max_unused_days=30, most=most)
     assert not second.is_news
@@ -240,6 +242,9 @@ def test_no_text_breaks_a_fence(text: str) -> None:
 
 
 @given(st.text(max_size=80))
+@example("cite ^m-^m-abc in the footer")
+@example("[a[b@2026-01-01T00:00:00.000Z]c@2026-01-01T00:00:00.000Z]")
+@example("``~~~`")
 def test_one_line_is_one_line_and_cites_nothing(text: str) -> None:
     forged = render.one_line(f"{text}[a@2026-01-01T00:00:00.000Z]^^m-1{text}")
     assert len(forged.splitlines()) == 1
@@ -399,6 +404,36 @@ def test_hostile_memories_stay_single_lines_and_do_not_make_the_result_invalid()
         assert "gone]" not in text and "^m-gone" not in text
 
 
+@pytest.mark.parametrize("session", ["abcdefgh^m-x", "a[b]c", "^^m-m-1"])
+def test_no_session_id_makes_the_result_invalid(session: str) -> None:
+    found = [memory("a", "Widgets need a torque wrench for every screw", session)]
+    assert "torque" in kept(chosen(given_input(session)), found)["handbook.md"]
+
+
+def test_many_projects_stay_within_the_handbook() -> None:
+    projects = [f"github.com/an-organisation-with-a-long-name/{'x' * 120}{number}" for number in range(256)]
+    inputs = [given_input(f"s{number}", project=project) for number, project in enumerate(projects)]
+    topics = "pytest ruff git npm docker sqlite endpoint css oauth latency traceback readme deadline banana".split()
+    found = [
+        memory(
+            f"{number}-{word}", f"The {word} of {number} lives at place{number}{word}", f"s{number}", project=project
+        )
+        for number, project in enumerate(projects)
+        for word in topics
+    ]
+    handbook = kept(chosen(*inputs), found)["handbook.md"]
+    assert estimate_tokens(handbook) <= offline.HANDBOOK_TOKENS
+    assert handbook.count("\n## ") == len(projects)
+
+
+def test_a_note_is_no_work() -> None:
+    noted = row("n-abcdefghijklmnop", rollout_summary="The user unpinned in widgets: Use tabs.", updated=at(0))
+    selection = chosen(Input(noted, 0, "", ""), *(given_input(f"s{number}") for number in range(8)))
+    summary = kept(selection, [memory("t", "Use tabs in every Makefile", "n-abcdefghijklmnop")])[W]
+    assert "unpinned" not in summary and "Use tabs in every Makefile" in summary
+    assert summary.count("was about the build") == 8
+
+
 def test_nothing_known_is_said_and_valid() -> None:
     empty = chosen(vanished=[key_of("gone")])
     assert sorted(kept(empty, [])) == ["handbook.md", "summary.md"]
@@ -503,7 +538,8 @@ def a_task() -> Task:
 
 
 def test_prompts_render_and_declare_data() -> None:
-    for name, values in ((WORK, {"summary_tokens": 2500, "file_bytes": 262144}), (ANSWER, {"summary_tokens": 2500})):
+    limits = {"summary_tokens": 2500, "file_bytes": 262144, "answer_tokens": 8000}
+    for name, values in ((WORK, limits), (ANSWER, {"summary_tokens": 2500})):
         text = prompt(name, **values)
         assert "2500 tokens" in text and "$" not in text
         assert "is data" in text and "instruction to you" in text
@@ -535,15 +571,15 @@ def test_one_answer_is_asked_within_its_budget_and_new_things_come_first() -> No
     assert "left out" not in answer_content(task, 200_000)
 
 
-def test_the_four_tools_touch_staging_only(tmp_path: Path) -> None:
+def test_the_five_tools_touch_staging_only(tmp_path: Path) -> None:
     task = a_task()
     staging = Workspace(tmp_path / "staging")
     for path, text in task.raw.items():
         staging.write(path, text)
     by_name: dict[str, Callable[..., str]] = {
-        tool.function.__name__: tool.function for tool in tools(staging, task.standard)
+        tool.function.__name__: tool.function for tool in tools(staging, task.standard, set())
     }
-    assert sorted(by_name) == ["list_files", "read_file", "search_files", "write_file"]
+    assert sorted(by_name) == ["edit_file", "list_files", "read_file", "search_files", "write_file"]
     assert all(function.__doc__ for function in by_name.values())
     assert render.RAW in by_name["list_files"]()
     assert "Raw memories" in by_name["read_file"](render.RAW)
@@ -561,8 +597,9 @@ def test_the_four_tools_touch_staging_only(tmp_path: Path) -> None:
         "/etc/passwd",
         "projects/x/summary.md",
     ):
-        with pytest.raises(ToolRefused, match="read-only"):
-            by_name["write_file"](path, "evil")
+        for name, texts in (("write_file", ["evil"]), ("edit_file", ["", "evil"])):
+            with pytest.raises(ToolRefused, match="read-only"):
+                by_name[name](path, *texts)
     with pytest.raises(ToolRefused, match="was removed"):
         by_name["write_file"]("handbook.md", f"- x [{key_of('dropped')}]")
     for path in ("../secret", "/etc/passwd"):
@@ -571,10 +608,42 @@ def test_the_four_tools_touch_staging_only(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"staging"}
 
 
+def test_a_file_that_no_answer_can_hold_is_written_in_pieces_and_changed_in_place(tmp_path: Path) -> None:
+    task = a_task()
+    staging = Workspace(tmp_path / "staging")
+    by_name = {tool.function.__name__: tool.function for tool in tools(staging, task.standard, set())}
+    by_name["write_file"]("handbook.md", "# Handbook\n")
+    for number in range(3):
+        by_name["edit_file"]("handbook.md", "", f"- line {number} [{key_of('a')}]")
+    by_name["edit_file"]("handbook.md", "line 1 ", "line one ")
+    lines = [f"- line {number} [{key_of('a')}]\n" for number in (0, "one", 2)]
+    assert staging.read("handbook.md") == "# Handbook\n" + "".join(lines)
+    for old, reason in (("line 9", "not 0 times"), ("line", "not 3 times")):
+        with pytest.raises(ToolRefused, match=reason):
+            by_name["edit_file"]("handbook.md", old, "x")
+    with pytest.raises(ToolRefused, match="was removed"):
+        by_name["edit_file"]("handbook.md", "", f"- x [{key_of('dropped')}]")
+    assert staging.read("handbook.md").count("\n") == 4, "what is refused changes nothing"
+    staging.write("handbook.md", f"- x [{key_of('dropped')}]\n- y [{key_of('erased')}]\n")
+    assert "erased" in by_name["edit_file"]("handbook.md", f"- x [{key_of('dropped')}]\n", ""), "one after the other"
+    by_name["edit_file"]("summary.md", "", "Nothing yet.")
+    assert staging.read("summary.md") == "Nothing yet.\n"
+
+
+def test_whoever_writes_the_handbook_is_told_what_of_the_news_is_not_in_it(tmp_path: Path) -> None:
+    made = tools(Workspace(tmp_path / "staging"), a_task().standard, set())
+    write = next(tool.function for tool in made if tool.function.__name__ == "write_file")
+    said = write("handbook.md", f"- known [{key_of('a')}]")
+    assert f"[{key_of('g')}]" in said and f"[{key_of('a')}]" not in said
+    assert "not cited" not in write("handbook.md", f"- known [{key_of('a')}] ^m-g")
+
+
 def test_long_files_are_read_in_pages(tmp_path: Path) -> None:
     staging = Workspace(tmp_path / "staging")
     staging.write("raw_memories.md", "".join(f"line {number}\n" for number in range(1, 12_001)))
-    read = next(tool.function for tool in tools(staging, a_task().standard) if tool.function.__name__ == "read_file")
+    read = next(
+        tool.function for tool in tools(staging, a_task().standard, set()) if tool.function.__name__ == "read_file"
+    )
     lines, first = [], 1
     while True:
         page = read("raw_memories.md", first).splitlines()
@@ -680,6 +749,14 @@ class World:
         with self.database.write() as tx:
             stage1.delete(tx, self.owner, [key_of(name)])
             memories.replace_sessions(tx, self.owner, {key_of(name): []})
+
+    def forget(self, name: str) -> Outcome:
+        """As `recollect forget` does it."""
+        with self.database.write() as tx:
+            Jobs(self.owner, clock=self.clock).revoke(tx, [key_of(name)])
+            answers.delete_all(tx, self.owner, [key_of(name)])
+        self.erase(name)
+        return self.consolidation().run(now=True).outcome
 
     def consolidation(self, model: Clerk | None = None, **options: Any) -> Consolidation:
         return Consolidation(self.database, self.settings, self.owner, self.clock, model, **options)
@@ -894,34 +971,99 @@ def test_new_input_that_is_not_chosen_changes_no_file(worlds: Callable[..., Worl
     assert status is JobStatus.SUCCEEDED and newest == done and newest.startswith(at(0)), "it was looked at"
 
 
+def test_a_model_writes_again_what_was_made_without_it(world: World) -> None:
+    fill(world)
+    world.consolidation(Clerk()).run()
+    assert world.forget("g") is Outcome.SUCCEEDED
+    with world.database.write() as tx:
+        stage1.mark_selected(tx, world.owner, [])
+    clerk = Clerk()
+    assert world.consolidation(clerk).run().outcome is Outcome.COOLING_DOWN
+    report = world.consolidation(clerk).run(now=True)
+    assert report.outcome is Outcome.SUCCEEDED and report.added == (key_of("a"), key_of("b"))
+    assert "everything is known" in (world.root / "handbook.md").read_text()
+    assert world.consolidation(clerk).run(now=True).outcome is Outcome.UNCHANGED and clerk.calls == 1
+
+
+@pytest.mark.parametrize("key", ["model", "consolidation_model"])
+def test_after_something_was_forgotten_the_model_is_due(
+    database_url: Place, clock: Clock, tmp_path: Path, key: str
+) -> None:
+    with Memory(database_url.settings(**{key: "openai:gpt-5-mini"}), clock) as memory:
+        stays, goes = (memory.remember(f"Widgets need {thing}", project=tmp_path) for thing in ("oil", "glue"))
+        clerk = Clerk()
+
+        def run() -> Report:
+            return Consolidation(memory.database, memory.settings, memory.owner, clock, clerk).run(now=True)
+
+        assert run().outcome is Outcome.SUCCEEDED
+        assert not memory.forget(memory=goes.id, reason="test").problems
+        report = run()
+        assert report.outcome is Outcome.SUCCEEDED and report.added == tuple(key for key, _ in stays.sources)
+        assert clerk.calls == 2
+
+
 def test_damaged_files_are_made_again(world: World) -> None:
     fill(world)
     world.consolidation().run()
     files = world.files()
     for damage in (
         (world.root / "handbook.md").unlink,
+        lambda: (world.root / "handbook.md").write_text("# H\n"),
         lambda: (world.root / "summary.md").write_text(f"- evil ^m-w [{key_of('g')}]"),
         lambda: (world.root / "raw_memories.md").write_text("gone"),
-        lambda: (world.root / "rollout_summaries" / "stray.md").write_text("stray"),
+        lambda: (world.root / "rollout_summaries" / "2026-02-01-stray-0123abcd.md").write_text("stray"),
     ):
         damage()
-        assert world.consolidation().run().outcome is Outcome.COOLING_DOWN
-        assert world.consolidation().run(now=True).outcome is Outcome.SUCCEEDED
+        assert world.consolidation().run().outcome is Outcome.SUCCEEDED, "which costs nothing"
         assert world.files() == files
         assert world.consolidation().run(now=True).outcome is Outcome.UNCHANGED
+    world.add(row("c", updated=at(0)))
+    assert world.consolidation().run().outcome is Outcome.COOLING_DOWN
+    (world.root / "handbook.md").unlink()
+    assert world.consolidation().run().outcome is Outcome.SUCCEEDED
+
+
+def test_damage_that_a_model_has_to_mend_waits_its_turn(world: World) -> None:
+    fill(world)
+    clerk = Clerk()
+    world.consolidation(clerk).run()
+    files = world.files()
+    (world.root / "handbook.md").write_text("# H\n")
+    assert world.consolidation(clerk).run().outcome is Outcome.COOLING_DOWN and clerk.calls == 1
+    assert world.consolidation(clerk).run(now=True).outcome is Outcome.SUCCEEDED
+    assert world.files() == files
+    assert world.consolidation(clerk).run(now=True).outcome is Outcome.UNCHANGED and clerk.calls == 2
 
 
 def test_files_of_other_people_stay(world: World) -> None:
     fill(world)
     world.consolidation().run()
-    mine = ["my notes.txt", "projects/mine.md", "rollout_summaries/What I think: a draft?.md", ".obsidian/app.json"]
+    mine = [
+        *("my notes.txt", "A: plan?.md", "my-notes.md", "projects/mine.md", "projects/mine/summary.md"),
+        *("rollout_summaries/What I think: a draft?.md", "rollout_summaries/todo.md", ".obsidian/app.json"),
+    ]
     for name in mine:
         (world.root / name).parent.mkdir(exist_ok=True)
-        (world.root / name).write_text("mine")
+        (world.root / name).write_text("- mine ^m-w\n")
     assert world.consolidation().run(now=True).outcome is Outcome.UNCHANGED
+    assert restate(Workspace(world.root), replace(RULES[0], text="Widgets need no wrench", revision=2)) == 4
     world.add(row("c", updated=at(0)))
     assert world.consolidation().run(now=True).outcome is Outcome.SUCCEEDED
-    assert {world.files()[f"workspace/{name}"] for name in mine} == {b"mine"}
+    assert {world.files()[f"workspace/{name}"] for name in mine} == {b"- mine ^m-w\n"}
+
+
+def test_any_number_of_files_of_other_people_is_no_obstacle(world: World) -> None:
+    (world.root / "mine").mkdir(parents=True)
+    for number in range(FILES_LIMIT):
+        (world.root / "mine" / f"{number}.md").touch()
+    fill(world)
+    assert world.consolidation(Clerk()).run().outcome is Outcome.SUCCEEDED
+
+
+def test_no_more_conversations_are_asked_for_than_the_files_can_hold(database_url: Place) -> None:
+    with pytest.raises(ConfigError, match="max_raw_memories_for_consolidation"):
+        database_url.settings(max_raw_memories_for_consolidation=1001)
 
 
 def test_two_at_once_one_is_busy(world: World) -> None:
@@ -975,10 +1117,12 @@ def test_a_lost_lease_publishes_nothing_but_is_paid_for(worlds: Callable[..., Wo
             threading.Event().wait(wait)
 
     report = world.consolidation(Sleeping()).run(now=True)
-    assert report.outcome is Outcome.FAILED and "lease" in report.reason
+    assert report.outcome is Outcome.FAILED and re.search("lease|not ours", report.reason)
     assert report.tokens == world.spent() == 340
     assert world.kept() == before
-    assert world.consolidation(Clerk()).run(now=True).outcome is Outcome.SUCCEEDED and world.stored() == 0
+    next_one = Clerk()
+    assert world.consolidation(next_one).run(now=True).outcome is Outcome.SUCCEEDED and world.stored() == 0
+    assert next_one.calls == bool(wait), "an answer that came too late serves"
 
 
 @pytest.mark.parametrize("failure", [Failure.TIMEOUT, Failure.REJECTED, Failure.EXHAUSTED])
@@ -1060,15 +1204,117 @@ def test_an_invalid_result_leaves_the_files_and_is_named(world: World, fields: d
     assert good.calls == 1, "the invalid answer was not kept"
 
 
-def test_an_agent_that_writes_nothing_is_invalid(world: World) -> None:
-    class Idle(Clerk):
-        def work(self, instructions: str, content: str, tools: Sequence[Tool], limits: Limits) -> Answer[str]:
-            return Answer("done", self.usage)
+class Idle(Clerk):
+    def work(self, instructions: str, content: str, tools: Sequence[Tool], limits: Limits) -> Answer[str]:
+        return Answer("done", self.usage)
 
+
+class Forgetful(Clerk):
+    """Writes of what it knew before, whatever is new."""
+
+    @staticmethod
+    def keys(content: str, project_id: str = r"\S+") -> list[str]:
+        return Clerk.keys(content.partition("retained:")[2], project_id)
+
+
+@pytest.mark.parametrize(
+    ("idle", "problem"),
+    [(Idle(), "handbook.md was not written"), (Forgetful(), key_of("c")), (Forgetful(has_tools=False), key_of("c"))],
+    ids=["writes nothing", "nothing new", "nothing new, in one answer"],
+)
+def test_a_model_that_adds_nothing_of_what_is_new_is_invalid(world: World, idle: Clerk, problem: str) -> None:
+    fill(world)
+    world.consolidation(Clerk()).run()
+    before = world.kept()
+    rule = memory("c", "Cogs are greased on Mondays by the night shift", "c")
+    world.add(row("c", updated=at(0)), stating=[rule])
+    report = world.consolidation(idle).run(now=True)
+    assert report.outcome is Outcome.FAILED and problem in report.reason and report.tokens == 340
+    assert world.kept() == before and key_of("c") not in world.baseline()
+    assert world.consolidation(Clerk()).run(now=True).added == (key_of("c"),)
+
+
+def test_an_agent_that_writes_nothing_at_first_is_invalid(world: World) -> None:
     fill(world)
     report = world.consolidation(Idle()).run()
-    assert report.outcome is Outcome.FAILED and "handbook.md is missing" in report.reason
+    assert report.outcome is Outcome.FAILED and "handbook.md was not written" in report.reason
     assert world.kept() == {}
+
+
+@pytest.mark.parametrize("has_tools", [True, False], ids=["tools", "answer"])
+def test_what_was_typed_into_the_files_is_sent_without_secrets(world: World, has_tools: bool) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    seen: list[str] = []
+
+    class Reading(Clerk):
+        def work(self, instructions: str, content: str, tools: Sequence[Tool], limits: Limits) -> Answer[str]:
+            read = next(tool.function for tool in tools if tool.function.__name__ == "read_file")
+            seen.append(read("handbook.md"))
+            return super().work(instructions, content, tools, limits)
+
+        def answer(self, instructions: str, content: str, schema: type[Any], *, seconds: float) -> Answer[Any]:
+            seen.append(content)
+            return super().answer(instructions, content, schema, seconds=seconds)
+
+    fill(world)
+    world.consolidation(Clerk()).run()
+    (world.root / "handbook.md").write_text(f"# Mine\n\nThe token is {secret}\0\n")
+    world.add(row("c", updated=at(0)))
+    assert world.consolidation(Reading(has_tools=has_tools)).run(now=True).outcome is Outcome.SUCCEEDED
+    assert "# Mine" in seen[0] and secret not in seen[0]
+
+
+def test_a_worker_that_lost_its_lease_too_late_takes_back_what_it_wrote(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.workspace._PATIENCE", 0.1)
+    fill(world)
+    world.consolidation().run()
+    world.add(row("c", updated=at(0)))
+    outcomes: list[Outcome] = []
+
+    def forget(reached: Step) -> None:
+        if reached is Step.PUBLISHED:
+            outcomes.append(world.forget("g"))
+
+    assert world.consolidation(Clerk(), reached=forget).run(now=True).outcome is Outcome.FAILED
+    assert outcomes == [Outcome.FAILED], "who erases is told that it did not get through"
+    assert key_of("g") not in b"".join(world.files().values()).decode()
+    assert world.consolidation().run().outcome is Outcome.SUCCEEDED, "and it is made again"
+
+
+FORGOTTEN = [Step.LOADED, Step.SYNCED, Step.MADE, Step.STORED, Step.VALIDATED, Step.PUBLISHING, Step.PUBLISHED]
+
+
+@pytest.mark.parametrize("step", [*FORGOTTEN, Step.PRUNED])
+@pytest.mark.parametrize("known", [True, False], ids=["known before", "new"])
+def test_what_is_forgotten_while_a_worker_is_at_it_stays_forgotten(world: World, step: Step, known: bool) -> None:
+    fill(world)
+    if known:
+        world.consolidation(Clerk()).run()
+    rule = memory("c", "Cogs are greased on Mondays by the night shift", "c")
+    world.add(row("c", updated=at(0), raw_memory=rule.text, rollout_summary=rule.text), stating=[rule])
+    name = "g" if known else "c"
+    there, go_on = threading.Event(), threading.Event()
+
+    def wait(reached: Step) -> None:
+        if reached is step and not there.is_set():
+            there.set()
+            assert go_on.wait(20)
+
+    outcomes: list[Outcome] = []
+    worker = threading.Thread(target=world.consolidation(Clerk(), reached=wait).run, args=(True,))
+    erasing = threading.Thread(target=lambda: outcomes.append(world.forget(name)))
+    worker.start()
+    assert there.wait(20)
+    erasing.start()
+    erasing.join(0.7)  # or it waits for the worker
+    go_on.set()
+    worker.join(20)
+    erasing.join(20)
+    assert outcomes in ([Outcome.SUCCEEDED], [Outcome.UNCHANGED])
+    assert key_of(name) not in b"".join(world.files().values()).decode() and world.stored() == 0
+    assert world.consolidation().run(now=True).outcome is Outcome.UNCHANGED
 
 
 def test_what_is_erased_while_the_model_works_is_not_published(world: World) -> None:
@@ -1081,6 +1327,7 @@ def test_what_is_erased_while_the_model_works_is_not_published(world: World) -> 
     report = world.consolidation(Unlucky()).run()
     assert report.outcome is Outcome.FAILED and key_of("g") in report.reason
     assert world.kept() == {} and world.stored() == 0
+    assert key_of("g") not in b"".join(world.files().values()).decode()
     assert world.consolidation(Clerk()).run(now=True).outcome is Outcome.SUCCEEDED
     assert key_of("g") not in b"".join(world.files().values()).decode()
 
@@ -1112,6 +1359,18 @@ def test_a_folder_that_leads_elsewhere_fails_and_nothing_is_written_there(world:
     report = world.consolidation().run(now=True)
     assert report.outcome is Outcome.FAILED and "symbolic link" in report.reason
     assert {path: path.read_bytes() for path in outside.rglob("*") if path.is_file()} == before
+
+
+def test_a_file_that_leads_elsewhere_fails_and_no_other_changes(world: World, tmp_path: Path) -> None:
+    fill(world)
+    world.consolidation().run()
+    (world.root / W).rename(tmp_path / "outside.md")
+    (world.root / W).symlink_to(tmp_path / "outside.md")
+    before = world.kept()
+    world.add(row("c", updated=at(0), rollout_summary="Cogs were greased."), stating=[everywhere("c", "Be brief", "c")])
+    report = world.consolidation().run(now=True)
+    assert report.outcome is Outcome.FAILED and "symbolic link" in report.reason
+    assert world.kept() == before
 
 
 @pytest.mark.parametrize("place", ["", ".."], ids=["the workspace", "its parent"])

@@ -149,6 +149,12 @@ def test_who_speaks_in_a_channel_is_no_part_of_the_request() -> None:
     assert named == bare
 
 
+@pytest.mark.parametrize("name", ["ReservationService", "reservation_service", "reservationService"])
+def test_the_words_of_a_name_are_looked_up(name: str) -> None:
+    found = relevance.question(f"fix the timeout in {name}", [], NOW)
+    assert found is not None and {"reservation", "service", "timeout"} <= found.words.keys()
+
+
 def test_of_a_long_text_both_ends_are_looked_at() -> None:
     middle = " ".join(f"w{number}" for number in range(500))
     found = relevance.condensed(f"first of all {middle} at the very end").split()

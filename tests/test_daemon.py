@@ -23,7 +23,9 @@ from msgspec.structs import replace
 import recollect
 from recollect.app import Estimate, open_memory
 from recollect.config import load
+from recollect.consolidate.run import KEY, KIND
 from recollect.ingest import watch
+from recollect.store.jobs import Jobs, RetryPolicy
 from recollect.surfaces.daemon import place
 from recollect.surfaces.daemon.daemon import Daemon
 from recollect.surfaces.daemon.lanes import Lane
@@ -31,6 +33,7 @@ from recollect.surfaces.daemon.server import THREADS, WAITING, Server
 from recollect.surfaces.daemon.work import MOST, Backlog, Result, Task, Work, joined
 from recollect.surfaces.daemon.worker import Worker, limited
 from recollect.surfaces.hooks import client
+from recollect.types import JobStatus
 from tests.command import run
 from tests.daemons import RECOLLECT, Home, home, wait
 from tests.transcripts import START, append, claude, entries, talk, texts, write
@@ -316,6 +319,26 @@ def test_what_fails_at_a_poll_ends_nothing(tmp_path: Path) -> None:
         (there.path / "config.toml").write_text("log_level = 'info'\n")
         wait(lambda: (there.json("status")["daemon"].get("since") or since) != since)
         assert there.pid() == pid
+
+
+def test_what_backs_off_is_tried_again_by_itself_when_its_time_comes(tmp_path: Path) -> None:
+    with (
+        home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there,
+        open_memory(there.path, environ=there.environ) as memory,
+    ):
+        jobs = Jobs(memory.owner, policy=RetryPolicy(first_delay=2.0))
+
+        def status() -> JobStatus:
+            with memory.database.read() as tx:
+                return jobs.watermarks(tx, KIND, [KEY])[KEY][0]
+
+        there.start()
+        there.settle()
+        with memory.database.write() as tx:
+            jobs.enqueue(tx, KIND, [(KEY, "1")])
+            (lease,) = jobs.claim(tx, KIND, limit=1)
+            assert jobs.fail(tx, lease, "no answer") is JobStatus.BACKING_OFF
+        wait(lambda: status() is JobStatus.SUCCEEDED)
 
 
 def stamp_seconds() -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -120,6 +121,37 @@ def test_a_file_that_was_changed_by_hand_is_kept_and_its_conversation_written_an
     assert well.process(now=True).claimed == 0, "nothing is asked again"
 
 
+@pytest.mark.parametrize("kind", [Kind.SUMMARY, Kind.TRANSCRIPT])
+@pytest.mark.parametrize("to", ["2026", f"memory/2026-03-02T09-01-00.000Z--{'a' * 16}--manifest.md", ""])
+def test_a_link_to_a_manifest_that_was_changed_by_hand_stops_nothing(
+    well: Memory, clock: Clock, kind: Kind, to: str
+) -> None:
+    clock.advance(60)
+    before, file = statements(well), newest(well, kind)
+    file.write_text(re.sub('manifest_path: ".*"', f'manifest_path: "{to}"', file.read_text()))
+    assert {each.kind for each in well.reindex().problems} == {"BrokenLink"}
+    noted = well.remember("Prefer tea over coffee in the harbour office.", everywhere=True)
+    assert well.forget(memory=noted.id, reason="private").memories == [noted.id]
+    clock.advance(60)
+    report = well.doctor(fix=True)
+    assert {str(each.kind) for each in report.problems} == {Fault.BROKEN_LINK} and report.remaining == 0
+    assert report.kept == [f"memory/{file.name}.changed"]
+    assert well.doctor().problems == [] and statements(well) == before
+
+
+def test_a_folder_in_the_place_of_a_file_stops_nothing(well: Memory, clock: Clock) -> None:
+    stranger = well.settings.home / f"memory/2026-03-02T11-00-00.000Z--{'a' * 16}--summary.md"
+    stranger.mkdir(mode=0o700)
+    clock.advance(60)
+    spoiled = newest(well, Kind.SUMMARY)
+    spoiled.unlink()
+    spoiled.mkdir(mode=0o700)
+    assert Fault.TAMPERED in {each.kind for each in well.reindex().problems}
+    assert {each.path for each in well.doctor(fix=True).problems if not each.fixed} == {f"memory/{stranger.name}"}
+    assert well.export(well.settings.home.parent / "a.tar.zst").artifacts > 3
+    assert well.open(SESSION, Kind.SUMMARY).problem == ""
+
+
 def test_a_file_that_is_gone_is_written_again(well: Memory, clock: Clock) -> None:
     before = statements(well)
     for kind in (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST):
@@ -203,7 +235,6 @@ def test_a_conversation_that_changed_since_is_left_to_the_pipeline(well: Memory,
 
 def test_what_was_erased_and_is_here_again_goes(well: Memory) -> None:
     bury(well)
-    well.reindex()
     report = well.doctor(fix=True)
     assert {each.kind for each in report.problems if each.fixed} >= {Fault.ERASED}
     assert not any(RULE.encode() in data for data in tree(well).values())
@@ -267,7 +298,8 @@ def test_another_agents_files_are_not_our_problem(well: Memory, root: Path, cloc
         before = tree(well)
         edited(path(well, Kind.SUMMARY))
         spoiled = tree(well)
-        eve.doctor(fix=True)
+        assert [each.what for each in eve.doctor(fix=True).problems] == []
+        assert eve.export(root.parent / "eve.tar.zst").problems == []
         assert tree(well) == spoiled != before
         well.doctor(fix=True)
         append(root / "-code-tides" / f"{SESSION}.jsonl", session("We deploy on Tuesdays only.", "Ok.", first=8))

@@ -18,19 +18,22 @@ import pytest
 from recollect.app import Memory, open_memory
 from recollect.artifacts import tombstones
 from recollect.artifacts.files import Files
-from recollect.artifacts.forget import Forget, Target, names_in, repeats, said_again
+from recollect.artifacts.forget import Forget, Target
+from recollect.artifacts.removal import names_in, repeats, said_again
 from recollect.config import DAMAGED_DATABASES
 from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome
 from recollect.errors import UsageError
+from recollect.ingest.erasure import bury, stones
 from recollect.ingest.sources.recollect import Turn
 from recollect.models.base import Usage
 from recollect.models.paid import Paid
 from recollect.store.erasing import Said
 from recollect.turns.log import TurnLog
+from recollect.turns.values import FINGERPRINT, fact
 from recollect.types import ConversationStatus, Message, Role
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
-from tests.test_reindex import content, files
+from tests.test_reindex import content, empty, files
 from tests.transcripts import SESSION, START, append, claude, entries, stamp, write
 
 SECRET = "Zanzibarquelle"  # a word that stands in what is erased and nowhere else
@@ -188,6 +191,220 @@ def test_files_that_come_back_from_a_backup_are_not_taken_in(memory: Memory, roo
     assert {each.kind for each in report.problems} == {"Erased"}
     assert SECRET not in texts(memory)
     assert not [row for row in content(memory)["memory_transcript_entries"] if SECRET in str(row)]
+
+
+@pytest.mark.parametrize("take", [False, True])
+def test_a_lost_database_is_told_what_was_erased_before_anything_comes_in(
+    memory: Memory, root: Path, clock: Clock, database_url: Place, take: bool
+) -> None:
+    filled(memory, root, clock)
+    memory.forget(session=SESSION, reason="private")
+    empty(memory)
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_tombstones")
+    with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url) as found:
+        if take:
+            found.intake.take([root / "-code-tides" / f"{SESSION}.jsonl"])
+        else:
+            found.ingest(folder=root)
+        found.process(now=True)
+        assert SESSION not in {each.session_id for each in found.conversations()}
+        assert traces(found) == []
+        there = stones(found.settings.home)
+        assert len(there) == 1 and bury(found.database, found.owner, found.settings.home, there) == 0
+
+
+def test_a_tombstone_that_is_deleted_lets_nothing_in_until_the_database_is_made_anew(
+    memory: Memory, root: Path, clock: Clock, database_url: Place
+) -> None:
+    filled(memory, root, clock)
+    report = memory.forget(session=SESSION, reason="private")
+    (memory.settings.home / report.tombstone).unlink()
+    memory.reindex(full=True)
+    memory.ingest(folder=root, reimport=True)
+    assert traces(memory) == []
+    empty(memory)
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_tombstones")
+    memory.reindex()
+    memory.ingest(folder=root)
+    assert "memory_transcript_entries" in traces(memory)
+
+
+class Killed(BaseException):
+    pass
+
+
+def killed(memory: Memory, clock: Clock, target: Target, at: str = "logs") -> None:
+    """A removal that dies after a step."""
+
+    def die(step: str) -> None:
+        if step == at:
+            raise Killed
+
+    with pytest.raises(Killed):
+        Forget(memory.database, memory.settings, memory.owner, clock, wrote=die).run(target, "private")
+
+
+@pytest.mark.parametrize("repair", ["reindex", "doctor"])
+@pytest.mark.parametrize("what", ["session", "memory", "beginning"])
+def test_what_a_killed_removal_left_in_rows_is_found_and_goes(
+    memory: Memory, root: Path, clock: Clock, what: str, repair: str
+) -> None:
+    first = (PRIVATE, "ok") if what == "beginning" else ()
+    rest = () if first else (PRIVATE, f"Understood: {SECRET}.", "Never deploy on a Friday.", "ok")
+    ingest(memory, root, *first, *TALK, *rest)
+    memory.process(now=True)
+    clock.advance(60)
+    target = Target(session=SESSION) if what == "session" else Target(memory=memory_with(memory, SECRET))
+    killed(memory, clock, target)
+    assert "memory_memories" in traces(memory)
+    clock.advance(60)
+    if repair == "reindex":
+        assert memory.reindex().erased
+    else:
+        memory.doctor(fix=True)
+        memory.briefing.refresh()
+    assert traces(memory) == []
+    assert ("make lint" in texts(memory)) is (what != "session")
+    assert memory.reindex(full=True).problems == [] and memory.doctor().problems == []
+    memory.ingest(folder=root, reimport=True)
+    memory.process(now=True)
+    assert traces(memory) == [] and memory.reindex(full=True).erased == 0
+
+
+@pytest.mark.parametrize("what", ["session", "memory"])
+def test_what_was_erased_elsewhere_goes_here_when_its_tombstone_comes_in(
+    memory: Memory, root: Path, clock: Clock, tmp_path: Path, what: str
+) -> None:
+    filled(memory, root, clock)
+    memory.export(tmp_path / "before")
+    with open_memory(tmp_path / "there", environ={}, clock=clock) as there:
+        there.import_(tmp_path / "before")
+        there.ingest(folder=root)
+        assert SECRET in texts(there)
+        clock.advance(60)
+        there.consolidate(now=True)
+        target = {"session": SESSION} if what == "session" else {"memory": memory_with(memory, SECRET)}
+        memory.forget(**target, reason="private")
+        memory.export(tmp_path / "after")
+        there.import_(tmp_path / "after")
+        assert traces(there) == []
+        assert "PostgreSQL" in texts(there) and ("make lint" in texts(there)) is (what == "memory")
+        assert there.reindex(full=True).problems == [] and there.doctor().problems == []
+
+
+def resplit(memory: Memory, root: Path, clock: Clock, how: str, *, process: bool) -> Memory:
+    """What was said in one conversation stands in files of another one as well: two were joined by a late message, or
+    one was parted."""
+    one = [claude(n, text, at=n) for n, text in enumerate((RULE, "Good.", FACT, "Noted."))]
+    two = [claude(10 + n, text, at=4800 + n) for n, text in enumerate((PRIVATE, "ok", "Never deploy on a Friday."))]
+    talk = write(root / "-code-tides" / f"{SESSION}.jsonl", b"".join(one + two))
+    gap = {"joined": 60, "parted": 120}[how]
+    options: dict[str, Any] = {"environ": {}, "clock": clock, "database": memory.settings.config.database}
+    with open_memory(memory.settings.home, conversation_gap_minutes=gap, **options) as before:
+        before.ingest(folder=root)
+        before.process(now=True)
+    clock.advance(DAY)
+    after = open_memory(memory.settings.home, conversation_gap_minutes=60, **options)
+    if how == "joined":
+        append(talk, claude(20, "By the way, the harbour map is outdated.", at=2400))
+    after.ingest(folder=root, reimport=how == "parted")
+    if process:
+        after.process(now=True)
+        after.process(now=True)
+    assert len(after.conversations()) == {"joined": 1, "parted": 2}[how]
+    clock.advance(60)
+    return after
+
+
+@pytest.mark.parametrize("how", ["joined", "parted"])
+@pytest.mark.parametrize("what", ["memory", "conversation", "unprocessed"])
+def test_files_of_an_earlier_split_that_tell_it_go_too(
+    memory: Memory, root: Path, clock: Clock, how: str, what: str
+) -> None:
+    with resplit(memory, root, clock, how, process=what != "unprocessed") as found:
+        key = next(each.session_key for each in found.conversations())  # the newest, which holds it
+        report = found.forget(
+            **({what: memory_with(found, SECRET)} if what == "memory" else {"conversation": key}), reason="x"
+        )
+        assert traces(found) == []
+        stone = tombstones.parse((found.settings.home / report.tombstone).read_text())
+        assert set(report.removed_paths) <= set(stone.removed_paths)
+        assert ("make lint" in texts(found)) is (what == "memory" or how == "parted")
+        found.process(now=True)
+        assert found.reindex(full=True).problems == [] and found.doctor().problems == []
+        found.ingest(folder=root, reimport=True)
+        found.process(now=True)
+        assert traces(found) == []
+
+
+def test_a_superseded_file_that_was_gone_before_is_known_when_it_comes_back(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    talk = ingest(memory, root, *TALK, PRIVATE, "ok")
+    memory.process(now=True)
+    backup = shutil.copytree(memory.settings.home / "memory", root / "backup")
+    append(talk, session("One more thing for the harbour.", first=20))
+    memory.ingest(folder=root)
+    clock.advance(3600)
+    memory.process(now=True)
+    memory.forget(memory=memory_with(memory, SECRET), reason="private")
+    for path in backup.glob("*--t*.md"):
+        shutil.copy(path, memory.settings.home / "memory")
+    assert {each.kind for each in memory.reindex(full=True).problems} == {"Erased"}
+    memory.doctor(fix=True)
+    assert traces(memory) == [] and memory.doctor().problems == []
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_set_that_tells_it_is_erased_whatever_its_name(
+    memory: Memory, root: Path, clock: Clock, database_url: Place, renamed: bool
+) -> None:
+    """Its time, and with it its name, is another one where another machine wrote it."""
+    ingest(memory, root, *TALK, PRIVATE, "ok")
+    memory.process(now=True)
+    memory.forget(memory=memory_with(memory, SECRET), reason="private")
+    (stone,) = (memory.settings.home / "memory" / "tombstones").glob("*.md")
+    kept = stone.read_text()
+    shutil.rmtree(memory.settings.home / "memory")
+    empty(memory)
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_tombstones")
+    clock.advance(7200)
+    with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url) as there:
+        there.ingest(folder=root, reimport=True)
+        there.process(now=True)
+        write(stone, kept.encode())
+        if renamed:
+            empty(there)
+        report = there.reindex()
+        assert SECRET not in texts(there)
+        assert {each.kind for each in report.problems} == ({"Erased"} if renamed else set())
+        there.doctor(fix=True)
+        there.database.scrub()
+        assert traces(there) == []
+
+
+def test_a_new_set_never_takes_a_name_that_was_erased(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK, PRIVATE, "ok")
+    memory.process(now=True)
+    memory.forget(memory=memory_with(memory, SECRET), reason="private")  # in the same millisecond
+    assert memory.reindex(full=True).problems == []
+    memory.doctor(fix=True)
+    assert len(files(memory)) == 3 and "make lint" in texts(memory)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_memory_md_leaves_out_what_a_late_worker_wrote(memory: Memory, root: Path, clock: Clock, fresh: bool) -> None:
+    filled(memory, root, clock)
+    backup = shutil.copytree(memory.settings.home / "memory", root / "backup")
+    told = sorted(each.name for each in backup.glob("*summary.md") if SECRET in each.read_text())
+    memory.forget(session=SESSION, reason="private")
+    shutil.copytree(backup, memory.settings.home / "memory", dirs_exist_ok=True)
+    memory._projection.update([f"memory/{name}" for name in told] if fresh else None)
+    ledger = (memory.settings.home / "MEMORY.md").read_text()
+    assert SESSION not in ledger and OTHER in ledger
 
 
 def codex(path: Path, name: str, said: list[tuple[str, str]], first: int, parent: str = "") -> Path:
@@ -440,6 +657,55 @@ def chatted(memory: Memory, clock: Clock) -> str:
     return turns.session_id
 
 
+@pytest.mark.parametrize("what", ["session", "project"])
+def test_a_turn_that_became_no_message_goes_with_its_chat(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Nothing of it was taken in: its line is too long."""
+    turns = memory.turns(project="tides", user="ada", conversation="c1")
+    monkeypatch.setattr("recollect.ingest.fold.LONGEST_LINE", 2000)
+    with turns.turn("t1", f"My sister lives in {SECRET}. " + "Hm. " * 1000) as turn:
+        turn.update_fingerprint(facts=[fact("sister", SECRET)])
+        turn.persist("ok")
+    assert entries(memory) == [] and turns.artifacts(FINGERPRINT)
+    report = memory.forget(**{what: {"session": turns.session_id, "project": "tides"}[what]}, reason="private")
+    assert report.problems == [] and traces(memory) == []
+    assert turns.artifacts(FINGERPRINT) == []
+
+
+def test_what_is_reconciled_while_it_is_erased_leaves_no_evidence(memory: Memory, clock: Clock) -> None:
+    turns = memory.turns(project="tides", user="ada", conversation="c1")
+    with turns.turn("t1", "Where does she live?") as turn:
+        turn.update_fingerprint(facts=[fact("sister", SECRET)])
+        turn.persist("ok")
+    memory.ingest(folder=memory.settings.turns)
+
+    def reconcile(step: str) -> None:
+        if step == "logs":
+            turns.reconcile_buckets()
+
+    Forget(memory.database, memory.settings, memory.owner, clock, refresh=memory._refresh, wrote=reconcile).run(
+        Target(session=turns.session_id), "private"
+    )
+    assert traces(memory) == [] and turns.buckets() == []
+
+
+def test_a_later_turn_may_say_what_an_erased_one_said(memory: Memory, clock: Clock) -> None:
+    turns = memory.turns(project="tides", user="ada", conversation="c1")
+    for number, text in enumerate((f"My sister lives in {SECRET}.", "I always sit at the aisle.")):
+        with turns.turn(f"t{number}", text) as turn:
+            turn.update_fingerprint(facts=[fact(f"about {number}", text)])
+            turn.persist("Noted.")
+        clock.advance(2 * DAY)
+    memory.ingest(folder=memory.settings.turns)
+    first = min(each.session_key for each in memory.conversations())
+    memory.forget(conversation=first, reason="private")
+    memory.ingest(folder=memory.settings.turns, reimport=True)
+    assert {each[4] for each in entries(memory)} == {"I always sit at the aisle.", "Noted."}
+    memory.reindex(full=True)
+    assert [each.turn_id for each in turns.artifacts(FINGERPRINT)] == ["t1"]
+
+
 @pytest.mark.parametrize("chat", [False, True])
 def test_a_crash_after_any_step_leaves_nothing_that_comes_back(
     database_url: Place, clock: Clock, tmp_path: Path, chat: bool
@@ -469,9 +735,11 @@ def test_a_crash_after_any_step_leaves_nothing_that_comes_back(
                 eraser.run(Target(session=name), "private")
             except KeyboardInterrupt:
                 memory.ingest(folder=memory.settings.turns if chat else tmp_path / "projects", reimport=True)
-                if any(each.session_id == name for each in memory.conversations()):
+                if number % 2:  # half of them are found, the others asked for again
+                    memory.reindex()
+                try:
                     memory.forget(session=name, reason="private")
-                else:
+                except UsageError:  # it was done
                     list(memory._refresh())
                     memory.database.scrub()
                 assert traces(memory) == [], names
@@ -508,10 +776,12 @@ def test_what_is_not_there_is_said_and_nothing_changes(
 
 def test_a_tombstone_holds_no_text_and_reads_back(memory: Memory, root: Path, clock: Clock) -> None:
     filled(memory, root, clock)
-    report = memory.forget(session=SESSION, reason="private: asked by mail")
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    report = memory.forget(session=SESSION, reason=f"private: asked by mail {token}")
     path = memory.settings.home / report.tombstone
     stone = tombstones.parse(path.read_text())
-    assert (stone.reason, stone.removed_paths) == ("private: asked by mail", tuple(sorted(report.removed_paths)))
+    assert stone.reason.startswith("private: asked by mail [") and token not in path.read_text()
+    assert stone.removed_paths == tuple(sorted(report.removed_paths))
     assert stone.whole_tokens == (stone.session_token,)
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     path.write_text(path.read_text().replace(stone.hashes[0], "0" * 40))

@@ -21,6 +21,7 @@ SECRET = "Our launch codename is zebrafinch, keep it out of the docs."
 FIRST = [SECRET, "Understood.", "Next, fix the tests.", "Fixed."]
 SECOND = ["A question of the fork.", "Its answer."]
 THIRD = ["A question of the fork's fork.", "Another answer."]
+ROLLBACK = "\0"  # of one turn
 
 Writer = Callable[[Path, str, Sequence[str], int, str], Path]
 
@@ -29,7 +30,12 @@ def rollout(folder: Path, session: str, words: Sequence[str], late: int, parent:
     """A Codex thread, `late` minutes after the first; each answer makes some calls, the second of which fails."""
     meta = {"id": session, "cwd": "/w", "source": "cli"} | ({"forked_from_id": parent} if parent else {})
     lines: list[tuple[str, dict[str, Any]]] = [("session_meta", meta)]
-    for number, text in enumerate(words, 1):
+    number = 0
+    for text in words:
+        if text == ROLLBACK:
+            lines.append(("event_msg", {"type": "thread_rolled_back", "num_turns": 1}))
+            continue
+        number += 1
         role, kind = ("user", "input_text") if number % 2 else ("assistant", "output_text")
         content = [{"type": kind, "text": text}]
         lines.append(("response_item", {"type": "message", "role": role, "content": content}))
@@ -116,6 +122,52 @@ def test_a_fork_follows_its_parent_s_branch_and_not_what_was_said_there_later(me
     rollout(root, C, [*FIRST, *SECOND, *THIRD], 40, B)
     memory.ingest(folder=root)
     assert counts(memory) == {A: 6, B: 2, C: 2}
+
+
+ONE, TWO, THREE, AGAIN = ([f"question {name}", f"answer {name}"] for name in ("one", "two", "three", "four"))
+AGAIN[0] = TWO[0]
+
+
+@pytest.mark.parametrize("chunk", [300, 2**20])
+@pytest.mark.parametrize(
+    ("said", "copied"),
+    [
+        ([*ONE, *TWO, ROLLBACK, *THREE], [*ONE, *TWO, ROLLBACK, *THREE]),
+        ([*ONE, *TWO, ROLLBACK, *THREE], [*ONE, *THREE]),
+        ([*ONE, ROLLBACK, *TWO], [*ONE, ROLLBACK, *TWO]),
+        ([*ONE, *TWO, ROLLBACK, *AGAIN], [*ONE, *TWO, ROLLBACK, *AGAIN]),
+        ([*ONE, *TWO, ROLLBACK, *AGAIN], [*ONE, *AGAIN]),
+    ],
+    ids=["as it was written", "what was left", "all of it", "asked again", "what was left, asked again"],
+)
+def test_a_fork_of_a_thread_that_was_rolled_back_keeps_only_its_own(
+    memory: Memory, root: Path, monkeypatch: pytest.MonkeyPatch, said: list[str], copied: list[str], chunk: int
+) -> None:
+    monkeypatch.setattr("recollect.ingest.tail.CHUNK", chunk)
+    rollout(root, A, said, 0)
+    rollout(root, B, [*copied, *SECOND], 20, A)
+    rollout(root, C, [*copied, *SECOND, *THIRD], 40, B)
+    memory.ingest(folder=root)
+    stands = [*ONE, *AGAIN] if AGAIN[1] in said else [*ONE, *THREE] if THREE[0] in said else TWO
+    assert texts(memory) == [*stands, *SECOND, *THIRD]
+
+
+def test_what_a_fork_goes_on_with_stands_although_its_parent_took_it_back(memory: Memory, root: Path) -> None:
+    rollout(root, A, [*ONE, *TWO, ROLLBACK, *THREE], 0)
+    rollout(root, B, [*ONE, *TWO, *SECOND], 20, A)
+    memory.ingest(folder=root)
+    assert texts(memory) == [*ONE, *THREE, *TWO, *SECOND]
+
+
+@writers
+@pytest.mark.parametrize("late", [0, 59], ids=["before", "behind"])
+def test_a_fork_waits_for_the_rest_of_its_parent(memory: Memory, root: Path, fork: Writer, late: int) -> None:
+    fork(root, A, FIRST[:2], 30, "")
+    memory.ingest(folder=root)
+    fork(root, A, FIRST, 30, "")
+    fork(root, B, [*FIRST, *SECOND], late, A)
+    memory.ingest(folder=root)
+    assert counts(memory) == {A: 4, B: 2}
 
 
 def test_where_the_first_is_missing_a_fork_still_waits_for_its_parent(memory: Memory, root: Path) -> None:

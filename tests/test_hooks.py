@@ -352,6 +352,18 @@ def test_the_first_prompt_does_not_wait_for_the_embedder(tmp_path: Path) -> None
         assert memory.vectors._embedders
 
 
+@pytest.mark.parametrize(("source", "resumed"), [("resume", True), ("startup", False)])
+def test_a_session_that_is_resumed_is_said_not_to_have_ended(
+    hooks: tuple[Hooks, Queue, Memory], tmp_path: Path, source: str, resumed: bool
+) -> None:
+    made, queue, _ = hooks
+    file = write(tmp_path / ".claude" / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 2, SESSION))
+    event = told(tmp_path, source=source, transcript_path=str(file))
+    made.answer(["SessionStart", "claude-code"], json.dumps(event).encode())
+    goes_on = Work(task=Task.TAKE, path=str(file), source="claude-code", session=SESSION)
+    assert queue.works == [*([goes_on] if resumed else []), Work(task=Task.RUN)]
+
+
 KEYS = ("session_id", "cwd", "transcript_path", "agent_id", "source", "prompt", "compact_summary", "turn_id", "x")
 VALUES = st.one_of(
     st.none(),

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from recollect.app import Memory, open_memory
 from recollect.errors import Disabled, UnknownSource, UsageError
-from recollect.types import ConversationStatus
+from recollect.store import memories
+from recollect.types import ConversationStatus, Remembered
 from tests.transcripts import (
     SESSION,
     START,
@@ -210,6 +211,21 @@ def test_history_copied_into_a_fork_is_not_doubled(memory: Memory, root: Path, f
     assert sorted(row[3] for row in conversations(memory)) == [1, 6]
 
 
+def test_what_a_fork_says_it_copied_is_not_its_own_whichever_file_comes_first(
+    memory: Memory, root: Path, file: Path
+) -> None:
+    fork = "77777777-2222-4333-8444-555555555555"
+    roles = ("assistant", "user")
+    copies = b"".join(
+        claude(n, f"message {n}", role=roles[n % 2], sessionId=fork, forkedFrom={"sessionId": SESSION})
+        for n in range(1, 7)
+    )
+    write(root / "-a-fork" / f"{fork}.jsonl", copies + claude(50, "only in the fork", session=fork, at=500))
+    memory.ingest(folder=root)
+    assert {row[1]: row[3] for row in conversations(memory)} == {f"{SESSION}@{stamp(60)}": 6, f"{fork}@{stamp(500)}": 1}
+    assert {row[2] for row in entries(memory) if row[1] == SESSION} == {f"-work-tides/{SESSION}.jsonl"}
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.zst"])
 def test_a_file_of_many_commits_is_read_whole(
     memory: Memory, root: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
@@ -244,6 +260,23 @@ def test_a_file_replaced_by_a_longer_one_is_read_from_its_beginning(memory: Memo
     assert len(texts(memory)) == 26
 
 
+def test_a_rewrite_in_place_while_it_is_read_loses_nothing(
+    memory: Memory, root: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.ingest.tail.CHUNK", 400)
+    monkeypatch.setattr("recollect.ingest.run._ENTRIES", 2)
+    new = b"".join(claude(n, f"another {n}", at=9000 + n) for n in range(100, 112))
+
+    def rewrite(size: int, count: int) -> None:
+        if file.read_bytes() != new:
+            file.write_bytes(new)
+
+    memory.ingest(folder=root, progress=rewrite)
+    memory.ingest(folder=root)
+    assert {f"another {n}" for n in range(100, 112)} <= set(texts(memory))
+    assert memory.ingest(folder=root).files == 0
+
+
 def test_a_rewrite_in_place_that_keeps_head_and_size_is_noticed(memory: Memory, root: Path, file: Path) -> None:
     memory.ingest(folder=root)
     data = file.read_bytes()
@@ -255,12 +288,41 @@ def test_a_rewrite_in_place_that_keeps_head_and_size_is_noticed(memory: Memory, 
 
 def test_a_file_rewritten_with_other_ids_is_not_doubled(memory: Memory, root: Path, file: Path) -> None:
     """Pi does so with its old files when it opens them."""
+    append(file, claude(7, "go on", at=400) + claude(8, "go on", at=400))
     memory.ingest(folder=root)
-    file.write_bytes(file.read_bytes().replace(b"11111111-0", b"99999999-0") + claude(7, "one more"))
+    file.write_bytes(file.read_bytes().replace(b"11111111-0", b"99999999-0") + claude(9, "one more"))
     report = memory.ingest(folder=root)
     assert report.entries == 1
-    assert texts(memory) == [*(f"message {n}" for n in range(1, 7)), "one more"]
-    assert [row[3] for row in conversations(memory)] == [7]
+    assert texts(memory) == [*(f"message {n}" for n in range(1, 7)), "go on", "go on", "one more"]
+    assert [row[3] for row in conversations(memory)] == [9]
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["at once", "after it was processed again"])
+def test_a_memory_follows_its_messages_to_their_other_ids(memory: Memory, root: Path, again: bool) -> None:
+    said = ["Remember: always use pnpm here, never npm.", "Deploys only ever happen from the main branch."]
+    lines = [
+        claude(n, text, role=role)
+        for n, (role, text) in enumerate(zip(("user", "assistant") * 3, said * 3, strict=True), 1)
+    ]
+    file = write(root / "-p" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    (known,) = {each.id for each in _memories(memory) if "pnpm" in each.text}
+    file.write_bytes(file.read_bytes().replace(b"11111111-0", b"99999999-0"))
+    memory.ingest(folder=root)
+    (talk,) = memory.conversations()
+    assert talk.status is ConversationStatus.READY, "its files name the old ids"
+    if again:
+        memory.process(now=True)
+    assert {uuid[:8] for each in _memories(memory) for _, uuid in each.sources} == {"99999999"}
+    assert memory.forget(memory=known, reason="private").memories == [known]
+    assert not any("pnpm" in text for text in texts(memory))
+
+
+def _memories(memory: Memory) -> list[Remembered]:
+    with memory.database.read() as tx:
+        ids = [each for (each,) in tx.rows("SELECT DISTINCT memory_id FROM memory_memories")]
+        return memories.find(tx, memory.owner, ids)
 
 
 def test_reimport_reads_from_the_beginning_and_drops_what_is_gone(memory: Memory, root: Path, file: Path) -> None:
@@ -277,8 +339,11 @@ def test_reimport_reads_from_the_beginning_and_drops_what_is_gone(memory: Memory
     assert memory.ingest(folder=root).files == 0
 
 
-def test_a_reimport_that_changes_a_text_reopens_its_conversation_only(memory: Memory, root: Path) -> None:
-    lines = [claude(n, f"m{n}", at=n * 60 + (7200 if n > 6 else 0)) for n in range(1, 13)]
+@pytest.mark.parametrize("ids", [{}, {"uuid": None}], ids=["with ids", "whose ids are hashes"])
+def test_a_reimport_that_changes_a_text_reopens_its_conversation_only(
+    memory: Memory, root: Path, ids: dict[str, None]
+) -> None:
+    lines = [claude(n, f"m{n}", at=n * 60 + (7200 if n > 6 else 0), **ids) for n in range(1, 13)]
     path = write(root / "-p" / f"{SESSION}.jsonl", b"".join(lines))
     memory.ingest(folder=root)
     with memory.database.write() as tx:
@@ -506,7 +571,7 @@ def test_a_copied_message_that_is_amended_later_does_not_become_the_forks_own() 
     def entry(uuid: str, text: str) -> Entry:
         return Entry(uuid, "s", Role.ASSISTANT, text, Timestamp(stamp(0)), 0)
 
-    parent = [("assistant", "a"), ("assistant", "b")]
+    parent = [("assistant", "a", False), ("assistant", "b", False)]
     own, state = drop_copied([entry("1", "a")], parent, ForkState())
     assert (own, state.matched) == ([], 1)
     own, state = drop_copied([entry("1", "a (failed)"), entry("2", "b"), entry("3", "mine")], parent, state)
@@ -541,6 +606,31 @@ def test_ignored_files_and_projects_are_neither_read_nor_stored(
             assert tx.rows("SELECT cwd FROM memory_projects") == [("/code/open",)]
             stored = repr(tx.rows("SELECT file_path, parser_state FROM memory_file_states"))
         assert "/code/secret 1" not in stored and "-private" not in stored
+
+
+def test_a_project_that_is_switched_on_again_is_read(
+    database_url: tuple[str, str, Path], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, url, home = database_url
+    monkeypatch.setattr("recollect.ingest.tail.CHUNK", 400)
+    monkeypatch.setattr("recollect.ingest.run._ENTRIES", 2)
+    lines = [claude(n, f"m{n}", cwd="/code/secret" if n < 4 else "/code/open") for n in range(1, 9)]
+    path = write(root / "-p" / f"{SESSION}.jsonl", b"".join(lines))
+    other = "99999999-2222-4333-8444-555555555555"
+    write(root / "-code-secret" / f"{other}.jsonl", claude(99, "m99", session=other, cwd="/code/secret"))
+    opened: list[int] = []
+    with open_memory(home, database=url, disabled_projects=["/code/secret"]) as memory:
+        memory.ingest(folder=root)
+        append(path, claude(9, "m9", cwd="/code/secret"))
+        memory.ingest(folder=root)
+        assert texts(memory) == [f"m{n}" for n in range(4, 9)]
+        memory.ingest(folder=root, expect=lambda size, count: opened.append(count))
+        assert opened == [0], "what is off is not looked at again"
+    with open_memory(home, database=url) as memory:
+        memory.ingest(folder=root)
+        assert texts(memory) == ["m99", *(f"m{n}" for n in range(1, 10))]
+        assert [row[3] for row in conversations(memory)] == [1, 9]
+        assert memory.ingest(folder=root).files == 0
 
 
 def test_transcripts_of_processes_that_recollect_started_are_not_taken_in(memory: Memory, root: Path) -> None:
@@ -581,24 +671,106 @@ def test_a_wrong_path_is_an_error_that_says_so(memory: Memory, root: Path, file:
         memory.ingest(folder=root, source="cluade")
 
 
-def test_rolled_back_entries_leave_counts_but_stay_stored(memory: Memory, tmp_path: Path) -> None:
-    session = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0009"
-    meta = {"timestamp": stamp(0), "type": "session_meta", "payload": {"id": session, "cwd": "/w"}}
+CODEX = "0199aaaa-bbbb-7ccc-8ddd-eeeeffff0009"
+ROLLOUT = f"rollout-2026-03-02T09-00-00-{CODEX}.jsonl"
+META = (
+    json.dumps({"timestamp": stamp(0), "type": "session_meta", "payload": {"id": CODEX, "cwd": "/w"}}).encode() + b"\n"
+)
+ROLLED_BACK = {"timestamp": stamp(9), "type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+ROLLBACK = json.dumps(ROLLED_BACK).encode() + b"\n"
 
-    def message(number: int) -> dict[str, object]:
+
+def codex(*numbers: int) -> bytes:
+    lines = []
+    for number in numbers:
         role, kind = ("user", "input_text") if number % 2 else ("assistant", "output_text")
         payload = {"type": "message", "role": role, "content": [{"type": kind, "text": f"m{number}"}]}
-        return {"timestamp": stamp(number), "type": "response_item", "payload": payload}
+        lines.append({"timestamp": stamp(number), "type": "response_item", "payload": payload})
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
-    rollback = {"timestamp": stamp(9), "type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
-    path = tmp_path / "s" / f"rollout-2026-03-02T09-00-00-{session}.jsonl"
-    write(path, b"".join(json.dumps(line).encode() + b"\n" for line in (meta, *map(message, range(1, 7)))))
+
+def pi(number: int, above: int | None) -> bytes:
+    message = {"role": "user" if number % 2 else "assistant", "content": [{"type": "text", "text": f"m{number}"}]}
+    parent = f"n{above}" if above else None
+    record = {"type": "message", "id": f"n{number}", "parentId": parent, "timestamp": stamp(number), "message": message}
+    return json.dumps(record).encode() + b"\n"
+
+
+def test_rolled_back_entries_leave_counts_but_stay_stored(memory: Memory, tmp_path: Path) -> None:
+    path = write(tmp_path / "s" / ROLLOUT, META + codex(*range(1, 7)))
     memory.ingest(file=path)
-    append(path, json.dumps(rollback).encode() + b"\n")
+    append(path, ROLLBACK)
     memory.ingest(file=path)
     assert texts(memory) == ["m1", "m2", "m3", "m4"]
     assert len(entries(memory)) == 6
     assert [row[3] for row in conversations(memory)] == [4]
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_conversations SET status = 'archived'")
+    memory.intake.ingest(file=path, reimport=True)
+    assert [row[3:5] for row in conversations(memory)] == [(4, "archived")], "nothing changed"
+
+
+@pytest.mark.parametrize("reimport", [False, True])
+def test_what_a_restored_file_did_not_roll_back_is_there_again(memory: Memory, tmp_path: Path, reimport: bool) -> None:
+    path = write(tmp_path / "s" / ROLLOUT, META + codex(*range(1, 7)) + ROLLBACK)
+    memory.ingest(file=path)
+    assert texts(memory) == ["m1", "m2", "m3", "m4"]
+    path.write_bytes(META + codex(*range(1, 7)))
+    memory.ingest(file=path, reimport=reimport)
+    assert texts(memory) == [f"m{n}" for n in range(1, 7)]
+    assert [row[3] for row in conversations(memory)] == [6]
+
+
+PI_HEADER = json.dumps({"type": "session", "version": 3, "id": CODEX, "timestamp": stamp(0), "cwd": "/w"}).encode()
+MOVED = {  # from, to, the file, what was appended when it had moved, what stands then
+    "codex, to the archive": (
+        f"sessions/2026/03/02/{ROLLOUT}",
+        f"archived_sessions/{ROLLOUT}",
+        META + codex(1, 2, 3, 4),
+        ROLLBACK + codex(5, 6),
+        ["m1", "m2", "m5", "m6"],
+    ),
+    "pi, to another folder": (
+        f"sessions/--a--/2026-03-02T09-00-00-000Z_{CODEX}.jsonl",
+        f"sessions/--b--/2026-03-02T09-00-00-000Z_{CODEX}.jsonl",
+        PI_HEADER + b"\n" + pi(1, None) + pi(2, 1) + pi(3, 2),
+        pi(5, 2),
+        ["m1", "m2", "m5"],
+    ),
+    "claude, half of an answer": (
+        f"projects/-a/{SESSION}.jsonl",
+        f"projects/-b/{SESSION}.jsonl",
+        claude(1, "m1")
+        + claude(2, "", role="assistant", message={"id": "msg_1", "content": [{"type": "text", "text": "m2"}]}),
+        claude(3, "", role="assistant", message={"id": "msg_1", "content": [{"type": "text", "text": "m3"}]})
+        + claude(4, "m4"),
+        ["m1", "m2\n\nm3", "m4"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "data", "more", "stands"), MOVED.values(), ids=MOVED.keys())
+def test_a_file_that_moved_goes_on_where_it_was(
+    memory: Memory, tmp_path: Path, before: str, after: str, data: bytes, more: bytes, stands: list[str]
+) -> None:
+    old, new = tmp_path / before, tmp_path / after
+    memory.ingest(folder=write(old, data) and tmp_path / before.partition("/")[0])
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_conversations SET status = 'archived'")
+    new.parent.mkdir(parents=True)
+    old.rename(new)
+    folder = tmp_path / after.partition("/")[0]
+    report = memory.intake.ingest(folder=folder)
+    assert (report.entries, report.files) == (0, 0)
+    assert [row[4] for row in conversations(memory)] == ["archived"], "nothing changed"
+    append(new, more)
+    memory.ingest(folder=folder)
+    assert texts(memory) == stands
+    assert [row[3] for row in conversations(memory)] == [len(stands)]
+    assert [row[1] for row in file_states(memory)] == [str(new.relative_to(folder))]
+    write(old, data)
+    memory.ingest(folder=tmp_path / before.partition("/")[0])
+    assert texts(memory) == stands, "a copy beside the file that went on"
 
 
 @pytest.fixture

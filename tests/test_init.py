@@ -385,6 +385,43 @@ def test_links_stay_links(machine: Machine) -> None:
     assert machine.settings.is_symlink() and real.read_text() == SETTINGS
 
 
+def test_a_link_to_a_file_that_we_made_stays_and_nothing_of_ours_is_left_behind_it(machine: Machine) -> None:
+    real = machine.home / "dotfiles" / "claude.json"
+    machine.settings.symlink_to(real)
+    machine.install("--agent", "claude-code")
+    assert real.exists()
+    machine.uninstall()
+    assert machine.settings.is_symlink() and not real.exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "arguments"),
+    [
+        ("servers", '{"mcpServers": {"recollect": {"command": "recollect", "args": ["mcp"], "env": null}}}', ()),
+        ("config", '[mcp_servers.recollect]\ncommand = "recollect"\nargs = ["mcp"]\nenv = "x"\n', ()),
+        ("config", 'hooks = "x"\n', ("--uninstall",)),
+    ],
+)
+def test_an_entry_of_another_type_than_it_must_be_is_refused(
+    machine: Machine, file: str, text: str, arguments: tuple[str, ...]
+) -> None:
+    if arguments:
+        machine.install()
+    machine.has(getattr(machine, file), text)
+    before = machine.files()
+    done = run(machine.home / "elsewhere", "init", "--yes", "--no-import", "--json", *arguments)
+    assert done.status == 1 and done.json["error"]["kind"] == "Refused"
+    assert getattr(machine, file).name in done.json["error"]["message"] and machine.files() == before
+
+
+def test_hooks_and_history_are_one_agents(machine: Machine) -> None:
+    done = machine.init("--yes", "--agent-id", "bob")
+    assert done.status == 2 and 'agent_id = "bob"' in done.json["error"]["hint"] and machine.files() == {}
+    machine.has(machine.home / ".recollect" / "config.toml", 'agent_id = "bob"\n')
+    machine.install("--agent-id", "bob")
+    machine.install("--uninstall", "--agent-id", "eve")
+
+
 def test_backups_are_the_owners_alone_and_files_keep_their_mode(machine: Machine) -> None:
     machine.has(machine.settings, SETTINGS)
     machine.settings.chmod(0o640)

@@ -11,7 +11,7 @@ import pytest
 
 from recollect import ALL_PROJECTS, InjectorConfig, open_memory, render_for_compaction
 from recollect.app import Memory
-from recollect.blocks import END, PREFIX
+from recollect.blocks import END, OPENINGS, PREFIX
 from recollect.errors import UsageError
 from recollect.inject import render
 from recollect.inject.plan import Candidate, Seen, choose, plan, visible
@@ -167,8 +167,8 @@ def test_checklist_9_truncation_by_the_caller_is_noticed_and_mended(memory: Memo
         "of the blocks in the history 1 were cut off: their memories are free again",
     )
     text = history[0]["content"]
-    for at in range(len(render.HEAD), len(text), 7):
-        cut = [{"role": "user", "content": text[:at]}, *history[1:]]
+    for at in range(len(OPENINGS[0]), len(text), 7):
+        cut = [{"role": "user", "content": text[:at] + "..." * (at < len(render.HEAD))}, *history[1:]]
         prepared = memory.injector(PROJECT).prepare(cut, ABOUT_AUTH)
         assert prepared.repairs == ("a block was cut: what is left of it was mended or taken out",)
         there = [name for block in ids(prepared.history) for name in block]
@@ -231,6 +231,21 @@ def test_a_correction_has_its_place_before_everything_else(memory: Memory) -> No
     assert ("m-jwt", 2) in keys(memory.injector(PROJECT).prepare(history, "Thanks!").history)
 
 
+@pytest.mark.parametrize("most", [1, 10])
+def test_all_corrections_are_given_at_once_however_many_and_however_alike(memory: Memory, most: int) -> None:
+    history = turns(memory, ABOUT_AUTH)
+    said = "Since the last audit the {} team in Kiel keeps these secrets in its own locked vault downstairs"
+    for held, team in zip(AUTH, ("billing", "search"), strict=True):
+        put(memory, replace(held, revision=2, text=said.format(team), valid_from=day(5)))
+    sent = memory.injector(PROJECT, max_total=most).prepare(history, "Thanks!").history
+    assert sorted(keys(sent)) == [("m-jwt", 2), ("m-rotate", 2)]
+    put(memory, replace(AUTH[1], revision=3, text=said.format("search") + " now", valid_from=day(6)))
+    assert sorted(keys(memory.injector(PROJECT, max_total=most).prepare(sent).history)) == [
+        ("m-jwt", 2),
+        ("m-rotate", 3),
+    ], "and what this turn was given stays"
+
+
 def keys(history: list[Any]) -> list[tuple[str, int]]:
     return [(row.id, row.revision) for _, rows in shown(history) for row in rows]
 
@@ -281,6 +296,15 @@ def test_the_semantic_threshold_works_within_one_pass_only(memory: Memory) -> No
     third = [*same[:1], Candidate(opposite, Section.RELEVANT, 0.5, "")]
     assert names(choose(third, {}, config, 999).lines) == ["jwt", "not"], "what negates is something else"
     assert len(choose(same, {}, replace(config, semantic_threshold=1.0), 999).lines) <= 2
+
+
+def test_rules_that_read_alike_are_all_given() -> None:
+    said = "Never deploy the {} service to production on a Friday afternoon without approval from Dana"
+    rules = [a_memory(name, said.format(name), severity=Severity.DO_NOT) for name in ("billing", "search")]
+    again = replace(rules[0], id="m-again")
+    block = choose([Candidate(each, Section.RELEVANT, 0.5, "") for each in (*rules, again)], {}, InjectorConfig(), 999)
+    assert names(block.lines) == ["billing", "search"]
+    assert block.held[0].reason == "says nearly the same as m-billing", "but the very same only once"
 
 
 # Budgets
@@ -370,6 +394,22 @@ def test_preparing_the_same_turn_again_gives_the_same_bytes(memory: Memory) -> N
     assert orphan.history == once
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_while_tools_are_asked_the_block_stays_byte_for_byte(memory: Memory, form: str) -> None:
+    put(memory, a_memory("ask", "Auth signing keys rotate only after Dana was asked", severity=Severity.MUST))
+    injector = memory.injector(PROJECT, form=form, max_tokens_per_block=270)
+    injector.prepare([], user(form, ABOUT_DATABASE))
+    history = injector.commit(answer(form, "So it is."))
+    put(memory, replace(DATABASE[1], revision=2, text="The vacuum is over. " * 60, valid_from=day(5)))
+    first = injector.prepare(history, user(form, ABOUT_AUTH))
+    assert names(first.given.lines)[:2] == ["vacuum", "ask"] and "jwt" in names(first.given.lines)
+    assert "… [cut: " in first.given.text
+    history = first.history
+    for number in range(2):
+        history = injector.prepare([*history, *tool_use(form, f"c{number}")]).history
+        assert shown(history)[-1][0] == first.given.text
+
+
 def test_state_survives_a_restart_because_it_is_the_history(memory: Memory, tmp_path: Path, clock: Clock) -> None:
     history = turns(memory, ABOUT_AUTH)
     with open_memory(memory.settings.home, clock=clock) as again:
@@ -386,6 +426,20 @@ def test_nothing_is_given_for_small_talk_and_the_history_is_as_it_was(memory: Me
     prepared = memory.injector(PROJECT).prepare([], "Good morning, how are you?")
     assert prepared.given == Given() and prepared.block is None
     assert prepared.history == [{"role": "user", "content": "Good morning, how are you?"}]
+
+
+@pytest.mark.parametrize("prompt", [" \n", [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]])
+def test_a_prompt_without_words_is_no_start_of_a_session(memory: Memory, prompt: Any) -> None:
+    put(memory, a_memory("rule", "Never push to main", severity=Severity.DO_NOT))
+    assert memory.injector(PROJECT).prepare(turns(memory, "Thanks!"), prompt).given.lines == ()
+
+
+def test_a_turn_is_not_ended_with_the_answer_to_another(memory: Memory) -> None:
+    injector = memory.injector(PROJECT)
+    one, other = injector.prepare([], ABOUT_AUTH), injector.prepare([], ABOUT_DATABASE)
+    with pytest.raises(UsageError, match="another turn was prepared"):
+        injector.commit(ANSWER, one)
+    assert injector.commit(ANSWER, other) == [*other.history, ANSWER], "which is still there"
 
 
 # Selection
@@ -476,7 +530,20 @@ def test_settings_come_from_the_configuration_an_object_or_by_name(tmp_path: Pat
         assert len(given(memory, ABOUT_AUTH, max_total=2).lines) == 2
         assert len(memory.injector(PROJECT, InjectorConfig()).prepare([], ABOUT_AUTH).given.lines) == 2
         assert configured(memory.settings.config, {}) == InjectorConfig(max_total=1), "one set of defaults"
-    for wrong in ({"max_totl": 1}, {"pinned_kinds": ["rule"]}, {"ambient_sort": "size"}, {"max_total": -1}):
+    wrong: dict[str, Any]
+    for wrong in (
+        {"max_totl": 1},
+        {"pinned_kinds": ["rule"]},
+        {"pinned_kinds": None},
+        {"ambient_sort": "size"},
+        {"max_total": -1},
+        {"max_total": "3"},
+        {"max_total": None},
+        {"max_tokens_per_block": 99.5},
+        {"max_tokens_total": True},
+        {"semantic_threshold": "0.8"},
+        {"enrich": 1},
+    ):
         with pytest.raises(UsageError):
             configured(InjectorConfig(), wrong)
 

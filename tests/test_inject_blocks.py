@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_escaped_text_holds_no_block_and_keeps_its_words(before: str, mark: str,
 
 # What comes back by way of a transcript
 
+TEXT, REF = "Auth uses JWT tokens signed with Ed25519", "(2026-02-01, m-jwt r1)"
 BLOCK = render.block([(Section.RELEVANT, render.line(a_memory("jwt", "Auth uses JWT tokens signed with Ed25519")))])
 HALVES = {
     "whole": BLOCK,
@@ -109,6 +111,19 @@ HALVES = {
     "a line and a question": BLOCK.split("\n")[2] + ", is that still so?",
     "behind other words": f"UserPromptSubmit hook: {BLOCK}",
     "as JSON": json.dumps({"said": BLOCK}),
+    "as JSON without its end": json.dumps({"said": BLOCK.removesuffix(END)}),
+    "in bold with a remark": f"- **[fact]** {TEXT} {REF} — still valid",
+    "in another list": f"• [fact] {TEXT} {REF} (used)\n1. [fact] {TEXT} {REF} - applies here",
+    "in the middle of a sentence": f"Known: [fact] {TEXT} {REF}, so I used it.",
+    "in a table": f"| kind | text | id |\n|---|---|---|\n| fact | {TEXT} | {REF} |",
+    "as HTML": f"<li>[fact] {TEXT} {REF}</li>",
+    "in italics": f"_{TEXT} {REF}_",
+    "in quotation marks": f"“{TEXT} {REF}”\n»{TEXT} {REF}«\n[{TEXT} {REF}]",
+    "its id as code": f"- [fact] {TEXT} (2026-02-01, `m-jwt` r1)\n- {TEXT} (2026-02-01, m-jwt, r1)",
+    "broken before its reference": f"- [fact] {TEXT}\n  {REF}",
+    "broken in the middle": f"- [fact] {TEXT[:20]}\n  {TEXT[20:30]}\n  {TEXT[30:]} {REF}",
+    "under a heading": f"# {PREFIX}\n{TEXT}\n{END}\n## {PREFIX}\n{TEXT}\n{END}",
+    "numbered": f"1. {PREFIX} so {TEXT}\n{END}\n2) {PREFIX} and {TEXT} {END}",
 }
 
 
@@ -140,8 +155,35 @@ def test_nothing_that_nobody_sees_stands_in_a_line() -> None:
 
 
 def test_words_about_a_memory_are_kept() -> None:
-    for text in ("m-jwt r1 is wrong", "Is it (2026-02-01, m-jwt r1) or not?", "see (2026-02-01) and m-jwt"):
+    for text in (
+        "m-jwt r1 is wrong",
+        "Is it (2026-02-01, m-jwt r1) or not?",
+        "see (2026-02-01) and m-jwt",
+        f"1. {PREFIX} begins a block\n2. and so on",
+        f"- [fact] is what it says before {PREFIX}\n- [decision, must] is another",
+    ):
         assert strip_blocks(text) is text
+    for own in ("- [fact] Mine.\n\n", "- [fact] Mine.\n- Mine, too.\n", "What is [fact] for?\n"):
+        assert strip_blocks(f"{own}{TEXT} {REF}") == own
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[fact] " * 60_000 + ", m-",
+        "(2026-02-01, m-" * 60_000,
+        f"[fact] {REF} x" * 30_000,
+        "- [fact] x\n" * 60_000 + REF,
+        f"{END}\n" + f"1. {PREFIX}\n" * 60_000,
+        f"1. {PREFIX}\n" * 60_000 + END,
+        "> # 1. " * 60_000 + PREFIX,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_hostile_text_is_read_in_linear_time(text: str) -> None:
+    started = time.perf_counter()
+    strip_blocks(text)
+    assert time.perf_counter() - started < 2
 
 
 @pytest.fixture

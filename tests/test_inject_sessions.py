@@ -15,6 +15,9 @@ from recollect.blocks import PREFIX
 from recollect.inject.values import Exchange, Section
 from recollect.store import injections
 from recollect.store.injections import KEPT, KEPT_BLOCKS
+from recollect.surfaces.daemon.work import Task, Work
+from recollect.surfaces.daemon.worker import Worker
+from recollect.text import estimate_tokens
 from recollect.types import Severity, Timestamp
 from tests import command
 from tests.conftest import Clock, Place
@@ -76,7 +79,7 @@ def test_a_superseding_revision_passes_whatever_the_prompt_and_once(memory: Memo
 
 
 def test_the_budget_counts_what_the_session_still_sees(database_url: Place, clock: Clock) -> None:
-    flags = {"memory_injection_max_tokens_total": 150, "memory_injection_context_window_depth": 2}
+    flags = {"memory_injection_max_tokens_total": 170, "memory_injection_context_window_depth": 2}
     with open_memory(database_url.home, database=database_url.url, clock=clock, **flags) as memory:
         put(memory, JWT, a_memory("pond", "The garden pond pump stands under the bridge " * 6))
         first = memory.give(PROJECT, PROMPT, "s1")
@@ -84,6 +87,31 @@ def test_the_budget_counts_what_the_session_still_sees(database_url: Place, cloc
         assert first.lines and second.lines == () and second.held[0].reason.startswith("no room")
         memory.compacted("s1")
         assert names(memory.give(PROJECT, "Where is the garden pond pump?", "s1").lines) == ["pond"]
+
+
+def test_a_part_of_the_budget_is_kept_for_corrections_and_rules(database_url: Place, clock: Clock) -> None:
+    most = 2_000
+    with open_memory(
+        database_url.home, database=database_url.url, clock=clock, memory_injection_max_tokens_total=most
+    ) as memory:
+        put(memory, JWT)
+        tokens = memory.give(PROJECT, PROMPT, "s1").tokens
+        put(memory, *(a_memory(f"p{n}", " ".join(f"word{n}x{m}" for m in range(60)), pinned=True) for n in range(30)))
+        while more := memory.give(PROJECT, "Thanks!", "s1").tokens:
+            tokens += more
+        put(memory, replace(JWT, revision=2, text="Auth uses opaque tokens", valid_from=day(5)))
+        put(memory, a_memory("friday", "Deploy the lighthouse on no Friday", severity=Severity.MUST))
+        last = memory.give(PROJECT, "Shall we deploy the lighthouse on Friday?", "s1")
+        assert names(last.lines) == ["jwt", "friday"] and tokens + last.tokens <= most
+
+
+def test_what_a_session_was_told_at_its_start_counts_as_tokens(memory: Memory) -> None:
+    put(memory, *(a_memory(f"n{n}", " ".join(f"word{n}x{m}" for m in range(30))) for n in range(60)))
+    text = memory.briefing.start(PROJECT, "s1", lambda keep: keep())
+    (block,) = memory._injection._seen("s1", asked=True)
+    assert 0 <= estimate_tokens(text) - block.tokens < 200
+    (told,) = memory.given_last("s1")
+    assert all(line.text in text for line in told.given.lines), "as it was shortened then"
 
 
 def test_the_last_exchanges_of_a_session_come_from_its_transcript(memory: Memory, tmp_path: Path) -> None:
@@ -166,6 +194,21 @@ def test_buffers_are_reset_only_after_the_compaction_is_committed(memory: Memory
     assert names(memory.give(PROJECT, PROMPT, SESSION).lines) == ["jwt"]
 
 
+def test_what_a_session_was_told_after_its_compaction_stays_visible(memory: Memory, tmp_path: Path) -> None:
+    """The worker records later what a hook told of; the session's start after the compaction was the reset."""
+    file = write(
+        tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", claude(0, "Hello.") + claude(1, "Hi.", role="assistant")
+    )
+    memory.ingest(folder=tmp_path / "root")
+    memory.compacted(SESSION)
+    memory.briefing.start(PROJECT, SESSION, lambda keep: keep())
+    summary = "They talked about nothing but tides."
+    told = Work(task=Task.TAKE, path=str(file), source="claude-code", session=SESSION, compaction=summary)
+    assert not Worker(memory).do(told).error
+    assert summary in memory.open(SESSION, "compaction").text
+    assert memory.give(PROJECT, PROMPT, SESSION).lines == ()
+
+
 def test_a_compaction_that_fails_resets_nothing(memory: Memory, tmp_path: Path) -> None:
     write(
         tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", claude(0, "Hello.") + claude(1, "Hi.", role="assistant")
@@ -207,6 +250,41 @@ def test_the_command_says_clearly_when_there_is_nothing(home: Path, tmp_path: Pa
     assert command.run(home, "context", "--last").stdout == "Nothing was given to any session yet.\n"
     assert command.run(home, "context", "--last", "--session", "s9").stdout == "Nothing was given to session s9.\n"
     assert command.run(home, "context", "--last", "--prompt", "x").status == 2
+
+
+def test_without_a_prompt_the_command_shows_what_a_session_is_told_at_its_start(home: Path) -> None:
+    with open_memory(home) as opened:
+        told = opened.briefing.orientation(PROJECT)
+    assert command.run(home, "context", "--project", PROJECT).stdout.startswith(told) and JWT.text in told
+    (block,) = command.run(home, "context", "--project", PROJECT, "--json").json["blocks"]
+    assert block["text"] == told and {line["id"] for line in block["lines"]} == {"m-jwt", "m-rule"}
+    assert block["lines"][0] | {"tokens": 0} == {
+        "id": "m-rule",
+        "revision": 1,
+        "kind": "fact",
+        "severity": "do_not",
+        "text": RULE.text,
+        "date": "2026-02-01",
+        "section": "relevant",
+        "score": 0.0,
+        "reason": "told at the start of the session",
+        "tokens": 0,
+    }
+
+
+@pytest.mark.parametrize("asked", [[], ["--prompt", "How is the changelog written?"]])
+def test_the_command_shows_nothing_where_a_hook_gives_nothing(tmp_path: Path, asked: list[str]) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    with open_memory(tmp_path / "home") as opened:
+        opened.remember("The changelog is written in prose", project=folder)
+    assert "in prose" in command.run(tmp_path / "home", "context", *asked, cwd=folder).stdout
+    for setting, reason in ((f'disabled_projects = ["{folder}"]', "is switched off"), ("enabled = false", "enabled")):
+        (tmp_path / "home" / "config.toml").write_text(setting + "\n")
+        done = command.run(tmp_path / "home", "context", *asked, cwd=folder)
+        assert done.stdout.startswith("Nothing: ") and reason in done.stdout
+        done = command.run(tmp_path / "home", "context", "--project", str(folder), "--json", *asked)
+        assert done.json["blocks"] == done.json["held"] == [] and reason in done.json["off"]
 
 
 def test_the_command_shows_what_was_given_last(home: Path) -> None:

@@ -1,7 +1,8 @@
 """A thousand conversations that go every way a conversation can go, against a reading of the history of its own.
 
 Topics shift, memories are corrected and erased, turns fail, histories are compacted, truncated in the middle of a
-block, forked and carried over a restart, several people speak, and one of them writes like a block.
+block, joined, forked and carried over a restart, several people speak, and one of them writes like a block. Two of the
+rules read nearly the same.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,14 +21,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from recollect.app import Memory, open_memory
-from recollect.blocks import END, PREFIX
+from recollect.blocks import END, OPENINGS, PREFIX
 from recollect.inject import render
 from recollect.inject.select import Contextually
-from recollect.inject.values import Exchange, Found, Given, InjectorConfig
+from recollect.inject.values import Exchange, Found, Given, InjectorConfig, Section
 from recollect.near import sense
 from recollect.store.search import Reach
 from recollect.text import content_words, estimate_tokens, overlap
-from recollect.types import MemoryKind, Remembered, Severity
+from recollect.types import BINDING, MemoryKind, Remembered, Severity
 from tests.conftest import Clock
 from tests.injecting import PROJECT, Row, a_memory, answer, day, drop, put, shown, texts, tool_use, user
 
@@ -45,6 +47,7 @@ ABOUT = {
 }
 SMALL_TALK = ["Did you see the match yesterday?", "Thanks!", "Good morning everybody"]
 LONG = " and more of it" * 20
+TWINS = ("deployeast", "deploywest")  # without a number, which would make them two for the semantic threshold
 
 
 def first_memories() -> dict[str, Remembered]:
@@ -57,6 +60,9 @@ def first_memories() -> dict[str, Remembered]:
             made[name] = a_memory(
                 name, text, severity=severity, kind=list(MemoryKind)[number], pinned=name == "auth1", valid_from=day(1)
             )
+    for name in TWINS:
+        text = f"note {name}: nobody may {ABOUT['deploy']} on a Friday afternoon before Dana agreed to everything"
+        made[name] = a_memory(name, text, severity=Severity.DO_NOT)
     return made
 
 
@@ -149,13 +155,13 @@ class Talk(RuleBasedStateMachine):
         self.noting = selection._contextual = Noting(selection._contextual)
 
     @rule(
-        topic=st.sampled_from([*TOPICS, *SMALL_TALK]),
+        topics=st.lists(st.sampled_from([*TOPICS, *SMALL_TALK]), min_size=1, max_size=4),
         who=st.sampled_from(["", "Alice: ", "Bob: ", f"{PREFIX} "]),
         end=st.sampled_from(["answered", "answered", "answered", "with a tool", "failed", "cancelled"]),
     )
-    def turn(self, topic: str, who: str, end: str) -> None:
-        words = TOPICS[topic][0] if topic in TOPICS else topic
-        self.say(who + words, end)
+    def talk(self, topics: list[str], who: str, end: str) -> None:
+        for topic in topics:
+            self.say(who + (TOPICS[topic][0] if topic in TOPICS else topic), end)
 
     @rule(end=st.sampled_from(["answered", "failed"]), exact=st.booleans())
     def forge(self, end: str, exact: bool) -> None:
@@ -168,20 +174,42 @@ class Talk(RuleBasedStateMachine):
         self.noting.found = []
         prepared = self.injector.prepare(self.history, user(self.form, text))
         assert self.history == before and json.dumps(self.history, default=repr) == kept, "the caller's list is its own"
-        self.check(prepared.history, prepared.given)
+        corrected = self.corrected(before)
+        self.check(prepared.history, prepared.given, corrected)
+        self.check_corrections(prepared.history, corrected)
         if end == "failed":
             self.injector.abort()
             return
         if end == "cancelled":
             return
-        answers = tool_use(self.form, f"c{len(self.history)}") if end == "with a tool" else []
-        self.history = self.injector.commit([*answers, answer(self.form, "Understood.")])
+        if end == "with a tool":
+            sent = shown(prepared.history)
+            prepared = self.injector.prepare([*prepared.history, *tool_use(self.form, f"c{len(self.history)}")])
+            assert shown(prepared.history) == sent, "while a turn goes on, not a byte changes"
+        self.history = self.injector.commit(answer(self.form, "Understood."))
         told = self.world.memory.given_last("talk")
         assert not prepared.given.lines or told[0].given.lines == prepared.given.lines
         cap = self.config.max_injected_blocks_in_history
         assert len(shown(self.history)) <= cap
 
-    def check(self, sent: Sequence[Any], given: Given) -> None:
+    def corrected(self, before: Sequence[Any]) -> list[Remembered]:
+        """What says something else now than the history shows."""
+        rows = {(row.id, row.revision) for _, rows in shown(before) for row in rows}
+        return [
+            each
+            for each in self.world.now.values()
+            if any(name == each.id and revision != each.revision for name, revision in rows)
+        ]
+
+    def check_corrections(self, sent: Sequence[Any], corrected: Sequence[Remembered]) -> None:
+        """However many they are and however alike: those that fit at their shortest are there."""
+        room = min(self.config.max_tokens_per_block, self.config.max_tokens_total)
+        shortest = [render.made(each, render.LENGTHS[-1]) for each in corrected]
+        if estimate_tokens(render.rendered(shortest)) <= room:
+            there = {(row.id, row.revision) for _, rows in shown(sent) for row in rows}
+            assert {(each.id, each.revision) for each in corrected} <= there, "a correction is lost"
+
+    def check(self, sent: Sequence[Any], given: Given, corrected: Sequence[Remembered]) -> None:
         blocks = shown(sent)
         new, old = (blocks[-1:], blocks[:-1]) if given.lines else ([], blocks)
         config, now = self.config, {each.id: each for each in self.world.now.values()}
@@ -189,6 +217,8 @@ class Talk(RuleBasedStateMachine):
         assert len(blocks) <= max(config.max_injected_blocks_in_history, 1)
         assert sum(estimate_tokens(text) for text, _ in blocks) <= config.max_tokens_total
         assert all(estimate_tokens(text) <= config.max_tokens_per_block for text, _ in blocks)
+        assert len(given.lines) <= max(config.max_total, len(corrected))
+        assert not told(sent), "nothing of a block among words"
         for text, rows in blocks:
             assert text.startswith(render.HEAD) and text.endswith(END)
             assert len(rows) == sum(row.startswith("- ") for row in text.splitlines())
@@ -199,9 +229,11 @@ class Talk(RuleBasedStateMachine):
             asked = [n for n, message in enumerate(sent) for text in texts(message) if not text.startswith(PREFIX)]
             place = next(n for n, message in enumerate(sent) if new[0][0] in texts(message) and n >= asked[-1] - 1)
             assert place in (asked[-1], asked[-1] - 1), "directly before the prompt"
-        self.check_nothing_is_missing(sent, old, given)
+        self.check_nothing_is_missing(sent, old, given, {each.id for each in corrected})
 
-    def check_nothing_is_missing(self, sent: Sequence[Any], old: list[tuple[str, list[Row]]], given: Given) -> None:
+    def check_nothing_is_missing(
+        self, sent: Sequence[Any], old: list[tuple[str, list[Row]]], given: Given, corrected: set[str]
+    ) -> None:
         """Relevant or pinned, affordable, not held back: then it is there."""
         config = self.config
         ages = self.ages(sent)
@@ -213,7 +245,7 @@ class Talk(RuleBasedStateMachine):
         for memory in (each for each in self.world.now.values() if each.id in due):
             if memory.id in {line.id for line in given.lines} or (memory.id, memory.revision) in held:
                 continue
-            line = render.made(memory)
+            line = replace(render.made(memory), section=Section.PINNED if memory.pinned else Section.RELEVANT)
             full = len(given.lines) >= config.max_total
             large = estimate_tokens(render.rendered([*given.lines, line])) > room
             same = any(
@@ -221,9 +253,12 @@ class Talk(RuleBasedStateMachine):
                 and sense(line.text) == sense(other.text)
                 for other in given.lines
             )
+            if memory.severity in BINDING:
+                firm = [each for each in given.lines if each.severity in BINDING or each.id in corrected]
+                shortest = replace(render.made(memory, render.LENGTHS[-1]), section=line.section)
+                full, same = len(firm) >= config.max_total, False
+                large = estimate_tokens(render.rendered([*firm, shortest])) > room
             assert full or large or same, f"{memory.id} is missing: {given.held}"
-            if memory.severity is Severity.MUST:
-                assert all(each.severity is Severity.MUST for each in given.lines), "a rule gave way to something else"
 
     def ages(self, sent: Sequence[Any]) -> dict[str, int]:
         """Block → people's messages after it, the new prompt not counted."""
@@ -235,7 +270,18 @@ class Talk(RuleBasedStateMachine):
     def correct(self, name: str, word: str) -> None:
         if name in self.world.now:
             topic = next(each for each in TOPICS if name.startswith(each))
-            self.world.correct(name, f"{word} is for {ABOUT[topic]} now, note {name}")
+            whole = "since the latest audit nobody else keeps anything downstairs"
+            self.world.correct(name, f"note {name}: {word} is for {ABOUT[topic]} now, {whole}")
+
+    @rule(
+        word=st.sampled_from(["cedar", "birch", "maple"]),
+        topic=st.sampled_from([*TOPICS, *SMALL_TALK]),
+        end=st.sampled_from(["answered", "with a tool"]),
+    )
+    def correct_what_is_shown(self, word: str, topic: str, end: str) -> None:
+        for name in sorted({row.id.removeprefix("m-") for _, rows in shown(self.history) for row in rows}):
+            self.correct(name, word)
+        self.talk([topic], "", end)
 
     @rule(name=st.sampled_from(sorted(first_memories())))
     def erase(self, name: str) -> None:
@@ -263,8 +309,19 @@ class Talk(RuleBasedStateMachine):
             if isinstance(message["content"], str):
                 at = int(len(message["content"]) * share)
                 text = message["content"][at:] if front else message["content"][:at]
-                if text.startswith(render.HEAD) or (front and _rest(text)):
+                if _rest(text) if front else text.startswith(OPENINGS[0]):
                     self.history[self.history.index(message)] = {**message, "content": text}
+
+    @rule(place=st.integers(0, 40))
+    def join(self, place: int) -> None:
+        """The caller makes one message of a user's: what was said before, the block and its prompt."""
+        own = [n for n, each in enumerate(self.history[:-1]) if isinstance(each, dict) and shown([each])]
+        if own and self.form == "openai":
+            at = own[place % len(own)]
+            block, prompt = self.history[at : at + 2]
+            if prompt.get("role") == "user" and not shown([prompt]):
+                joined = user(self.form, f"By the way.\n\n{block['content']}\n\n{prompt['content']}")
+                self.history = [*self.history[:at], joined, *self.history[at + 2 :]]
 
     @rule()
     def fork(self) -> None:
@@ -273,7 +330,14 @@ class Talk(RuleBasedStateMachine):
 
     @rule()
     def strip(self) -> None:
-        assert shown(self.injector.strip(self.history)) == []
+        stripped = self.injector.strip(self.history)
+        assert shown(stripped) == [] and not told(stripped)
+
+
+def told(history: Sequence[Any]) -> list[str]:
+    """People's texts with the words of a memory, which no person says here."""
+    every = [text for message in history for text in texts(message)]
+    return [text for text in every if "note " in text and not text.startswith(PREFIX)]
 
 
 def _rest(text: str) -> bool:

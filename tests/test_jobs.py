@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 
 from recollect.errors import LeaseLost, StoreBusy
 from recollect.store.database import Database, Transaction
-from recollect.store.jobs import Job, Jobs, Lease, RetryPolicy
+from recollect.store.jobs import Job, Jobs, Lease, RetryPolicy, Standing
 from recollect.store.workers import certainly_dead, this_worker
 from recollect.types import JobStatus, Owner, timestamp
 from tests.conftest import Clock, Place
@@ -470,6 +470,29 @@ def test_a_failed_job_backs_off_twice_as_long_each_time_and_then_is_dead(
         assert jobs.claim(tx, KIND, limit=1, hurry=True) == []
 
 
+@pytest.mark.parametrize("seconds", [1772442000.0, 1e14, float("inf"), float("nan"), -1e14])
+def test_nobody_makes_a_job_wait_for_longer_than_a_day(
+    database: Database, jobs: Jobs, clock: Clock, seconds: float
+) -> None:
+    with database.write() as tx:
+        assert jobs.fail(tx, claimed(tx, jobs), "slow down", at_least=seconds) is JobStatus.BACKING_OFF
+        clock.advance(86400)
+        assert len(jobs.claim(tx, KIND, limit=1)) == 1
+
+
+def test_whose_a_job_is_does_not_depend_on_time(database: Database, jobs: Jobs, other: Jobs, clock: Clock) -> None:
+    with database.write() as tx:
+        lease = claimed(tx, jobs)
+        clock.advance(LEASE)
+        assert jobs.standing(tx, lease) is Standing.OURS
+        other.claim(tx, KIND, limit=1)
+        assert jobs.standing(tx, lease) is Standing.TAKEN
+        jobs.revoke(tx, [lease.key])
+        assert jobs.standing(tx, lease) is Standing.GONE
+        again = claimed(tx, other)
+        assert again.token == lease.token and jobs.standing(tx, lease) is Standing.GONE
+
+
 def test_bad_input_fails_for_good_at_once(database: Database, jobs: Jobs, clock: Clock) -> None:
     with database.write() as tx:
         assert jobs.fail(tx, claimed(tx, jobs), "no such thing", permanent=True) is JobStatus.FAILED
@@ -618,15 +641,15 @@ def test_reviving_gives_a_fresh_start_to_what_failed(database: Database, jobs: J
         assert jobs.revive(tx, KIND, "dead") == 1
         assert jobs.revive(tx, KIND, "unknown") == 0
         assert jobs.revive(tx, KIND, "succeeded") == 0
-        assert jobs.revive(tx, KIND) == 2
-        for status in ("dead", "failed", "backing_off"):
+        assert jobs.revive(tx, KIND) == 3
+        for status in ("dead", "failed", "backing_off", "paused"):
             rows = tx.rows(
                 "SELECT status, attempts, not_before FROM memory_jobs WHERE job_key = :key AND kind = :kind",
                 {"key": status, "kind": KIND},
             )
             assert rows == [("pending", 0, "")]
-        untouched = {"running", "cooling_down", "paused", "succeeded", "succeeded_no_output"}
-        assert jobs.count(tx)[KIND] == {"pending": 4, **dict.fromkeys(untouched, 1)}
+        untouched = {"running", "cooling_down", "succeeded", "succeeded_no_output"}
+        assert jobs.count(tx)[KIND] == {"pending": 5, **dict.fromkeys(untouched, 1)}
 
 
 def test_a_job_is_held_while_a_living_lease_covers_it(

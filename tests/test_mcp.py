@@ -28,7 +28,7 @@ from recollect.config import load
 from recollect.surfaces.mcp.calls import Calls
 from recollect.surfaces.mcp.http import TOKEN_FILE, PortTaken, serve_http, start, token
 from recollect.surfaces.mcp.scope import Launch, NoProject, folder_of, place
-from recollect.surfaces.mcp.server import build
+from recollect.surfaces.mcp.server import _said, build
 
 Mode = Literal["legacy", "auto"]
 TOOLS = {
@@ -156,8 +156,7 @@ def test_a_memory_is_made_found_read_corrected_judged_and_erased(world: World, m
         assert (
             good(await client.call_tool("memory_feedback", {"id": made["id"], "opinion": "not_ok"}))["id"] == made["id"]
         )
-        sessions = good(await client.call_tool("recent_sessions", {}))["sessions"]
-        page = good(await client.call_tool("open_session", {"session": sessions[0]["session"]}))
+        page = good(await client.call_tool("open_session", {"session": found["hits"][0]["session"]}))
         assert "pond pump" in page["text"] and page["next_offset"] is None
         erased = good(await client.call_tool("forget_memory", {"id": made["id"], "reason": "wrong"}))
         assert erased["memories"] >= 1 and erased["problems"] == []
@@ -194,8 +193,11 @@ def test_a_long_session_is_read_part_by_part(world: World) -> None:
         memory.ingest(file=file)
         memory.process(now=True)
     server = world.server()
-    sessions = good(call(server, "recent_sessions", world.here))["sessions"]
-    session = next(each["session"] for each in sessions if each["messages"] == 30)
+    with open_memory(world.home) as memory:
+        memory.remember("The pond is deep.", project=world.here)
+    (found,) = good(call(server, "recent_sessions", world.here, limit=1))["sessions"]
+    session, messages = found["session"], found["messages"]
+    assert messages == 30, "a note is no session"
     text, offset = "", 0
     while offset is not None:
         page = good(call(server, "open_session", world.here, session=session, kind="transcript", offset=offset))
@@ -296,6 +298,13 @@ def test_what_holds_everywhere_is_read_anywhere_without_what_was_said_elsewhere(
         (None, Launch("", "/", "/home/u"), [], None),
         (None, Launch(), [], None),
         ("", Launch("/b", "/c"), ["file:///d"], None),
+        (".", Launch("", "/c"), [], "."),
+        ("~/x", Launch("", "/c"), [], "~/x"),
+        (".", Launch(), [], None),
+        ("./x", Launch("/b"), [], None),
+        ("..", Launch(), ["file:///d"], None),
+        (".dotfiles", Launch(), [], None),
+        ("~/x", Launch(), [], "~/x"),
     ],
 )
 def test_who_says_which_project(argument: str | None, launch: Launch, roots: list[str], found: str | None) -> None:
@@ -338,7 +347,7 @@ def test_resources_are_this_projects_pages(world: World, mode: Mode) -> None:
         "make lint" in here["context"]
         and "make lint" in here["ledger"]
         and "|summary]]" in here["ledger"]
-        and "messages)" in here["sessions"]
+        and here["sessions"] == "No session yet."
     )
     assert all("Heron" not in page for page in here.values()) and "Heron" in there["ledger"]
     refused = talk(server, run, mode=mode)
@@ -376,6 +385,11 @@ def test_a_damaged_database_is_an_error_that_says_what_to_do(world: World) -> No
         tx.run("DROP TABLE memory_conversations")
     said = error(call(server, "recent_sessions"))
     assert "recollect" in said
+
+
+@pytest.mark.parametrize("message", ["It is not known which project this is about.", "no such thing"])
+def test_what_is_said_ends_in_one_full_stop(message: str) -> None:
+    assert ".." not in _said(NoProject(message)) and ". Pass" in _said(NoProject(message))
 
 
 # ---- Transports ------------------------------------------------------------------------------------------------------

@@ -166,12 +166,13 @@ def test_a_model_without_a_known_price_costs_nothing() -> None:
         assert ask(provider(server, LOCAL)).usage == Usage(1, 100, 20, 0.0)
 
 
-@pytest.mark.parametrize("name", [CHAT, RESPONSES])
-def test_tokens_are_estimated_where_the_server_does_not_count(name: str) -> None:
-    with ModelServer(Answer(TEA, usage=None)) as server:
+@DIALECTS
+@pytest.mark.parametrize("told", [None, Spent(0, 0), Spent(10**30, 10**30)])
+def test_tokens_are_estimated_where_the_server_does_not_count(name: str, told: Spent | None) -> None:
+    with ModelServer(Answer(TEA, usage=told)) as server:
         usage = ask(provider(server, name)).usage
-    assert 5 <= usage.input_tokens <= 20
-    assert 5 <= usage.output_tokens <= 20
+    assert 5 <= usage.input_tokens <= 120
+    assert 5 <= usage.output_tokens <= 20 and usage.cost < 0.01
 
 
 @DIALECTS
@@ -516,7 +517,10 @@ def seen(tmp_path: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("result", [json.dumps(TEA), FENCED, f'{{"no": 1}} {json.dumps(TEA)}'])
+SKETCH = f'A sketch: {{"title": "Coffee", "count": 1}}, no: {json.dumps(TEA)} {{"no": 1}}'
+
+
+@pytest.mark.parametrize("result", [json.dumps(TEA), FENCED, SKETCH])
 def test_claude_answers(install: Callable[[str, str], AgentCli], tmp_path: Path, result: str) -> None:
     model = install("claude", f"RESULT = {result!r}\n{REPLY}")
     answer = ask(model)
@@ -533,6 +537,15 @@ def test_claude_answers(install: Callable[[str, str], AgentCli], tmp_path: Path,
     folder = tmp_path / ".recollect" / "agent-cli"
     assert folder.stat().st_mode & 0o777 == 0o700 and list(folder.iterdir()) == []
     assert model.paid and not model.has_tools
+
+
+@pytest.mark.parametrize("told", ["0", "10**30", "-7", "'many'", "True"])
+def test_numbers_that_cannot_be_are_not_believed(install: Callable[[str, str], AgentCli], told: str) -> None:
+    source = f"""usage = dict.fromkeys(("input_tokens", "output_tokens"), {told})
+print(json.dumps({{"result": {json.dumps(TEA)!r}, "total_cost_usd": float("nan"), "usage": usage}}))
+"""
+    usage = ask(install("claude", source)).usage
+    assert 50 < usage.input_tokens < 200 and 5 <= usage.output_tokens <= 20 and usage.cost == 0
 
 
 def test_codex_answers(install: Callable[[str, str], AgentCli], tmp_path: Path) -> None:
@@ -610,6 +623,19 @@ time.sleep(60)
     for pid in map(int, (tmp_path / "pids").read_text().split()):
         assert is_gone(pid)
     assert list((tmp_path / ".recollect" / "agent-cli").iterdir()) == []
+
+
+def test_a_program_leaves_no_child_behind_when_it_ends_by_itself(
+    install: Callable[[str, str], AgentCli], tmp_path: Path
+) -> None:
+    source = f"""
+import subprocess
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open({str(tmp_path / "pids")!r}, "w").write(str(child.pid))
+RESULT = {json.dumps(TEA)!r}
+{REPLY}"""
+    assert ask(install("claude", source)).value.title == "Tea"
+    assert is_gone(int((tmp_path / "pids").read_text()))
 
 
 def is_gone(pid: int) -> bool:

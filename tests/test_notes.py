@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -421,6 +422,26 @@ def test_a_correction_replaces_at_once_wherever_the_memory_is_shown(memory: Memo
     everything = "".join(path.read_text() for path in folder.rglob("*.md"))
     assert "make lint" not in everything and "since corrected: Always run make check" in everything
     assert memory.consolidate(now=True).outcome == "unchanged"
+
+
+def test_a_memory_of_one_conversation_stays_there_when_it_is_corrected_or_pinned(
+    memory: Memory, tmp_path: Path, clock: Clock
+) -> None:
+    ingest(memory, tmp_path / "p", SAID, "Understood.", FACT, "Noted.", "Show me the tides.", "Here.")
+    memory.process(now=True)
+    (old,) = (each for each in current(memory).values() if each.text == SAID)
+    ((key, _),) = old.sources
+    held = replace(old, scope=Scope.CONVERSATION, scope_id=key)
+    with memory.database.write() as tx:
+        memories.replace_sessions(tx, memory.owner, {key: ()})
+        memories.replace_sessions(tx, memory.owner, {key: [held]})
+    clock.advance(60)
+    told = [memory.correct(old.id, "Always run make check before you commit."), memory.pin(old.id)]
+    assert [(each.revision, each.scope, each.scope_id) for each in told] == [
+        (2, Scope.CONVERSATION, key),
+        (3, Scope.CONVERSATION, key),
+    ]
+    assert memory.reindex(full=True).problems == [] and current(memory)[old.id].scope_id == key
 
 
 def test_correct_twice_and_the_same_again(memory: Memory, clock: Clock) -> None:

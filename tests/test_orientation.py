@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recollect import open_memory
 from recollect.artifacts.ledger import Row
 from recollect.blocks import END, PREFIX, strip_blocks
 from recollect.inject.orientation import TOKENS, Known, orientation
@@ -16,6 +19,25 @@ from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity, Timestamp
 
 AT = Timestamp("2026-03-02T09:00:00.000Z")
+
+
+def test_what_a_person_called_wrong_is_not_told(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    with open_memory(tmp_path / "home") as opened:
+        wrong = opened.remember("The changelog is written in prose", project=folder)
+        opened.remember("Tides are computed in UTC", project=folder)
+        opened.consolidate(now=True)
+
+        def told() -> list[bool]:
+            ready = [path.read_text() for path in (tmp_path / "home/context").glob("*.md")]
+            return [wrong.text in text for text in (opened.briefing.orientation(opened.project(folder)), *ready)]
+
+        assert told() == [True, True]
+        opened.feedback(wrong.id, "not_ok")
+        assert told() == [False, False]
+        opened.feedback(wrong.id, "ok")
+        assert told() == [True, True], "the newest opinion counts"
 
 
 def memory(name: str, text: str, **changes: Any) -> Remembered:
@@ -97,6 +119,18 @@ def test_it_fits_every_agents_limit_whatever_is_known(said: list[tuple[MemoryKin
     text = orientation(known(*memories, user_summary=summary, project_summary=summary * 3, sessions=rows))
     assert estimate_tokens(text) <= TOKENS and len(text) < 10_000 and len(text.encode()) < 4 * 2_500
     assert strip_blocks(text) == "" and text.count(END) == 1
+
+
+@pytest.mark.parametrize("number", [40, 55])
+def test_rules_are_rather_shortened_than_left_out_for_what_does_not_bind(number: int) -> None:
+    rules = [memory(f"r{n}", f"Rule {n} " + "is firm " * 20, severity=Severity.MUST) for n in range(number - 1)]
+    rules += [memory("pin", "Rule 999 is pinned", pinned=True)]
+    others = [
+        memory(f"f{n}", "word " * 20, kind=MemoryKind.OPEN_THREAD if n % 2 else MemoryKind.FACT) for n in range(9)
+    ]
+    text = orientation(known(*others, *rules))
+    assert sum(f"m-{name}" in text for name in ["pin", *(f"r{n}" for n in range(number - 1))]) == number
+    assert estimate_tokens(text) <= TOKENS and "Rule 999 is pinned (" in text
 
 
 def test_rules_are_told_even_where_there_is_too_much_else() -> None:

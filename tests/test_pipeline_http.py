@@ -20,6 +20,7 @@ import pytest
 from recollect.app import Memory, open_memory
 from recollect.store import memories
 from recollect.types import ConversationStatus
+from tests import command
 from tests.conftest import Clock
 from tests.model_server import (
     Answer,
@@ -141,6 +142,10 @@ BAD: dict[str, tuple[Script, str]] = {
     "cut off": (Truncated(), "invalid"),
     "refusal": (Refusal(), "invalid"),
     "wrong shape": (Answer({"raw_memory": 5, "memories": "none"}), "invalid"),
+    "nothing at all": (Answer({}), "invalid"),
+    "an error": (Answer({"error": {"message": "overloaded"}}), "invalid"),
+    "one level too deep": (Answer({"result": EXTRACTED}), "invalid"),
+    "wait for ages": (Status(429, {"Retry-After": "99999999999999"}, "slow down"), "rate_limited"),
     "stall": (Stall(30), "timeout"),
     "stall in the body": (Stall(30, "body"), "timeout"),
     "dropped": (Drop(), "unavailable"),
@@ -168,7 +173,7 @@ def test_a_model_that_misbehaves_costs_one_try_and_loses_nothing(
         assert state(memory) == "backing_off"
         assert memory.process().claimed == 0, "it waits before it tries again"
         replies[0] = Answer(EXTRACTED)
-        clock.advance(7200)
+        clock.advance(86400)
         assert memory.process().succeeded == 1 and len(kept(memory)) == 1
 
 
@@ -185,6 +190,21 @@ def test_what_configuration_must_mend_fails_for_good_and_says_so(tmp_path: Path,
         assert memory.process(now=True).failed == 1 and state(memory) == "failed"
         (trouble,) = [each for each in memory.status().problems if "extract" in each.problem]
         assert "rejected" in trouble.problem and "retry" in trouble.hint
+
+
+@pytest.mark.parametrize("code, hint", [(401, "`recollect retry`"), (500, "by themselves")])
+def test_the_command_says_whether_it_is_tried_again(tmp_path: Path, code: int, hint: str) -> None:
+    write(tmp_path / "projects" / "-code-tides" / f"{SESSION}.jsonl", session(*TALK))
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    with ModelServer(Status(code, body="no")) as server:
+        url = server.url_for(DIALECTS[0])
+        (home / "config.toml").write_text(f'model = "{DIALECTS[0]}"\nmodel_url = "{url}"\n')
+        command.run(home, "ingest", "--dir", str(tmp_path / "projects"))
+        done = command.run(home, "process", "--now")
+    assert done.status == 1 and [each for each in ("`recollect retry`", "by themselves") if each in done.stderr] == [
+        hint
+    ]
 
 
 @pytest.mark.parametrize("reply", [Status(500, body="boom"), Nonsense(), Stall(30)])
@@ -228,8 +248,8 @@ def test_a_large_backlog_is_not_sent_by_surprise(tmp_path: Path) -> None:
     env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home)}
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "recollect", *arguments]
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+        program = [sys.executable, "-m", "recollect", *arguments]
+        return subprocess.run(program, env=env, capture_output=True, text=True, timeout=60, check=False)
 
     assert run("ingest", "--dir", str(root)).returncode == 0
     done = run("process", "--now")
@@ -252,9 +272,9 @@ def test_ctrl_c_waits_for_an_answer_that_is_paid_for_and_the_second_does_not(tmp
     with ModelServer(Stall(20) if twice else slow) as server:
         env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home)}
         env |= {"RECOLLECT_MODEL": DIALECTS[0], "RECOLLECT_MODEL_URL": server.url_for(DIALECTS[0])}
-        command = [sys.executable, "-m", "recollect"]
-        subprocess.run([*command, "ingest", "--dir", str(root)], env=env, check=True, capture_output=True)
-        child = subprocess.Popen([*command, "process", "--now"], env=env, stderr=subprocess.PIPE, text=True)
+        program = [sys.executable, "-m", "recollect"]
+        subprocess.run([*program, "ingest", "--dir", str(root)], env=env, check=True, capture_output=True)
+        child = subprocess.Popen([*program, "process", "--now"], env=env, stderr=subprocess.PIPE, text=True)
         while not server.requests and child.poll() is None:
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from recollect.app import open_memory
 from recollect.ingest.rescan import rescan
+from recollect.redact import VERSION
 from recollect.store.jobs import Jobs
 from tests.transcripts import SESSION, claude, texts, write
 
@@ -35,6 +36,20 @@ def test_a_newer_version_rescans_everything_once(database_url: tuple[str, str, P
             )
         assert "swordfish" not in rest
         assert "[redacted:fish]" in rest
+
+
+def test_rules_that_changed_under_the_same_version_rescan_too(
+    database_url: tuple[str, str, Path], tmp_path: Path
+) -> None:
+    _, url, home = database_url
+    write(tmp_path / "t" / "-p" / f"{SESSION}.jsonl", claude(1, "swordfish"))
+    with open_memory(home, database=url) as memory:
+        memory.ingest(folder=tmp_path / "t")
+        with memory.database.write() as tx:  # as an earlier build left it
+            tx.run("UPDATE memory_jobs SET input_watermark = :old, success_watermark = :old", {"old": VERSION})
+            tx.run("UPDATE memory_transcript_entries SET content = 'login: bob pass: Zk29dkQ7pw'")
+        memory.ingest(folder=tmp_path / "t")
+        assert "Zk29dkQ7pw" not in str(texts(memory))
 
 
 def test_another_agents_texts_are_not_touched(database_url: tuple[str, str, Path], tmp_path: Path) -> None:

@@ -61,6 +61,18 @@ def test_another_value_is_a_revision_and_the_newest_holds_whatever_came_in_first
     assert older.revision == 2 and current([late, older]) == [late], "said earlier, though it was read later"
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ticket ACME-101 is about the login page.", "Ticket ACME-102 is about the login page."),
+        ("PR #41 waits for a review by Ada.", "PR #42 waits for a review by Ada."),
+    ],
+)
+def test_what_is_said_of_another_ticket_is_another_memory(one: str, other: str) -> None:
+    assert not is_revision(other, one) and not is_same(one, other)
+    assert is_revision(one.replace("is", "is no longer").replace("waits", "no longer waits"), one)
+
+
 def test_going_back_is_a_further_revision() -> None:
     first = one("Deploys freeze on Friday for everybody.", place(minute=1))
     (second,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))
@@ -86,6 +98,14 @@ def test_a_revision_that_is_taken_gives_the_next_one() -> None:
     (third,) = resolve([replace(told, text="The pond is 5 m deep.")], known(first, second), place("n2@t", 6))
     (again,) = resolve([told], known(first, second), place("n1@t", 5))
     assert [each.revision for each in (second, third, again)] == [2, 3, 2]
+
+
+def test_what_a_person_says_of_a_memory_holds_where_the_memory_does() -> None:
+    (first,) = resolve([fact("The pond is 3 m deep.", Scope.CONVERSATION)], [], place())
+    told = Statement(first.kind, "It is 4 m deep.", scope=first.scope, entries=("n",), target=first.id, revision=2)
+    (second,) = resolve([told], known(first), place("n1@t", 5))
+    (third,) = resolve([replace(told, text="It is 5 m deep.", revision=3)], known(first, second), place("n2@t", 6))
+    assert {each.scope_id for each in (first, second, third)} == {"s1@t"}
 
 
 def test_a_revision_of_a_pinned_memory_is_pinned() -> None:

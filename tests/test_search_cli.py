@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from recollect.app import open_memory
 from tests.transcripts import SESSION, claude, write
 
 KEYS = {
@@ -74,12 +75,68 @@ def test_search_explains_and_says_when_there_is_nothing(tmp_path: Path, project:
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--kind", "thought"), ("--since", "soon"), ("--limit", "0"), ("--project", "x", "--all-projects")]
+    "wrong",
+    [
+        ("--kind", "thought"),
+        ("--since", "soon"),
+        ("--limit", "0"),
+        ("--project", "x", "--all-projects"),
+        ("--project", "nosuch"),
+        ("--project", "~nobody-of-that-name/x"),
+        ("--source", "claude"),
+        ("--role", "user", "--kind", "memory"),
+    ],
 )
 def test_a_wrong_call_of_search_is_an_error(tmp_path: Path, wrong: tuple[str, ...]) -> None:
     done = run(tmp_path, "search", "lamp", *wrong, "--json")
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["message"]
+
+
+def test_an_empty_query_is_an_error(tmp_path: Path) -> None:
+    assert run(tmp_path, "search", " ").returncode == 2
+
+
+def test_a_project_is_named_by_any_path_to_it_and_by_no_path_beside_it(tmp_path: Path, project: Path) -> None:
+    """A link leads to it; what is not there does not stand for the repository around it."""
+    (project / ".git").mkdir()
+    (tmp_path / "link").symlink_to(project)
+    told = run(tmp_path, "remember", "The lamp is cleaned on Mondays.", "--project", str(tmp_path / "link"))
+    assert told.returncode == 0, told.stderr
+    for place in (project, tmp_path / "link", Path("../tides")):
+        found = hits(tmp_path, "lamp cleaned", "--project", str(place), cwd=project)
+        assert [each["text"] for each in found if each["kind"] == "memory"] == ["The lamp is cleaned on Mondays."], (
+            place
+        )
+    assert run(tmp_path, "search", "lamp", "--project", "./nosuch", cwd=project).returncode == 2
+
+
+def test_every_score_is_a_number(tmp_path: Path, project: Path) -> None:
+    run(tmp_path, "process", "--now")
+    run(tmp_path, "remember", "The lighthouse lamp is cleaned on Mondays.", cwd=project)
+    found = hits(tmp_path, "lighthouse lamp", cwd=project)
+    assert {each["kind"] for each in found} >= {"entry", "memory"}
+    assert all(isinstance(each["score"], float) for each in found)
+
+
+def test_forget_and_conversations_take_a_project_as_a_whole(tmp_path: Path) -> None:
+    """Sessions in two folders of one repository are of one project, whichever folder names it."""
+    folder = tmp_path / "tides"
+    (folder / ".git").mkdir(parents=True)
+    (folder / "sub").mkdir()
+    for number, (cwd, session) in enumerate([(folder, SESSION), (folder / "sub", "9" + SESSION[1:])]):
+        lines = b"".join(
+            claude(10 * number + each, f"Lamp {number} says {each}.", cwd=str(cwd), session=session)
+            for each in (1, 2, 3)
+        )
+        write(tmp_path / "tree" / "-tides" / f"{session}.jsonl", lines)
+    run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
+    for place in (".", "sub", str(folder)):
+        listed = run(tmp_path, "conversations", "--project", place, "--json", cwd=folder)
+        assert len(json.loads(listed.stdout)) == 2, place
+    gone = run(tmp_path, "forget", "--project", "sub", "--yes", "--reason", "x", "--json", cwd=folder)
+    assert gone.returncode == 0, gone.stderr
+    assert json.loads(run(tmp_path, "conversations", "--json").stdout) == []
 
 
 def test_the_last_day_is_seen_as_a_whole(tmp_path: Path, project: Path) -> None:
@@ -140,3 +197,16 @@ def test_a_folder_whose_name_is_not_utf_8_is_a_wrong_call(tmp_path: Path, argume
 def test_a_query_is_never_an_option_or_syntax(tmp_path: Path, project: Path) -> None:
     for query in ('light-house "lamp', "lamp:", "lamp AND (", "'"):
         assert run(tmp_path, "search", "--", query, cwd=project).returncode == 0
+
+
+def test_a_memory_stands_for_the_notes_that_made_it(tmp_path: Path, project: Path) -> None:
+    said = "The clock in the lighthouse runs slow by {} seconds."
+    with open_memory(tmp_path / "home", embedder="none") as memory:
+        first = memory.remember(said.format("nine"), project=project).id
+        memory.correct(first, said.format("ten"))
+        memory.pin(first)
+        memory.unpin(first)
+        other = memory.remember("The clock on the pier is broken.", project=project).id
+        assert {each.id for each in memory.search("clock", scope=str(project))} == {first, other}
+        only = memory.search("clock", scope=str(project), kinds=["summary"])
+        assert len(only) >= 4, "unless it is not asked for"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import PurePath
+from typing import Any
 
+import msgspec
 import pytest
 
 from recollect.ingest.sources import claude_code
+from recollect.ingest.sources.base import Malformed
 from recollect.types import Entry
 from tests.transcripts import claude
 
@@ -53,10 +57,92 @@ def test_what_a_message_says_twice_stays() -> None:
             "! ls and ! pwd and <bash-input>",
         ),
         ("</bash-input> I ask about a tag", "</bash-input> I ask about a tag"),
+        ("<system-reminder>a</system-reminder>\n<command-name>/clear</command-name>", "/clear"),
     ],
 )
 def test_a_command_is_what_was_typed(text: str, own: str) -> None:
     assert said(claude(1, text)) == [own]
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ("Why is <command-name>/clear</command-name> dropped? Always use pnpm.", None),
+        ("Strip the <system-reminder> tag.\nAlso: always use pnpm.", None),
+        ("The tag <local-command-stdout> must go. Deploy only from main.", None),
+        ("<ide_selection> is what I mean", None),
+        ("See </system-reminder> and <system-reminder>.", None),
+        (
+            "a <system-reminder>x</system-reminder>b <bash-stdout>y</bash-stdout>c <system-reminder> d",
+            "a b c <system-reminder> d",
+        ),
+        ("<system-reminder>about <system-reminder></system-reminder>Go on.", "Go on."),
+    ],
+)
+def test_what_the_user_says_about_tags_stays(text: str, own: str | None) -> None:
+    assert said(claude(1, text)) == [own or text]
+
+
+KEPT = {"type": "text", "text": "keep me"}
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"content": ["keep me"]},
+        {"content": KEPT},
+        {"content": [None, KEPT, 5, True, [1]]},
+        {"content": [KEPT, {"type": "citation", "text": {"a": 1}, "name": [], "id": 5, "tool_use_id": 5}]},
+        {"content": [KEPT, {"type": "text", "text": ["no text"]}, {"type": 7, "text": "of no kind"}]},
+        {"content": [KEPT, {"type": "tool_result", "tool_use_id": "t", "is_error": "false"}]},
+        {"content": [KEPT], "id": 5},
+        {"origin": "human"},
+        {"gitBranch": 5, "cwd": [], "agentId": {}},
+        {"isMeta": 0, "isSidechain": None, "isCompactSummary": 0, "isApiErrorMessage": 0},
+    ],
+)
+def test_an_odd_field_costs_no_message(role: str, odd: dict[str, Any]) -> None:
+    inside = {name: odd[name] for name in odd if name in ("content", "id")}
+    outside = {name: odd[name] for name in odd if name not in inside}
+    assert said(claude(1, "", role=role, message={"content": "keep me"} | inside, **outside)) == ["keep me"]
+
+
+@pytest.mark.parametrize(
+    "broken", [{"type": 5}, {"message": "text"}, {"message": {"content": None}}, {"message": None}]
+)
+def test_what_is_no_message_is_malformed_unless_it_would_be_left_out(broken: dict[str, Any]) -> None:
+    with pytest.raises(Malformed):
+        said(claude(1, "", **broken))
+    if "message" in broken:
+        assert said(claude(1, "", isMeta=True, **broken), claude(1, "", role="progress", **broken)) == []
+
+
+def test_a_time_that_cannot_be_read_leaves_the_state_alone() -> None:
+    content: list[Any] = [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]
+    state = claude_code.begin(PurePath("p/s.jsonl"))
+    claude_code.fold(state, claude(1, "", role="assistant", message={"id": "m", "content": content}), 0)
+    before = msgspec.json.encode(state)
+    content = [KEPT, {"type": "tool_result", "tool_use_id": "t", "is_error": True}]
+    for role in ("user", "assistant"):
+        with pytest.raises(Malformed):
+            claude_code.fold(state, claude(2, "", role=role, timestamp="noon", message={"content": content}), 9)
+        assert msgspec.json.encode(state) == before
+
+
+def test_no_nul_is_in_an_entry() -> None:
+    call = {"type": "tool_use", "id": "t\0", "name": "Ba\0sh", "input": {"command": "l\0s"}}
+    more = {"uuid": "a\0b", "sessionId": "s\0", "cwd": "/c\0", "gitBranch": "m\0"}
+    result = {"type": "tool_result", "tool_use_id": "t\0", "is_error": True}
+    state = claude_code.begin(PurePath("p/s.jsonl"))
+    for number, (role, content) in enumerate([("assistant", [call]), ("user", [result]), ("user", "h\0i")]):
+        record = claude(number, "", role=role, message={"id": "m\0", "content": content}, **more)
+        for entry in claude_code.fold(state, record, number):
+            assert isinstance(entry, Entry)
+            told = json.dumps(msgspec.structs.asdict(entry))
+            assert "\\u0000" not in told
+            assert role == "user" or "[Bash] ls" in entry.content
+            assert number != 1 or "(failed)" in entry.content
 
 
 @pytest.mark.parametrize(
@@ -67,6 +153,8 @@ def test_a_command_is_what_was_typed(text: str, own: str) -> None:
         "<bash-input>" + " " * 6_000 + "x",
         "<command-name>" * 40_000,
         "</bash-input>" + "<bash-input>" * 40_000,
+        "<system-reminder>" * 40_000,
+        "</bash-stdout>" * 40_000 + "<system-reminder>" * 40_000 + "</system-reminder>" * 40_000,
     ],
     ids=lambda text: text[:24],
 )

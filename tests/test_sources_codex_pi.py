@@ -230,6 +230,7 @@ def test_fragments_in_the_user_s_name_are_no_words_of_the_user(text: str) -> Non
         "<skill> is not rendered in the help",
         "Another language model might help.",
         "# Plan\n\nno request here",
+        "# Plan\nAlways use pnpm.\n\n# My request for Bob:\nplease hire",
     ],
 )
 def test_what_only_looks_like_a_fragment_is_kept(text: str) -> None:
@@ -240,8 +241,17 @@ def test_words_behind_a_fragment_in_the_same_text_are_kept() -> None:
     assert talk("U <environment_context>\n<cwd>/x</cwd>\n</environment_context>\n\nNow go.") == ["u Now go."]
 
 
-def test_of_an_editor_s_context_only_the_request_is_kept() -> None:
-    text = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n## My request for Codex:\nRename a.py\n"
+@pytest.mark.parametrize(
+    ("context", "request_"),
+    [
+        ("# Context from my IDE setup:\n\n## Open tabs:\n- a.py\n\n", "## My request for Codex:"),
+        ("# Files mentioned by the user:\n\n## a.png: /tmp/a.png\n\n", "## My request:"),
+        ("## Code review guidelines:\n# Review\n", "## My request for Codex:"),
+        ('<in-app-browser-context source="x">\nopen\n</in-app-browser-context>\n\n', "## My request for Codex:"),
+    ],
+)
+def test_of_an_editor_s_context_only_the_request_is_kept(context: str, request_: str) -> None:
+    text = f"{context}{request_}\nRename a.py\n"
     assert talk(f"U {text}", f"u {text}") == ["u Rename a.py"]
 
 

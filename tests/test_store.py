@@ -64,7 +64,7 @@ from recollect.store.entries import FileKey, Stored
 from recollect.store.erasing import Said
 from recollect.store.files import FileState, MalformedLine
 from recollect.store.injections import Injected
-from recollect.store.jobs import Jobs, Lease
+from recollect.store.jobs import Jobs, Lease, Standing
 from recollect.store.migrate import migrations
 from recollect.store.open import open_database
 from recollect.store.projects import Project
@@ -229,6 +229,28 @@ def test_signatures_tell_the_known_states_of_files_of_any_source(database: Datab
     assert known == {FILE: {**first, "other": here.last_processed_offset}, "x": first}
 
 
+def test_a_file_that_moved_takes_everything_of_it_along(database: Database, owner: Owner) -> None:
+    was, now = a_state(), FileState(SOURCE, "archived.jsonl", "/archive", FileStatus.INGESTING)
+    with database.write() as tx:
+        fill(tx, owner)
+        files.save(tx, owner, [now, replace(was, source="pi")])
+        files.move(tx, owner, was, now)
+        assert files.load(tx, owner, *now.key) == replace(was, file_path=now.file_path, root=now.root)
+        assert files.load(tx, owner, *was.key) is None
+        assert files.load(tx, owner, "pi", FILE) is not None
+        held = {
+            table: set(tx.rows(f"SELECT {column} FROM {table} WHERE source = :source", {"source": SOURCE}))
+            for table, column in files._OF_A_FILE
+        }
+    assert held == {table: {(now.file_path,)} for table in held}
+
+
+def test_signed_is_what_was_refused_by_which_switches() -> None:
+    assert (files.signed("1:2", ""), files.signed("1:2", "off")) == ("1:2", "1:2 off")
+    for refused in ("", "off"):
+        assert a_state(signature=files.signed("1:2", refused)).refused == refused
+
+
 def test_malformed_lines_come_back_in_order_and_once(database: Database, owner: Owner) -> None:
     lines = [MalformedLine(SOURCE, FILE, number, number * 10, f"no JSON: {number}") for number in range(1, 6)]
     with database.write() as tx:
@@ -302,7 +324,7 @@ def test_find_tells_where_entries_stand_in_any_file_of_the_source(database: Data
     assert found == {uuid: Stored(uuid, FILE, SESSION, 1, 7, True) for uuid in many}
 
 
-def test_overwrite_moves_an_entry_to_its_new_file_and_keeps_it_withdrawn(database: Database, owner: Owner) -> None:
+def test_overwrite_moves_an_entry_to_its_new_file_whose_word_counts(database: Database, owner: Owner) -> None:
     copy, original = key_of(owner, file="copy"), key_of(owner)
     with database.write() as tx:
         entries.insert(tx, rows_of(copy, an_entry("a"), an_entry("b", 1), owned=False))
@@ -310,13 +332,13 @@ def test_overwrite_moves_an_entry_to_its_new_file_and_keeps_it_withdrawn(databas
         moved = an_entry(
             "a", 5, content="as it stands there", role=Role.ASSISTANT, session_id="s2", cwd="/x", branch="y"
         )
-        entries.overwrite(tx, rows_of(original, moved, an_entry("unknown"), generation=2))
-        assert entries.find(tx, copy, ["a", "b", "unknown"]) == {
-            "a": Stored("a", FILE, "s2", 2, 500, True),
-            "b": Stored("b", "copy", SESSION, 1, 100, False),
-        }
-        assert entries.marks_of_session(tx, original, "s2") == []  # still withdrawn
-        entries.set_withdrawn(tx, original, ["a"], False)
+        for withdrawn in (True, False):
+            rows = rows_of(original, moved, an_entry("unknown"), generation=2)
+            entries.overwrite(tx, rows, ["a"] if withdrawn else [])
+            assert entries.find(tx, copy, ["a", "b", "unknown"]) == {
+                "a": Stored("a", FILE, "s2", 2, 500, True, withdrawn),
+                "b": Stored("b", "copy", SESSION, 1, 100, False),
+            }
         assert entries.marks_of_session(tx, original, "s2") == [(at(5), "/x", "example.com/ada/garden", "y")]
 
 
@@ -324,7 +346,8 @@ def test_an_older_entry_that_says_the_same_takes_the_id_of_a_rewritten_file(data
     key = key_of(owner)
     with database.write() as tx:
         old = [an_entry("old1", 1, content="one"), an_entry("old2", 2, content="two"), an_entry("kept", 3, content="x")]
-        entries.insert(tx, rows_of(key, *old, generation=1))
+        twins = [an_entry(f"twin{number}", 8, content="go on", line_offset=number) for number in range(3)]
+        entries.insert(tx, rows_of(key, *old, *twins, generation=1))
         entries.insert(tx, rows_of(key, an_entry("same generation", 4, content="four"), generation=2))
         entries.insert(tx, rows_of(key_of(owner, file="other"), an_entry("other", 5, content="five")))
         entries.insert(tx, rows_of(key_of(owner, file="other"), an_entry("taken", 6)))
@@ -336,10 +359,27 @@ def test_an_older_entry_that_says_the_same_takes_the_id_of_a_rewritten_file(data
             an_entry("new4", 4, content="four"),
             an_entry("new5", 5, content="five"),
             an_entry("taken", 7, content="seven"),  # an id that stands elsewhere already
+            an_entry("twin1", 8, content="go on"),
+            *(an_entry(f"new{number}", 8, content="go on") for number in (8, 9)),
         ]
-        entries.adopt(tx, key, 2, new)
-        stored = tx.rows("SELECT entry_uuid FROM memory_transcript_entries ORDER BY timestamp")
-    assert [uuid for (uuid,) in stored] == ["new1", "old2", "kept", "same generation", "other", "taken", "old7"]
+        assert entries.adopt(tx, key, 2, new) == [(SESSION, at(1)), (SESSION, at(8)), (SESSION, at(8))]
+        stored = tx.rows("SELECT entry_uuid FROM memory_transcript_entries ORDER BY timestamp, line_offset")
+    kept = ["new1", "old2", "kept", "same generation", "other", "taken", "old7", "new8", "twin1", "new9"]
+    assert [uuid for (uuid,) in stored] == kept
+
+
+def test_what_names_an_entry_follows_it_to_its_new_id(database: Database, owner: Owner) -> None:
+    key, elsewhere = key_of(owner), "s2@1"
+    told = replace(A_MEMORY, sources=((f"{SESSION}@1", "old"), (f"{SESSION}@1", "beside"), (elsewhere, "old")))
+    cited = an_entry("old", content=f"as m-{'a' * 16} says", role=Role.ASSISTANT)
+    with database.write() as tx:
+        entries.insert(tx, rows_of(key, cited))
+        memories.replace_sessions(tx, owner, {f"{SESSION}@1": [told], elsewhere: [told]})
+        citations.note(tx, key, [cited])
+        entries.adopt(tx, key, 2, [msgspec.structs.replace(cited, uuid="new")])
+        (found,) = memories.find(tx, owner, [told.id])
+        assert citations.note(tx, key, [msgspec.structs.replace(cited, uuid="new")]) == 0, "it counted before"
+    assert set(found.sources) == {(f"{SESSION}@1", "new"), (f"{SESSION}@1", "beside"), (elsewhere, "old")}
 
 
 def test_amend_changes_text_that_this_file_owns_and_tells_which(database: Database, owner: Owner) -> None:
@@ -370,11 +410,11 @@ def test_withdrawing_tells_the_sessions_and_can_be_taken_back(database: Database
     with database.write() as tx:
         entries.insert(tx, rows_of(key, an_entry("a"), an_entry("b", 1, session_id="s2")))
         entries.insert(tx, rows_of(key_of(owner, file="other"), an_entry("c")))
-        assert entries.set_withdrawn(tx, key, ["a", "b", "c", "unknown"], True) == {SESSION, "s2"}
-        assert entries.set_withdrawn(tx, key, ["a", "b"], True) == set()
+        assert entries.set_withdrawn(tx, key, ["a", "b", "c", "unknown"], True) == [(SESSION, at(0)), ("s2", at(1))]
+        assert entries.set_withdrawn(tx, key, ["a", "b"], True) == []
         assert entries.marks_of_session(tx, key, SESSION) == []
         assert entries.user_texts(tx, key, SESSION, at(0), at(59)) == []
-        assert entries.set_withdrawn(tx, key, ["a"], False) == {SESSION}
+        assert entries.set_withdrawn(tx, key, ["a"], False) == [(SESSION, at(0))]
         assert len(entries.marks_of_session(tx, key, SESSION)) == 1
 
 
@@ -421,8 +461,8 @@ def test_delete_older_removes_earlier_generations_and_tells_their_sessions(datab
         entries.insert(tx, rows_of(key, an_entry("c", session_id="s2"), generation=3))
         entries.insert(tx, rows_of(other, an_entry("d", session_id="s3"), generation=1))
         entries.insert_compactions(tx, [compaction(key, "old", generation=2), compaction(key, "new", generation=3)])
-        assert entries.delete_older(tx, key, 3) == {"s0", SESSION}
-        assert entries.delete_older(tx, key, 3) == set()
+        assert sorted(entries.delete_older(tx, key, 3)) == [("s0", at(0)), (SESSION, at(0))]
+        assert entries.delete_older(tx, key, 3) == []
         assert set(entries.find(tx, key, list("abcd"))) == {"c", "d"}
         assert tx.rows("SELECT compaction_uuid FROM memory_compactions") == [("new",)]
 
@@ -434,17 +474,18 @@ def test_a_session_is_read_in_order_from_whichever_files_hold_it(database: Datab
         ("two", 10, first),
         ("withdrawn", 12, first),
         ("three", 40, second),
-        ("outside", 59, first),
+        ("withdrawn later", 59, first),
     ]
     with database.write() as tx:
         for text, minute, key in said:
             entries.insert(tx, rows_of(key, an_entry(text, minute, content=text)))
-        entries.set_withdrawn(tx, first, ["withdrawn"], True)
+        entries.set_withdrawn(tx, first, ["withdrawn", "withdrawn later"], True)
         made = [a_conversation(0, 30), a_conversation(40, 45, source_file="continued")]
         foreign = a_conversation(0, 59, session_id="s10", session_key=f"s10@{at(0)}")
         conversations.insert(tx, owner, [*made, foreign], NOW)
         entries.insert(tx, rows_of(first, an_entry("foreign", 3, session_id="s10")))
-        assert entries.of_session(tx, owner, SOURCE, SESSION) == [("user", text) for text in ("one", "two", "three")]
+        heard = [("user", text, text.startswith("withdrawn")) for text, _, _ in said]
+        assert entries.of_session(tx, owner, SOURCE, SESSION) == heard
         assert entries.of_session(tx, owner, "pi", SESSION) == []
 
 
@@ -454,8 +495,8 @@ def test_a_session_whose_name_begins_with_another_and_an_at_is_another(database:
             made = a_conversation(session_id=session, session_key=f"{session}@{at(0)}")
             conversations.insert(tx, owner, [made], NOW)
             entries.insert(tx, rows_of(key_of(owner), an_entry(session, content=session, session_id=session)))
-        assert entries.of_session(tx, owner, SOURCE, "bob@example.com") == [("user", "bob@example.com")]
-        assert entries.of_session(tx, owner, SOURCE, "bob") == [("user", "bob")]
+        assert entries.of_session(tx, owner, SOURCE, "bob@example.com") == [("user", "bob@example.com", False)]
+        assert entries.of_session(tx, owner, SOURCE, "bob") == [("user", "bob", False)]
 
 
 def test_the_users_texts_of_a_span_include_its_ends(database: Database, owner: Owner) -> None:
@@ -910,7 +951,11 @@ READS: dict[str, Read] = {
     "memories.of_session": lambda tx, owner: memories.of_session(tx, owner, "s@1"),
     "tombstones.exist": tombstones.exist,
     "tombstones.erased": lambda tx, owner: tombstones.erased(tx, owner, ["h1", "h2"]),
-    "tombstones.paths": tombstones.paths,
+    "tombstones.known": lambda tx, owner: tombstones.known(tx, owner, ["memory/tombstones/a.md"]),
+    "tombstones.covered": lambda tx, owner: tombstones.covered(tx, owner, {"memory/a.md": "t1", "memory/b.md": "t2"}),
+    "tombstones.standing": lambda tx, owner: tombstones.standing(tx, owner, {tombstones.entry_hash(SOURCE, "e1")}),
+    "tombstones.session_keys": tombstones.session_keys,
+    "tombstones.turns": lambda tx, owner: tombstones.turns(tx, owner, A_TURN.kind),
     "entries.of_conversation": lambda tx, owner: entries.of_conversation(tx, key_of(owner), SESSION, at(0), at(59)),
     "artifacts.of_session": lambda tx, owner: artifacts.of_session(tx, owner, "s@1"),
     "artifacts.find": lambda tx, owner: artifacts.find(tx, owner, A_FILE.source_path),
@@ -976,6 +1021,7 @@ READS: dict[str, Read] = {
     "Jobs.list": lambda tx, owner: jobs_of(owner).list(tx, list(JobStatus)),
     "Jobs.count": lambda tx, owner: jobs_of(owner).count(tx),
     "Jobs.is_held": lambda tx, owner: jobs_of(owner).is_held(tx, KIND, "running"),
+    "Jobs.standing": lambda tx, owner: jobs_of(owner).standing(tx, LEASE) is not Standing.GONE,
 }
 
 WRITES: dict[str, Read] = {
@@ -989,6 +1035,7 @@ WRITES: dict[str, Read] = {
     "turns.delete_bucket": lambda tx, owner: turns.delete_bucket(tx, ann(owner), "b-1", "bucket"),
     "turns.erase": lambda tx, owner: turns.erase(tx, owner, [("c.1", "t1")]),
     "files.save": lambda tx, owner: files.save(tx, owner, [a_state(line_count=1)]),
+    "files.move": lambda tx, owner: files.move(tx, owner, a_state(), a_state(file_path="other")),
     "files.save_malformed": lambda tx, owner: files.save_malformed(
         tx, owner, [MalformedLine(SOURCE, FILE, 9, 9, "no JSON")]
     ),
@@ -1043,7 +1090,7 @@ WRITES: dict[str, Read] = {
     ),
     "stage1.save": lambda tx, owner: stage1.save(tx, owner, [replace(A_ROW, raw_memory="other")]),
     "stage1.delete": lambda tx, owner: stage1.delete(tx, owner, ["s@1"]),
-    "stage1.mark_selected": lambda tx, owner: stage1.mark_selected(tx, owner, [("s@1", at(2))]),
+    "stage1.mark_selected": lambda tx, owner: stage1.mark_selected(tx, owner, [replace(A_ROW, snapshot="x")]),
     "stage1.cite": lambda tx, owner: stage1.cite(tx, owner, ["s@1"], at(3)),
     "memories.replace_sessions": lambda tx, owner: memories.replace_sessions(tx, owner, {"s@1": []}),
     "memories.cite": lambda tx, owner: memories.cite(tx, owner, ["m-one"], at(3)),
@@ -1103,9 +1150,9 @@ def fill(tx: Transaction, owner: Owner) -> None:
     manifest = A_FILE._replace(source_path="m", source_kind="manifest")
     summed = A_FILE._replace(source_path="c", source_kind="compaction", source_node_id="c9")
     artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE, manifest, summed])
-    tombstones.save(tx, owner, "memory/tombstones/a.md", ["h1"])
+    tombstones.save(tx, owner, "memory/tombstones/a.md", ["h1"], ["t1"], ["memory/b.md"])
     stage1.save(tx, owner, [A_ROW])
-    stage1.mark_selected(tx, owner, [("s@1", at(1)), ("gone@1", at(1))])
+    stage1.mark_selected(tx, owner, [A_ROW, replace(A_ROW, session_key="gone@1")])
     memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY]})
     memories.cite(tx, owner, ["m-one"], NOW)
     feedback.react(tx, owner, "m-one", "ok", NOW)
@@ -1373,7 +1420,10 @@ def test_while_another_holds_the_database_writes_are_busy_and_reads_work(databas
         fill(tx, owner)
         before = everything(tx, owner)
         conversation = only(tx, owner)
-    locking = {"is_held(lock)": lambda tx, owner: jobs_of(owner).is_held(tx, KIND, "running", lock=True)}
+    locking: dict[str, Read] = {
+        "is_held(lock)": lambda tx, owner: jobs_of(owner).is_held(tx, KIND, "running", lock=True),
+        "Jobs.standing": READS["Jobs.standing"],
+    }
     outcomes: dict[str, str] = {}
     with held(database_url):
         for name, write in {**WRITES, **locking}.items():
@@ -1385,7 +1435,7 @@ def test_while_another_holds_the_database_writes_are_busy_and_reads_work(databas
                 outcomes[name] = "busy" if error.hint else "busy, and no hint"
         for name, read in READS.items():
             with database.read() as tx:
-                assert read(tx, owner), name
+                assert name in locking or read(tx, owner), name
         with database.read() as tx:
             assert everything(tx, owner) == before
     assert outcomes == dict.fromkeys({*WRITES, *locking}, "busy")

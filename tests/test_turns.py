@@ -20,8 +20,9 @@ from recollect.store import memories
 from recollect.store import turns as rows
 from recollect.store.turns import Person
 from recollect.turns import buckets as bucket_rules
-from recollect.turns.buckets import BucketStatus
+from recollect.turns.buckets import BucketStatus, Changes
 from recollect.turns.chat import TurnConflict, Turns
+from recollect.turns.log import RevisionChanged, TurnLog
 from recollect.turns.signals import SignalRule
 from recollect.turns.values import (
     ACTIVE_SET,
@@ -33,6 +34,7 @@ from recollect.turns.values import (
     ActiveSet,
     Feedback,
     Fingerprint,
+    Item,
     TurnScope,
     assertion,
     exception,
@@ -45,6 +47,7 @@ from tests.model_server import Answer, ModelServer, RateLimit, Request
 REPOSITORY = Path(__file__).parent.parent
 KEY = "ghp_a1B2c3D4e5a1B2c3D4e5a1B2c3D4e5f6G7h8"
 SPEC = {"plus_plan": SignalRule("the Plus plan is offered", ("Plus plan",))}
+TURN_TABLES = ("memory_turn_artifacts", "memory_turn_tags", "memory_turn_files", "memory_active_sets")
 GATE = (
     "[CURRENT TURN]",
     "[PRIOR TURNS (newest->oldest) - COMPRESSED VIEWS]",
@@ -191,16 +194,19 @@ def test_storage_active_set_holds_what_was_selected(memory: Memory) -> None:
     say(turns, "t2", local_memories_turn_ids=["t1", "t7"])
     with memory.database.read() as tx:
         person = Person(memory.owner, "shop", "alice")
-        text = rows.load_active_set(tx, person, "c1", turns.now)
-        assert rows.load_active_set(tx, Person(memory.owner, "shop", "bob"), "c1", turns.now) == ""
-    assert set(json.loads(text)) == {
+        held = rows.load_active_set(tx, person, "c1", turns.now)
+        assert rows.load_active_set(tx, Person(memory.owner, "shop", "bob"), "c1", turns.now) is None
+    (row,) = turns.artifacts(ACTIVE_SET)
+    assert held and (row.text, row.at, row.tags) == (held.text, held.at, (ACTIVE_SET,)) and not row.hosted_uri
+    assert chat(memory, "c2").artifacts(ACTIVE_SET) == []
+    assert set(json.loads(row.text)) == {
         "picked_bucket_ids",
         "selected_local_memories_turn_ids",
         "last_reconciled_ts",
         "since_last_reconcile",
         "conversation_title",
-    }, ACTIVE_SET
-    chosen = ActiveSet.parse(text)
+    }
+    chosen = ActiveSet.parse(row.text)
     assert (chosen.selected_local_memories_turn_ids, chosen.since_last_reconcile) == (("t1",), 2)
 
 
@@ -281,6 +287,14 @@ def test_storage_no_secret_reaches_log_rows_views_or_models(memory: Memory) -> N
     with turns.turn("t2", f"use {KEY} again") as turn:
         seen = turn.view("gate").text
         turn.reconcile()
+        turn.update_fingerprint(
+            objective=f"use {KEY}",
+            topics=[KEY],
+            conversation_title=f"About {KEY}",
+            facts=[fact("token", KEY, applies_to=[KEY], quote=KEY), {"key": KEY, "value": 1, "applies_to": KEY}],
+            local_memories_turn_ids=["t1"],
+        )
+        seen += turn.view("final").text + turn.view("downstream").text + str(turn.fingerprint)
     assert KEY not in seen
     assert KEY.encode() not in b"".join(
         path.read_bytes() for path in memory.settings.turns.rglob("*") if path.is_file()
@@ -366,6 +380,85 @@ def test_workflow_what_binds_is_kept_though_nobody_selected_it(memory: Memory, m
     assert found.kept_turn_ids == ("t1",) or "t1" in found.local_memories_turn_ids
 
 
+@pytest.mark.parametrize("between", [0, 20])
+@pytest.mark.parametrize("where", ["c1", "c2"])
+@pytest.mark.parametrize("severity", ["must", "prefer"])
+def test_workflow_a_rule_that_was_withdrawn_stays_so_though_nobody_selected_what_came_later(
+    memory: Memory, between: int, where: str, severity: str
+) -> None:
+    turns = chat(memory)
+    say(turns, "t1", assertions=[assertion("units", "metric", "must"), assertion("tone", "dry")])
+    say(turns, "t2", assertions=[assertion("units", "imperial", severity), assertion("length", "short")])
+    say(chat(memory, "c3"), "t1", assertions=[assertion("Units", "cubits", scope="conversation")])
+    for number in range(between):
+        say(turns, f"n{number}", facts=[fact(f"n{number}", number)])
+    turn = chat(memory, where).turn("now", "go on")
+    turn.update_fingerprint(local_memories_turn_ids=[])
+    for role in ("downstream", "final"):
+        block = next(each for each in turn.view(role).blocks if "TURN MEMORIES" in each.heading)
+        assert "units: imperial (scope=project) [newest; replaces “units: metric” (" in block.text
+        assert "metric (scope" not in block.text and "cubits" not in block.text, "said for another conversation only"
+        assert "tone" not in block.text and "length" not in block.text
+    kept = turn.reconcile("And now to something else.").kept_turn_ids
+    assert not kept or kept[0].endswith("t2"), "what was withdrawn keeps no turn"
+
+
+def test_workflow_what_was_said_last_comes_along_with_the_turn_that_was_selected(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", assertions=[assertion("tone", "dry"), assertion("length", "short")])
+    say(turns, "t2", assertions=[assertion("tone", "warm"), assertion("length", "short"), assertion("pace", "slow")])
+    turn = turns.turn("now", "go on")
+    turn.update_fingerprint(local_memories_turn_ids=["t1"])
+    text = turn.view("final").text
+    assert "tone: warm" in text and "length: short" in text and "pace" not in text and "tone: dry (" not in text
+
+
+def test_workflow_what_binds_is_not_lost_behind_what_is_said_over_and_over(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = chat(memory)
+    say(turns, "t0", exceptions=[exception("food", "nuts", "do_not")])
+    for number in range(43):
+        say(turns, f"n{number}", assertions=[assertion("units", "metric", "must")])
+    turn = turns.turn("now", "go on")
+    turn.update_fingerprint(local_memories_turn_ids=[])
+    assert "food: nuts" in turn.view("final").text and "not read" not in turn.view("final").text
+    assert len(turn.preload().memories) < 40, "and once is enough"
+    monkeypatch.setattr("recollect.turns.chat._MOST_STANDING", 40)
+    late = turns.turn("now", "go on")
+    late.update_fingerprint(local_memories_turn_ids=[])
+    for role in ("gate", "final"):
+        block = next(each for each in late.view(role).blocks if "TURN MEMORIES" in each.heading)
+        assert "food: nuts" not in block.text and block.lines[-1].startswith("(older rules were not read"), "it is said"
+        assert late.view(role, budget=60).blocks[-1 if role == "gate" else 0].tokens <= 60
+
+
+def test_workflow_a_turn_of_another_conversation_is_told_from_one_of_that_name(memory: Memory) -> None:
+    say(chat(memory, "c2"), "t1", assertions=[assertion("units", "metric", "must")])
+    turns = chat(memory)
+    say(turns, "c2/t1", exceptions=[exception("food", "nuts", "do_not")])
+    text = turns.turn("now", "hello").view("gate").text
+    assert "units: metric" in text and "food: nuts" in text
+    again = turns.turn("c2/t1", "hello").view("gate").text
+    assert "units: metric" in again and "food: nuts" not in again
+
+
+def test_workflow_a_clock_that_was_set_back_changes_nothing_of_what_is_newest(memory: Memory, clock: Clock) -> None:
+    turns = chat(memory)
+    say(turns, "t1", assertions=[assertion("units", "metric")])
+    turns.react("t1", "ok", "fine")
+    clock.advance(-7200)
+    told = turns.react("t1", "not_ok", "no, wrong")
+    (row,) = turns.artifacts(REACTION)
+    assert Feedback.parse(row.text) == told and told.reaction == "not_ok"
+    turn = turns.turn("t2", "imperial please")
+    turn.update_fingerprint(assertions=[assertion("units", "imperial")], local_memories_turn_ids=["t1"])
+    assert "units: imperial [newest; replaces “units: metric” (t1)]" in turn.view("final").text
+    before = derived(memory)
+    memory.reindex(full=True)
+    assert derived(memory) == before
+
+
 def test_workflow_a_rule_for_the_user_holds_in_other_conversations_and_a_passing_one_does_not(memory: Memory) -> None:
     rules = [
         assertion("units", "metric", "must", scope="user"),
@@ -406,6 +499,7 @@ def test_workflow_conflicts_resolve_newest_first_and_say_so(memory: Memory) -> N
 def test_workflow_a_recalled_turn_never_hides_what_was_said_later(memory: Memory) -> None:
     say(chat(memory, "c0"), "t1", "My shoe size is 42.", facts=[fact("shoe_size", 42)])
     say(chat(memory, "c9"), "t1", "Forget that, 43.", facts=[fact("shoe_size", 43)])
+    say(chat(memory, "c10"), "t1", "44 in this chat.", facts=[fact("shoe_size", 44, scope="conversation")])
     turn = chat(memory, "c2").turn("t1", "Which shoe size is mine?")
     turn.reconcile()
     assert "shoe_size: 43" in turn.view("downstream").text and "shoe_size: 42 (" not in turn.view("downstream").text
@@ -525,6 +619,19 @@ def test_calls_persist_once_and_the_same_turn_again_changes_nothing(memory: Memo
     assert everything(memory) == before and lines(memory) == log
 
 
+def test_calls_take_values_and_their_json_alike(memory: Memory) -> None:
+    turn = chat(memory).turn("t1", "I prefer aisle seats.")
+    found = turn.reconcile()
+    made = turn.update_fingerprint(**{name: found.json()[name] for name in ("assertions", "exceptions", "facts")})
+    assert made.assertions == found.assertions and made.assertions[0].by == "rules" and made.assertions[0].quote
+    for wrong in ({"key": "k", "value": "v", "colour": "red"}, {"key": "k", "value": "v", "provenance": "me"}, 7):
+        with pytest.raises(UsageError):
+            turn.update_fingerprint(assertions=[wrong])  # type: ignore[list-item]
+    for value in (float("inf"), float("nan"), 10**5_000):
+        with pytest.raises(UsageError):
+            fact("ratio", value)
+
+
 def test_calls_an_old_turn_again_is_found_however_long_the_log_is(memory: Memory) -> None:
     turns = chat(memory)
     say(turns, "old", "Hello.", "Hi.")
@@ -602,8 +709,8 @@ def test_calls_processes_in_one_conversation_lose_no_turn(database_url: Place) -
         assert {each.turn_id for each in chat(memory).artifacts(FINGERPRINT, 100)} == wanted
         now = chat(memory).now
         with memory.database.read() as tx:
-            text = rows.load_active_set(tx, Person(memory.owner, "shop", "alice"), "c1", now)
-        assert ActiveSet.parse(text).since_last_reconcile == len(wanted), "no count is lost"
+            held = rows.load_active_set(tx, Person(memory.owner, "shop", "alice"), "c1", now)
+        assert held and ActiveSet.parse(held.text).since_last_reconcile == len(wanted), "no count is lost"
 
 
 def test_calls_work_from_async_code_and_other_threads(memory: Memory) -> None:
@@ -649,8 +756,12 @@ def test_title_comes_from_the_active_set_then_from_the_start(memory: Memory) -> 
     say(turns, "t3")
     assert turns.title() == "Roses"
     with memory.database.write() as tx:
-        tx.run("DELETE FROM memory_active_sets")
-    assert turns.title() == "How do I prune roses?", "as it began"
+        for table in TURN_TABLES:
+            tx.run(f"DELETE FROM {table}")
+    memory.reindex()
+    assert turns.title() == "Roses", "as the log has it"
+    say(turns, "t4", conversation_title="Red roses")
+    assert turns.title() == "Red roses"
 
 
 def test_calls_a_turn_that_is_done_again_does_not_come_before_itself(memory: Memory) -> None:
@@ -737,9 +848,69 @@ def test_a_correction_in_a_later_conversation_is_the_next_revision_and_other_use
     ]
 
 
+def remembered(memory: Memory, clock: Clock) -> list[tuple[str, int]]:
+    """Text and revision of what holds once everybody has fallen silent."""
+    clock.advance(7200)
+    memory.ingest()
+    memory.process()
+    with memory.database.read() as tx:
+        held = memories.current(memories.all_of(tx, memory.owner))
+    return sorted((each.text, each.revision) for each in held)
+
+
+def test_a_passing_wish_leaves_the_lasting_rule(memory: Memory, clock: Clock) -> None:
+    turns = chat(memory)
+    say(turns, "t1", assertions=[assertion("units", "feet", "must")])
+    say(turns, "t2", assertions=[assertion("units", "metric", "must")])
+    say(turns, "t3", assertions=[assertion("units", "imperial", scope="conversation")])
+    assert remembered(memory, clock) == [("units: imperial", 1), ("units: metric", 1)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (assertion("units", "metric", applies_to=["Europe"]), assertion("units", "imperial", applies_to=["the US"])),
+        (assertion("seat", "aisle"), exception("seat", "aisle", applies_to=["night trains"])),
+        (assertion("seat", "aisle", applies_to=["night trains"]), assertion("seat", "window")),
+        (exception("seat", "aisle"), assertion("seat", "window")),
+        (fact("units", "metric"), assertion("units", "imperial")),
+        (assertion("lint", "Important: always run the linter first."), assertion("Important", "weekly reports")),
+        (
+            assertion("lint", "Important: always run the linter first."),
+            exception("deploy", "Important: never deploy anything on Fridays.", "do_not"),
+        ),
+    ],
+)
+def test_a_statement_about_something_else_supersedes_nothing(
+    memory: Memory, clock: Clock, first: Item, second: Item
+) -> None:
+    for conversation, made in (("c1", first), ("c2", second)):
+        say(chat(memory, conversation), "t1", **{f"{made.kind}s": [made]})
+        found = remembered(memory, clock)
+    assert found == sorted([(first.text, 1), (second.text, 1)])
+
+
+@pytest.mark.parametrize("where", ["c1", "c2"])
+def test_a_correction_after_a_pause_corrects_and_again_when_the_conversation_goes_on(
+    memory: Memory, clock: Clock, where: str
+) -> None:
+    say(chat(memory), "t1", assertions=[assertion("units", "metric")])
+    assert remembered(memory, clock) == [("units: metric", 1)]
+    turns = chat(memory, where)
+    for number, unit in enumerate(("imperial", "cubits", "cubits")):
+        say(turns, f"n{number}", assertions=[assertion("Units", unit), assertion("seat", "aisle")])
+        assert [each for each in remembered(memory, clock) if "nits" in each[0]] == [(f"Units: {unit}", 2)]
+        clock.advance(-7200)  # and it goes on at once
+
+
+def test_turns_that_nobody_reconciled_go_the_usual_way(memory: Memory, clock: Clock) -> None:
+    with chat(memory).turn("t1", "Never push to main on a Friday.") as turn:
+        turn.persist("Understood.", SPEC)
+    assert remembered(memory, clock) == [("Never push to main on a Friday.", 1)]
+
+
 def test_turns_without_a_fingerprint_go_the_usual_way(memory: Memory, clock: Clock) -> None:
     from recollect.ingest.sources.recollect import Turn
-    from recollect.turns.log import TurnLog
 
     say(chat(memory), "t1", facts=[fact("city", "Lisbon")])
     bare = Turn(id="t2", at=chat(memory).now, project="shop", user="alice", conversation="c1",
@@ -835,6 +1006,141 @@ def test_buckets_of_two_writers_lose_nothing(memory: Memory) -> None:
     assert {each.key for each in bucket.entries} == {"car", "bike"}
 
 
+def test_buckets_hold_nothing_that_was_said_for_one_conversation(memory: Memory) -> None:
+    say(chat(memory), "t1", topics=["style"], assertions=[assertion("language", "Latin", "must", scope="conversation")])
+    say(chat(memory), "t2", topics=["style"], assertions=[assertion("tone", "dry")])
+    chat(memory).reconcile_buckets()
+    assert [about.key for each in chat(memory).buckets() for about in each.entries] == ["tone"]
+    assert chat(memory, "c2").turn("t1", "Which language is Latin?").reconcile().picked_bucket_ids == ()
+
+
+def test_buckets_count_a_turn_once_though_its_name_is_left_out(memory: Memory) -> None:
+    turns = chat(memory)
+    for number in range(25):
+        say(turns, f"t{number:02}", topics=["u"], facts=[fact("units", "metric")])
+    turns.reconcile_buckets()
+    (bucket,) = turns.buckets()
+    assert bucket.entries[0].values[0].weight == 25
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_active_sets")
+    turns.reconcile_buckets()
+    assert turns.buckets() == [bucket]
+
+
+def test_buckets_take_in_the_oldest_turns_first_until_none_is_left(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.turns.chat._RECONCILED", 4)
+    turns = chat(memory)
+    for number in range(10):
+        say(turns, f"t{number}", facts=[fact(f"k{number}", number)])
+    with memory.database.write() as tx:  # two of one moment stay together
+        tx.run("UPDATE memory_turn_artifacts SET at = (SELECT at FROM memory_turn_artifacts WHERE turn_id = 't4'"
+               " LIMIT 1) WHERE turn_id = 't3'")  # fmt: skip
+    taken = []
+    while turns.reconcile_buckets() != Changes():
+        (bucket,) = turns.buckets()
+        taken.append(len(bucket.entries))
+        pending = turns.turn("x").preload().active_set.since_last_reconcile
+        assert (pending == 0) is (len(bucket.entries) == 10), "those that are left count as pending"
+    assert taken == [3, 6, 9, 10]
+
+
+def test_buckets_that_a_turn_makes_are_picked_by_it(memory: Memory) -> None:
+    turns = chat(memory)
+    for number in range(5):
+        say(turns, f"t{number}", topics=["food"], facts=[fact("diet", "vegan")])
+    picked = turns.turn("now", "What about my diet?").reconcile().picked_bucket_ids
+    assert picked == tuple(each.id for each in turns.buckets()) and picked
+
+
+def test_buckets_written_before_somebody_else_came_first_have_their_rows(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = chat(memory)
+    say(turns, "t1", topics=["food"], facts=[fact("diet", "vegan")])
+    say(turns, "t2", topics=["sky"], facts=[fact("sky", "blue")])
+    replace, calls = TurnLog.replace, []
+
+    def overtaken(self: TurnLog, *file: Any) -> None:
+        calls.append(file)
+        if len(calls) == 2:
+            raise RevisionChanged("somebody else was faster")
+        replace(self, *file)
+
+    monkeypatch.setattr(TurnLog, "replace", overtaken)
+    changes = turns.reconcile_buckets()
+    ids = [each.id for each in turns.buckets()]
+    assert len(ids) == 2 and sorted(each.ref for each in turns.artifacts(BUCKET)) == sorted(changes.added) == ids
+
+
+def test_buckets_that_cannot_be_read_stop_no_turn(
+    memory: Memory, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    turns = chat(memory)
+    for number in range(6):
+        say(turns, f"t{number}", topics=["food"], facts=[fact("diet", "vegan")])
+    turns.reconcile_buckets()
+    (path,) = memory.settings.turns.rglob("buckets/*.json")
+    path.write_bytes(path.read_bytes()[:40])
+    for number in range(6):
+        say(turns, f"n{number}", topics=["food"], facts=[fact("fish", number)])
+    with turns.turn("now", "What can I eat?") as turn:
+        assert turn.reconcile().objective == "What can I eat?"
+    assert "buckets" in caplog.text and path.name in caplog.text
+
+
+# Odd lines
+
+
+def entry_of(**changes: Any) -> dict[str, Any]:
+    judged = {"area": "feedback", "turn_id": "t0", "reaction": "ok", "confidence": 0.9, **changes}
+    entries = [{name: value for name, value in judged.items() if value is not None}]
+    return {"line": "turn", "id": "t1", "user_text": "hi", "turn_log": {"entries": entries}}
+
+
+@pytest.mark.parametrize(
+    ("line", "made"),
+    [
+        ({"line": "reaction", "turn": "t1", "reaction": "ok", "confidence": 1.5}, []),
+        ({"line": "reaction", "turn": "t1", "reaction": "great"}, []),
+        ({"line": "turn", "id": "t1", "user_text": "hi", "at": "yesterday"}, []),
+        ({"line": "turn", "id": "t1", "user_text": "hi", "turn_log": {"entries": [7]}}, []),
+        (entry_of(confidence=None), [TURN_LOG]),
+        (entry_of(confidence="high"), [TURN_LOG]),
+        (entry_of(confidence=1.5), [TURN_LOG]),
+        (entry_of(reaction="great"), [TURN_LOG]),
+        (entry_of(reaction=None), [TURN_LOG]),
+        (entry_of(turn_id=5), [TURN_LOG]),
+        (entry_of(text=5), [TURN_LOG]),
+        (entry_of(), [TURN_LOG, REACTION]),
+    ],
+)
+def test_odd_lines_are_passed_over_alone(memory: Memory, line: dict[str, Any], made: list[str]) -> None:
+    told = {"type": "recollect", "v": 1, "at": "2026-03-02T09:00:00.000Z", "project": "shop", "user": "alice"}
+    path = memory.settings.turns / "shop" / "alice" / "c1.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({**told, "conversation": "c1", **line}) + "\n")
+    say(chat(memory, "c2"), "t1", facts=[fact("city", "Lisbon")])
+    with memory.database.write() as tx:
+        for table in TURN_TABLES:
+            tx.run(f"DELETE FROM {table}")
+    memory.ingest()
+    memory.reindex(full=True)
+    assert sorted(each.kind for kind in (TURN_LOG, REACTION) for each in chat(memory).artifacts(kind)) == made
+    assert [each.turn_id for each in chat(memory, "c2").artifacts(FINGERPRINT)] == ["t1"]
+
+
+def test_odd_lines_hide_no_turn_of_theirs(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "Hello there.")
+    (path,) = memory.settings.turns.rglob("*.jsonl")
+    bare = {"line": "reaction", "turn": "t1", "reaction": "ok"}
+    path.write_text(f'7\n["x"]\n{{"torn\n{json.dumps(bare)}\n' + path.read_text())
+    payload = turns.payload("t1")
+    assert payload and payload["turn_log"]["feedbacks"] == [{"reaction": "ok"}]
+
+
 # Erasing, re-index, export
 
 
@@ -907,7 +1213,7 @@ def test_from_the_logs_alone_turn_memory_comes_back(memory: Memory, database_url
     turns.reconcile_buckets()
     before = derived(memory)
     with memory.database.write() as tx:
-        for table in ("memory_turn_artifacts", "memory_turn_tags", "memory_turn_files", "memory_active_sets"):
+        for table in TURN_TABLES:
             tx.run(f"DELETE FROM {table}")
     memory.reindex()
     assert derived(memory) == before

@@ -21,7 +21,7 @@ from recollect.turns.present import (
     format_feedback_block,
     format_turn_memories_block,
 )
-from recollect.turns.reconcile import Offer, by_rules, chosen_ids
+from recollect.turns.reconcile import Offer, by_rules, chosen_ids, reconcile
 from recollect.turns.signals import SignalRule
 from recollect.turns.values import (
     Feedback,
@@ -161,6 +161,24 @@ def test_a_budget_holds_musts_come_first_and_the_cut_is_told(budget: int, turns:
         assert not (shown and lost), "nothing is shown while a must has no place"
 
 
+def test_a_turn_with_more_rules_than_fit_shows_as_many_as_do_and_nothing_else() -> None:
+    rules = [assertion(f"rule{n}", "Do this and that. " * 12, "must") for n in range(20)]
+    told = [memory("t1", 1, fact("city", "Porto")), memory("t2", 2, *rules), memory("t3", 3, fact("sky", "blue"))]
+    block = present.memories_block(told, budget=1_500)
+    assert 1_300 < block.tokens <= 1_500 and block.text.count("must · rule") > 10 and block.lines[0].startswith("- t2")
+    assert "sky" not in block.text and "city" not in block.text and "(3 turns left out" in block.text
+
+
+@pytest.mark.parametrize("budget", [50, 60, 300, 1_500])
+def test_every_block_of_a_journal_keeps_to_its_budget(budget: int) -> None:
+    told = [memory(f"t{n}", n, fact(f"key{n}", "value " * 9)) for n in range(40)]
+    current = present.current_block("t9", "日本語の文章です。" * 600, budget=budget)
+    assert budget - 8 <= current.tokens <= budget and current.text.endswith("…")
+    assert present.current_block("t9", "Hello.", budget=budget) == present.current_block("t9", "Hello.")
+    table = present.candidates_block(told, (), budget=budget)
+    assert table.tokens <= budget and (table.left_out > 0) is (budget < 1_500)
+
+
 def test_an_exception_for_a_special_case_stands_beside_the_rule() -> None:
     rule, special = assertion("units", "metric"), exception("units", "metric", applies_to=["recipes"])
     (one,) = settled([memory("t1", 1, rule, special)])
@@ -168,6 +186,12 @@ def test_an_exception_for_a_special_case_stands_beside_the_rule() -> None:
     later = settled([memory("t1", 1, rule, special), memory("t2", 2, exception("units", "metric", "do_not"))])
     assert [each.fingerprint.items for each in later] == [(exception("units", "metric", "do_not"),), (special,)]
     assert later[0].replaced == {"units: metric": "replaces “units: metric” (t1)"}
+
+
+def test_settling_twice_is_settling_once() -> None:
+    told = [memory("t1", 1, fact("rent", 900)), memory("t2", 2, fact("rent", 950)), memory("t3", 3, fact("n", 1))]
+    once = settled(told)
+    assert settled(once) == once and once[1].replaced == {"rent: 950": "replaces “rent: 900” (t1)"}
 
 
 def test_what_is_said_again_is_shown_once_where_it_was_said_last() -> None:
@@ -223,6 +247,22 @@ def test_severities_are_those_of_their_kind() -> None:
     for wrong in ({"scope": "world"}, {"key": "!"}, {"value": " "}, {"value": None}):
         with pytest.raises(UsageError):
             item(Kind.FACT, **{"key": "k", "value": "v", **wrong})  # type: ignore[arg-type]
+
+
+def test_places_that_say_nothing_are_none() -> None:
+    assert fact("k", "v", applies_to=["", " "]).applies_to == ()
+    told = {"key": "units", "value": "metric", "severity": "must", "scope": "project", "applies_to": [""]}
+    (made,) = Fingerprint.of({"assertions": [{**told, "provenance": {"quote": "", "by": "model"}}]}).assertions
+    assert made.applies_to == () and made.by == "model"
+    answer = {"assertions": [told], "exceptions": [{**told, "severity": "avoid", "applies_to": [" recipes "]}]}
+    found = reconcile(Offer("now", "Use metric units.", View(ViewRole.GATE, ()), ()), lambda journal: answer)
+    assert found.assertions[0].applies_to == () and found.exceptions[0].applies_to == ("recipes",)
+
+
+@pytest.mark.parametrize("value", [None, [1], {"a": 1}, "", " ", "x" * 5_000, pytest.param(10**5_000, id="long")])
+def test_items_of_a_log_are_values_or_left_out(value: Any) -> None:
+    told = {"key": "k", "value": value, "severity": "low", "scope": "project", "applies_to": []}
+    assert Fingerprint.of({"facts": [{**told, "provenance": {"quote": "", "by": "rules"}}]}).facts == ()
 
 
 def offered(text: str, *pool: TurnMemory, last: str = "t0") -> Any:

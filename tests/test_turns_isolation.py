@@ -101,7 +101,7 @@ def test_no_call_leaks_between_tenants_projects_users_and_conversations(database
             for other, scope in seen:
                 assert other[:3] == who[:3], "another tenant, project or user"
                 if other != who:
-                    assert scope in ("user", "project", "signal", "conversation"), "only what holds beyond it"
+                    assert scope in ("user", "project", "signal"), "only what holds beyond it"
             final = words_in(turn.view("final").text)
             assert {scope for other, scope in final if other != who} <= {"user", "project", "signal"}
             gate = words_in(turn.view("gate").text)

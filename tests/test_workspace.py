@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -196,3 +197,44 @@ def test_every_agent_has_a_folder_of_its_own(tmp_path: Path) -> None:
     assert config.load(environ, home=home).workspace == home / "workspace"
     ada = config.load(environ, home=home, flags={"agent_id": "ada"})
     assert ada.workspace == home / "agents" / "ada" / "workspace"
+
+
+def test_several_files_are_replaced_together_or_not_at_all(workspace: Workspace) -> None:
+    workspace.write("handbook.md", "old")
+    workspace.write("same.md", "same")
+    assert dict(workspace.replace({"handbook.md": "new", "same.md": "same"})) == {"handbook.md": True, "same.md": False}
+    (workspace.root / "link.md").symlink_to(workspace.root / "same.md")
+    for refused in ("link.md", "../x", "HANDBOOK.md"):
+        with pytest.raises(ToolRefused):
+            list(workspace.replace({"handbook.md": "newer", "projects/a/summary.md": "x", refused: "evil"}))
+        assert workspace.files() == ["handbook.md", "same.md"] and workspace.read("handbook.md") == "new"
+    replaced = workspace.replace({"handbook.md": "newer", "same.md": "other"})
+    next(replaced)
+    replaced.close()
+    assert (workspace.read("handbook.md"), workspace.read("same.md")) == ("newer", "same")
+    assert [path.name for path in workspace.root.rglob(".*")] == [], "nothing is left beside them"
+
+
+def test_whoever_writes_is_alone(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with workspace.alone():
+        assert not workspace.root.exists(), "nothing is made to be waited for"
+    other = Workspace(workspace.root)
+    began, ended = threading.Event(), []
+
+    def wait() -> None:
+        began.set()
+        with other.alone():
+            ended.append(workspace.read("handbook.md"))
+
+    thread = threading.Thread(target=wait)
+    with workspace.alone(create=True):
+        thread.start()
+        assert began.wait(10)
+        workspace.write("handbook.md", "all of it")
+        thread.join(0.2)
+        assert ended == []
+        monkeypatch.setattr("recollect.workspace._PATIENCE", 0.0)
+        with pytest.raises(ToolRefused, match="another process"), Workspace(workspace.root).alone():
+            pass
+    thread.join(10)
+    assert ended == ["all of it"]

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreError
 from recollect.parts import Parts
 from recollect.store.database import Transaction
 from recollect.types import Clock, Conversation, ConversationStatus, timestamp, utc_now
@@ -123,18 +123,22 @@ class Memory(Parts):
         report.problems += kept.problems
         # once more: its head shows memories, which are rows
         there = self._projection.exists()
-        if report.succeeded or report.succeeded_no_output or kept.written or not there:
+        changed = report.succeeded or report.succeeded_no_output or kept.written
+        if changed or not there or self._projection.is_past():
             self._projection.update(() if there else None)
             self.briefing.refresh()
         return report
 
-    def record_compaction(self, session: str, summary: str, at: Timestamp | None = None, uuid: str = "") -> bool:
+    def record_compaction(
+        self, session: str, summary: str, at: Timestamp | None = None, uuid: str = "", *, reset: bool = True
+    ) -> bool:
         """An agent replaced its history by this text: kept in a file when this returns, and only then is what the
-        session was given no longer visible. `session` is its id or a session key. False: no such conversation."""
-        recorded = self._upkeep.record(session, summary, at or timestamp(self.clock()), uuid)
-        if recorded:
-            self.compacted(session.partition("@")[0])
-        return recorded
+        session was given no longer visible; not `reset` where the session's new start says that by itself. `session`
+        is its id or a session key. False: no such conversation."""
+        talk = self._upkeep.record(session, summary, at or timestamp(self.clock()), uuid)
+        if talk is not None and reset:
+            self.compacted(talk.session_id)
+        return talk is not None
 
     def recover(self, session_key: str) -> list[str]:
         """Finishes what an interrupted run left of a conversation; the states that were found."""
@@ -161,12 +165,16 @@ class Memory(Parts):
 
     def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""
-        from recollect.artifacts.reindex import Reindex
+        from recollect.artifacts.reindex import Problem, Reindex
 
         report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
         self._rebuild_turns(full=full)
-        self._projection.update()
-        self._refresh_context()
+        if report.erased:
+            report.problems += [Problem("workspace", "NotRefreshed", each) for each in self._refresh()]
+            self.vectors.erase(())
+        else:
+            self._projection.update()
+            self._refresh_context()
         return report
 
     def export(self, file: Path | str, *, force: bool = False) -> Exported:
@@ -190,13 +198,15 @@ class Memory(Parts):
 
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
-        return self._eraser().run(Target(session, conversation, memory, project), reason)
+        return self._eraser().run(
+            Target(session, conversation, memory, self.project(project) if project else ""), reason
+        )
 
     def forgetting(self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "") -> Plan:
         """What `forget` would erase."""
         from recollect.artifacts.forget import Target
 
-        return self._eraser().plan(Target(session, conversation, memory, project))
+        return self._eraser().plan(Target(session, conversation, memory, self.project(project) if project else ""))
 
     def remember(
         self,
@@ -242,7 +252,9 @@ class Memory(Parts):
         """`ok` or `not_ok`; the newest one counts."""
         from recollect.turns.notes import Opinion
 
-        return self._notebook.feedback(memory_id, Opinion(opinion), text)
+        held = self._notebook.feedback(memory_id, Opinion(opinion), text)
+        self.briefing.refresh()
+        return held
 
     def search(
         self,
@@ -341,7 +353,7 @@ class Memory(Parts):
         return [each.text for each in sorted(held, key=lambda each: each.valid_from, reverse=True)[:limit]]
 
     def retry(self) -> int:
-        """Dead, failed and backing-off jobs get a fresh start; how many."""
+        """Dead, failed, backing-off and paused jobs get a fresh start; how many."""
         from recollect.store.jobs import Jobs
 
         with self.database.write() as tx:
@@ -382,8 +394,9 @@ class Memory(Parts):
         """Newest first; `project` is a path or a project id."""
         from recollect.store import conversations
 
+        chosen = self.project(project) if project else None
         with self.database.read() as tx:
-            return conversations.search(tx, self.owner, status=status, project=project, limit=limit)
+            return conversations.search(tx, self.owner, status=status, project=chosen, limit=limit)
 
     def opening(self, conversation: Conversation) -> str:
         """What the user said first."""
@@ -399,7 +412,10 @@ class Memory(Parts):
         """A memory, conversation, session, message or canonical file with its lineage. A memory counts as used."""
         shown = self._reader.show(name)
         if use and shown.type == "memory":
-            self.cite([shown.id])
+            try:
+                self.cite([shown.id])
+            except StoreError as error:  # another process writes: what was asked for is there all the same
+                log.warning("a use of %s was not counted: %s", shown.id, error)
         return shown
 
     def open(self, session: str, kind: str | None = None) -> Opened:
@@ -436,7 +452,7 @@ class Memory(Parts):
         """Everything that is wrong; `fix` mends what can be mended."""
         from recollect.doctor import Doctor
 
-        return Doctor(self.database, self.settings, self.owner, self.clock, self.recover).run(fix=fix)
+        return Doctor(self.database, self.settings, self.owner, self.clock, self.recover, self.reindex).run(fix=fix)
 
     def watch(self, stop: Event, on_change: Callable[[Report], None] = lambda report: None) -> None:
         """Takes in what changes until `stop` is set."""

@@ -1,9 +1,10 @@
 """What an injected memory block looks like, so that whoever writes one and whoever must not read one agree.
 
 A block is a message, or a part of one, that starts with PREFIX. It ends at END when that follows, else with the
-message. Quoted in the middle of a line, it is known by how we begin one, and by its end. Each of its lines ends with a
-day, an id and a revision, so that a line is known where the rest of its block was cut off. Ingest drops all of it:
-injected memory that came back as if the user had said it would be extracted again.
+message. Behind a number or a heading it is known by its end, in the middle of a line also by how we begin one. Each of
+its lines ends with a day, an id and a revision, so that a line is known where the rest of its block was cut off, also
+where an agent adds to it, decorates or breaks it. Ingest drops all of it: injected memory that came back as if the user
+had said it would be extracted again. Every step takes linear time, whatever the text is.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import re
 
 from recollect.text import HIDDEN
+from recollect.types import MemoryKind
 
 PREFIX = "[Context from memory]"
 END = "[End of context from memory]"
@@ -20,12 +22,18 @@ _BLOCK = re.compile(
     rf"^(?:{_QUOTE}{re.escape(PREFIX)}.*?(?:{re.escape(END)}[ \t]*(?:\r?\n)?|\Z))+",  # one after another: at once
     re.DOTALL | re.MULTILINE,
 )
-OPENINGS = (f"{PREFIX} Notes from earlier", f"{PREFIX} What is known from earlier")
-_REF = r"\(\d{4}-\d\d-\d\d, m-[0-9A-Za-z-]+ r\d+\)"
-_LINE = re.compile(  # what ends like one of ours, or begins and goes on like one
-    rf"^(?:[^\n]*{_REF}[ \t*`.,;:!?\"')]*|{_QUOTE}[-*]? ?\[[a-z_]+(?:, [a-z_]+)?\] [^\n]*{_REF}[^\n]*)(?:\r?\n|\Z)",
-    re.MULTILINE,
+_LISTED = re.compile(  # up to the last end, so that each has one
+    rf"^(?:[ \t>*`#+\-\d.)]*{re.escape(PREFIX)}.*?{re.escape(END)}[ \t]*(?:\r?\n)?)+", re.DOTALL | re.MULTILINE
 )
+_AFTER = re.compile(r"[ \t]*(?:\r?\n)?")
+OPENINGS = (f"{PREFIX} Notes from earlier", f"{PREFIX} What is known from earlier")
+_ROW = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_REF = re.compile(r"\(\d{4}-\d\d-\d\d, `?m-[0-9A-Za-z-]+`?,? r\d+\)")
+_CLOSING = re.compile(r"[\s*`.,;:!?\"')_|}\]›‹»«”“’]*")
+_LABEL = re.compile(rf"\[(?:{'|'.join(MemoryKind)})(?:, ?\w+)?\]")
+_FIRST = re.compile(rf"[\W\d]*?{_LABEL.pattern}")
+_BULLET = re.compile(r"[ \t>]*(?:[-*+•|]|\d+[.)])[ \t]")
+_BROKEN = 3  # rows before the one with the reference
 
 
 def _loosely(phrase: str) -> str:
@@ -42,15 +50,48 @@ _MARKS = re.compile(
 
 def strip_blocks(text: str) -> str:
     """The text without its injected blocks and lines; the same object when there is none."""
-    stripped = _without_quoted(_BLOCK.sub("", text)) if PREFIX in text else text
-    if ", m-" in stripped:
-        stripped = _LINE.sub("", stripped)
+    stripped = _without_quoted(_BLOCK.sub("", _without_listed(text))) if PREFIX in text else text
+    if ", m-" in stripped or ", `m-" in stripped:
+        stripped = _without_lines(stripped)
     return text if stripped == text else stripped
 
 
 def escape(text: str) -> str:
     """The text of somebody else: nothing in it begins or ends a block. The same object when nothing did."""
     return _MARKS.sub(r"(\1)", text) if "[" in text or "［" in text else text
+
+
+def _without_listed(text: str) -> str:
+    last = text.rfind(END)
+    if last < 0:
+        return text
+    after = _AFTER.match(text, last + len(END))
+    end = after.end() if after else len(text)
+    return _LISTED.sub("", text[:end]) + text[end:]
+
+
+def _without_lines(text: str) -> str:
+    """Without rows that end like a line of ours, or that go on after one which still has its kind."""
+    kept: list[str] = []
+    for row in _ROW.findall(text):
+        refs = [each.span() for each in _REF.finditer(row)]
+        is_labelled = bool(refs) and _LABEL.search(row, 0, refs[-1][0]) is not None
+        if not refs or not (is_labelled or _CLOSING.fullmatch(row, refs[-1][1])):
+            kept.append(row)
+        elif not is_labelled:
+            del kept[_beginning(kept, row) :]
+    return "".join(kept)
+
+
+def _beginning(kept: list[str], row: str) -> int:
+    """Where the line begins whose last row this is."""
+    for back in range(1, min(_BROKEN, len(kept)) + 1):
+        if _BULLET.match(row) or not row.strip():
+            break
+        row = kept[-back]
+        if _FIRST.match(row):
+            return len(kept) - back
+    return len(kept)
 
 
 def _without_quoted(text: str) -> str:

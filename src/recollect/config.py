@@ -2,7 +2,7 @@
 
 A value comes from the first of: a flag, RECOLLECT_<KEY> in the environment, config.toml under RECOLLECT_HOME, the
 default below. Every key carries its description, which is what the generated page shows. A key that does not exist
-is an error that names the nearest one: a typo must not silently switch something off.
+is an error that names the one most like it: a typo must not silently switch something off.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from recollect.errors import ConfigError
+from recollect.errors import ConfigError, UsageError, nearest
 from recollect.types import MemoryKind
 
 HOME_VARIABLE = "RECOLLECT_HOME"
@@ -30,7 +30,8 @@ _PLAIN = ("LONG_MEMORIES_LOG", "MEMORY_RECONCILE_ENABLED")  # known by these nam
 
 _YEAR = 365 * 86400.0
 _KINDS = f"^({'|'.join(MemoryKind)})$"
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+AGENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+Name = Annotated[str, Meta(pattern=AGENT_ID)]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,7 +66,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = ""
     conversation_gap_minutes: Annotated[
-        int, Meta(ge=1, description="Silence after which a conversation counts as finished.")
+        int, Meta(ge=1, le=525_600, description="Silence after which a conversation counts as finished.")
     ] = 60
     min_conversation_messages: Annotated[
         int,
@@ -145,7 +146,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int, Meta(ge=1, le=36500, description="Phase 2 lets go of what was neither used nor new for so long.")
     ] = 30
     max_raw_memories_for_consolidation: Annotated[
-        int, Meta(ge=1, description="The most conversations that phase 2 looks at.")
+        int, Meta(ge=1, le=1000, description="The most conversations that phase 2 looks at.")
     ] = 256
     consolidation_cooldown_hours: Annotated[
         float, Meta(ge=0, le=8760, description="Pause after a consolidation; `consolidate --now` lifts it.")
@@ -291,12 +292,10 @@ def load(
     flags: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Reads everything once. Nothing is created: a command that only looks leaves no trace."""
-    environ = dict(os.environ if environ is None else environ)
-    if home is None:
-        home = Path(environ.get(HOME_VARIABLE) or "~/.recollect")
-    home = Path(os.path.abspath(_expand(str(home), environ)))  # noqa: PTH100 - resolve() would follow a link the user chose
+    bare = located(environ, home=home)
+    home, environ = bare.home, bare.environ
     values: dict[str, Any] = {}
-    origins = dict.fromkeys(keys(), "default")
+    origins = dict(bare.origins)
     for origin, layer in (
         ("config.toml", _from_file(home / "config.toml")),
         ("plain", {name.lower(): environ[name] for name in _PLAIN if name in environ}),
@@ -310,11 +309,26 @@ def load(
     return Settings(home=home, config=_convert(values, origins), origins=origins, environ=environ)
 
 
+def located(environ: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
+    """Every value at its default: for what has to work whatever the configuration says."""
+    environ = dict(os.environ if environ is None else environ)
+    if home is None:
+        home = Path(environ.get(HOME_VARIABLE) or "~/.recollect")
+    home = Path(os.path.abspath(_expand(str(home), environ)))  # noqa: PTH100 - resolve() would follow a link the user chose
+    return Settings(home=home, config=Config(), origins=dict.fromkeys(keys(), "default"), environ=environ)
+
+
 def _expand(path: str, environ: Mapping[str, str]) -> str:
-    """`~` is the home of the environment that was given."""
+    """`~` is the home of the environment that was given, `~name` that of a user."""
     if path == "~" or path.startswith("~/"):
         return (environ.get("HOME") or str(Path.home())) + path[1:]
-    return path
+    if not path.startswith("~"):
+        return path
+    found = os.path.expanduser(path)  # noqa: PTH111 - tells an unknown user by leaving the text as it is
+    if found == path:
+        hint = "Write the path in full; ./~x is a folder of that name."
+        raise UsageError(f"`{path}`: there is no such user", hint=hint)
+    return found
 
 
 def keys() -> list[str]:
@@ -398,10 +412,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 def _require_known(key: str, origin: str) -> None:
     if key in keys():
         return
-    import difflib  # for mistakes only
-
-    nearest = difflib.get_close_matches(key, keys(), n=1, cutoff=0)
-    raise ConfigError(f"unknown key `{key}` in {origin}; did you mean `{nearest[0]}`?")
+    raise ConfigError(f"unknown key `{key}` in {origin}{nearest(key, keys())}")
 
 
 def _convert(values: dict[str, Any], origins: Mapping[str, str]) -> Config:

@@ -25,14 +25,14 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.projection import Projection
-from recollect.artifacts.reindex import Held, Reindex, assess
+from recollect.artifacts.reindex import Held, assess
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Known
 from recollect.artifacts.states import Evidence, State, detect
 from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import ArtifactError
 from recollect.extract.jobs import KIND as EXTRACT
-from recollect.extract.jobs import abandoned, resume
+from recollect.extract.jobs import abandoned, read_by, resume
 from recollect.extract.load import load
 from recollect.extract.values import Extraction
 from recollect.ingest.intake import Intake
@@ -249,7 +249,7 @@ def _count(found: Sequence[Any], noun: str, plural: str = "") -> str:
 
 
 class Doctor:
-    """`recover` resumes the end of a session that was interrupted (`artifacts.states`)."""
+    """`recover` resumes the end of a session that was interrupted (`artifacts.states`); `reindex` is Memory's."""
 
     def __init__(
         self,
@@ -258,8 +258,10 @@ class Doctor:
         owner: Owner,
         clock: Clock,
         recover: Callable[[str], object],
+        reindex: Callable[[], object],
     ) -> None:
         self._recover = recover
+        self._reindex = reindex
         self._database = database
         self._settings = settings
         self._owner = owner
@@ -343,7 +345,9 @@ class Doctor:
         tokens = {faulty.token for each in problems if (faulty := parse_name(each.path))}
         keys = {token: key for key in self._held(tokens) if (token := self._token(key))}
         bad = [each.path for each in problems]
-        return of_files(problems, keys, written) + of_index(there, known, bad) + secrets
+        others = self._files.others(bad, self._owner.agent_id)
+        mine = [each for each in problems if each.path not in others]
+        return of_files(mine, keys, written) + of_index(there, known, bad) + secrets
 
     def _is_settled(self, session_key: str) -> bool:
         """Nobody is going to finish it by himself."""
@@ -406,7 +410,7 @@ class Doctor:
     def _mend(self, found: Sequence[Finding], report: Report) -> None:
         """In this order: what comes later builds on what came before."""
         kinds = {each.kind for each in found}
-        steps: tuple[tuple[set[Fault], Callable[[], None]], ...] = (
+        steps: tuple[tuple[set[Fault], Callable[[], object]], ...] = (
             ({Fault.TOO_OPEN}, self._close),
             ({Fault.LEFTOVER}, lambda: self._sweep(found)),
             ({Fault.ERASED}, lambda: self._delete_erased(found)),
@@ -458,7 +462,7 @@ class Doctor:
             if each.kind in _REMADE and each.key:
                 by_key.setdefault(each.key, []).append(each)
         for key, faults in by_key.items():
-            spoiled = sorted({each.path for each in faults if each.kind in _SPOILED})
+            spoiled = sorted({each.path for each in faults if each.kind in {*_SPOILED, Fault.BROKEN_LINK}})
             report.kept += [self._files.set_aside(path) for path in spoiled if self._is_spoiled(path)]
             if self._is_broken(key, faults):
                 with suppress(ArtifactError):  # somebody else is at it: found again, and told
@@ -468,17 +472,24 @@ class Doctor:
         """Still, after what was mended so far."""
         names = self._files.names(self._token(key))
         gone = {each.path for each in faults if each.kind is Fault.MISSING} - {name.path for name in names}
-        held = reindex.loaded(self._files, self._token(key), dict.fromkeys(names, ""))
-        nothing = tombstones.graveyard((), self._owner.agent_id)
-        return bool(gone or assess(held, self._owner.agent_id, nothing).problems)
+        return bool(gone or self._problems(self._token(key), names))
 
     def _is_spoiled(self, path: str) -> bool:
-        """Not put back by somebody in the meantime."""
+        """Not put back by somebody in the meantime. What leads to another manifest than its own is spoiled, too: it
+        never changes, and a manifest does."""
         name = parse_name(path)
         assert name is not None
-        held = reindex.loaded(self._files, name.token, {name: ""})
+        if any(each.kind in _SPOILED for each in self._problems(name.token, [name])):
+            return True
+        around = self._problems(name.token, self._files.names(name.token))
+        misled = {each.path for each in around if each.kind == Fault.BROKEN_LINK}
+        return name.kind is not Kind.MANIFEST and path in misled
+
+    def _problems(self, token: str, names: Sequence[Name]) -> Sequence[reindex.Problem]:
+        """Of these files, whatever was erased."""
+        held = reindex.loaded(self._files, token, dict.fromkeys(names, ""))
         nothing = tombstones.graveyard((), self._owner.agent_id)
-        return any(each.kind in _SPOILED for each in assess(held, self._owner.agent_id, nothing).problems)
+        return assess(held, self._owner.agent_id, nothing).problems
 
     def _write(self, key: str) -> None:
         with self._database.read() as tx:
@@ -486,13 +497,10 @@ class Doctor:
             row = stage1.load(tx, self._owner, key)
             stated = rows.own(memories.of_session(tx, self._owner, key), key)
         transcript = load(self._database, self._owner, group)
-        extraction, strategy = (rows.retold(row), row.strategy) if row else (Extraction(), "")
+        extraction, strategy = (rows.retold(row), row.strategy) if row else (Extraction(), read_by(group[0]))
         gap = timedelta(minutes=self._settings.config.conversation_gap_minutes)
         end = SessionEnd(self._files, self._owner.agent_id, gap, self._projection)
         end.write(transcript, extraction, stated, timestamp(self._clock()), strategy)
-
-    def _reindex(self) -> None:
-        Reindex(self._database, self._settings, self._owner, self._clock).run()
 
     def _revive(self, found: Sequence[Finding]) -> None:
         with self._database.write() as tx:

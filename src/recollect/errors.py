@@ -23,6 +23,16 @@ A subclass's docstring is its default message; `hint` says what to do about it. 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to add where somebody wrote `name`; empty where nothing known is like it."""
+    import difflib  # for mistakes only
+
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean `{found[0]}`?" if found else ""
+
 
 class RecollectError(Exception):
     """Something went wrong."""
@@ -50,7 +60,7 @@ class UsageError(RecollectError):
 class ConfigError(UsageError):
     """The configuration is wrong."""
 
-    hint = "`recollect config` lists every key with its value and where that came from."
+    hint = "docs/configuration.md lists every key."
 
 
 class UnknownSource(UsageError):

@@ -140,7 +140,7 @@ def _job_trouble(job: Job) -> Trouble:
     when = f", next try {job.not_before}" if job.not_before else ""
     hint = "It is tried again by itself at that time; `recollect retry` does not wait."
     if job.status is JobStatus.PAUSED:
-        hint = "Raise max_tokens_per_day, or wait."
+        hint = "Raise max_tokens_per_day and run `recollect retry`, or wait."
     elif not job.not_before:
         hint = "Mend the cause, then run `recollect retry`."
     return Trouble(f"{job.kind} {job.key} is {job.status} after {job.attempts} attempts{when}: {job.last_error}", hint)

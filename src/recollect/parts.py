@@ -179,12 +179,14 @@ class Parts:
         from recollect.consolidate.run import Consolidation, Outcome
         from recollect.store import stage1
 
+        config = self.settings.config
         self._projection.update()
         if self.settings.workspace.is_dir():
             done = Consolidation(self.database, self.settings, self.owner, self.clock, None).run(now=True)
             if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):
                 yield f"the workspace: {done.reason or done.outcome}"
-            if self.settings.config.model != "offline":  # the next run lets the model write it again
+            made = done.outcome is Outcome.SUCCEEDED
+            if made and (config.consolidation_model or config.model) != "offline":  # the model writes it again
                 with self.database.write() as tx:
                     stage1.mark_selected(tx, self.owner, [])
         self._refresh_context()
@@ -229,5 +231,10 @@ class Parts:
         if not is_utf8(folder):
             raise UsageError(f"{folder!r} is not UTF-8", hint="Rename the folder, or name another project.")
         with self.database.read() as tx:
-            known = projects.load_all(tx, self.owner).get(folder)
-        return known.project_id if known else resolve(folder).project_id
+            known = projects.load_all(tx, self.owner)
+        real = os.path.realpath(folder)
+        for each in (folder, real):
+            if each in known:
+                return known[each].project_id
+        # a folder that is not there is no part of the repository around it
+        return resolve(real).project_id if os.path.isdir(real) else folder  # noqa: PTH112 - so are the lines above

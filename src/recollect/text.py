@@ -93,6 +93,19 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in words(text.replace("’", "'")) if word not in COMMON)
 
 
+# Scripts that put no space between words, and one whose words change with every particle.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]+"
+)
+
+
+def marks_of(text: str) -> frozenset[str]:
+    """What a text is recognised by in another one: words that carry meaning; without spaces, pairs of characters."""
+    pairs = {run[at : at + 2] for run in _UNSPACED.findall(text) for at in range(max(1, len(run) - 1))}
+    return content_words(_UNSPACED.sub(" ", text)) | pairs
+
+
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:
     """Shared words as a share of all: 0 to 1."""
     return len(one & other) / len(one | other) if one and other else 0.0

@@ -156,6 +156,9 @@ class Severity(StrEnum):
     NONE = "none"
 
 
+BINDING = (Severity.MUST, Severity.DO_NOT)  # what may never be left out or broken
+
+
 class Scope(StrEnum):
     USER = "user"  # only when the user said so
     PROJECT = "project"

@@ -1,18 +1,21 @@
 """A folder that files can be listed in, read from, searched and written to, and nothing outside of it.
 
 Every path is opened one name at a time, relative to the folder opened before it and never through a symbolic link, so
-that no link and no race leads out. A file is replaced as a whole or not at all. What is not allowed is refused with
-`ToolRefused`: the consolidation agent calls these operations, and what it asks for is not trusted.
+that no link and no race leads out. A file is replaced as a whole or not at all, and several only when all of them can
+be. What is not allowed is refused with `ToolRefused`: the consolidation agent calls these operations, and what it asks
+for is not trusted.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
+import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
@@ -30,6 +33,7 @@ _FORBIDDEN = frozenset('<>:"|?*\\')  # not on every file system
 _DEEPEST = 6
 _TEMPORARY = ".recollect-"
 _LONGEST_LINE = 240
+_PATIENCE = 60.0  # seconds to wait for another one who writes
 
 
 class Workspace:
@@ -56,26 +60,67 @@ class Workspace:
         with self._folder(parts[:-1]) as folder:
             return _read(parts[-1], folder, path).decode("utf-8", "replace")
 
+    @contextmanager
+    def alone(self, *, create: bool = False) -> Iterator[None]:
+        """Whoever else asks for it waits, in any process. A folder that is not there is not waited for."""
+        if not create and not self.root.is_dir():
+            yield
+            return
+        deadline = time.monotonic() + _PATIENCE
+        with self._folder((), create=create) as folder:
+            while True:
+                try:
+                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        raise ToolRefused(f"{self.root}: another process is writing there") from None
+                    time.sleep(0.02)
+            yield
+
     def write(self, path: str, text: str, *, limit: int = FILE_LIMIT) -> bool:
         """Replaces the file atomically; False, and nothing is touched, when it holds just that already."""
+        return dict(self.replace({path: text}, limit=limit))[path]
+
+    def replace(self, files: Mapping[str, str], *, limit: int = FILE_LIMIT) -> Generator[tuple[str, bool], None, None]:
+        """Replaces all of them, each atomically, once it is certain that each can be: tells path by path whether it
+        changed."""
+        temporaries: dict[str, str] = {}
+        try:
+            for path, text in files.items():
+                if temporary := self._prepared(path, _encoded(path, text, limit)):
+                    temporaries[path] = temporary
+            for path in files:
+                temporary = temporaries.get(path, "")
+                if temporary:
+                    *folders, name = _parts(path)
+                    with self._folder(tuple(folders)) as folder:
+                        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                        del temporaries[path]
+                        self._sync(folder)
+                yield path, bool(temporary)
+        finally:
+            for path, temporary in temporaries.items():
+                with suppress(OSError, ToolRefused), self._folder(_parts(path)[:-1]) as folder:
+                    os.unlink(temporary, dir_fd=folder)
+
+    def _prepared(self, path: str, data: bytes) -> str:
+        """The name of a file beside it that holds the data; empty when it holds just that already."""
         parts = _parts(path)
-        data = _encoded(path, text, limit)
         with self._folder(parts[:-1], create=True) as folder:
             before = self._before(parts[-1], folder, path)
             if before == data:
-                return False
+                return ""
             if before is None:
                 self._make_room(path)
             temporary = f"{_TEMPORARY}{secrets.token_hex(8)}.tmp"
             try:
                 self._fill(temporary, folder, data)
-                os.rename(temporary, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
             except BaseException:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=folder)
                 raise
-            self._sync(folder)
-        return True
+        return temporary
 
     def delete(self, path: str) -> None:
         """Removes the file, and the folders that it leaves empty."""

@@ -24,7 +24,7 @@ import msgspec
 import zstandard
 
 from recollect.artifacts import bodies, names, tombstones
-from recollect.artifacts.document import Document, Manifest, parse
+from recollect.artifacts.document import BadFrontmatter, Content, Document, Manifest, parse
 from recollect.artifacts.names import Kind, Name
 from recollect.artifacts.tombstones import Tombstone
 from recollect.errors import ArtifactError, RecollectError
@@ -169,19 +169,24 @@ _FRONT = re.compile(
 
 def canonical(name: Name, text: str) -> Document | Tombstone:
     """The file under this name, or BadArchive when it is not what was once written there."""
-    front = text.partition("\n---\n")[0].removeprefix("---\n")
-    if "\r" in text or not all(_FRONT.fullmatch(line) for line in front.split("\n")):
-        raise BadArchive(f"{name.path} in the archive: its frontmatter is not as recollect writes it")
     try:
-        found = tombstones.parse(text) if name.kind is Kind.TOMBSTONE else parse(text)
-        told = found.path if isinstance(found, Tombstone) else _told(found)
-        if not all((_NUMBER if isinstance(each, int) else _WORDS).holds(each) for each in _stored(found)):
-            raise BadArchive(f"{name.path} in the archive holds what no database can hold")
+        return checked(name, text)
     except ArtifactError as error:
         raise BadArchive(f"{name.path} in the archive: {error.message}") from None
+
+
+def checked(name: Name, text: str) -> Document | Tombstone:
+    """The same for a file that is no archive's yet: an ArtifactError says why none would take it."""
+    front = text.partition("\n---\n")[0].removeprefix("---\n")
+    if "\r" in text or not all(_FRONT.fullmatch(line) for line in front.split("\n")):
+        raise BadFrontmatter("its frontmatter is not as recollect writes it")
+    found = tombstones.parse(text) if name.kind is Kind.TOMBSTONE else parse(text)
+    if not all((_NUMBER if isinstance(each, int) else _WORDS).holds(each) for each in _stored(found)):
+        raise bodies.BadBody("it holds what no database can hold")
+    told = found.path if isinstance(found, Tombstone) else _told(found)
     if told != name.path:
-        raise BadArchive(f"{name.path} in the archive: by its frontmatter it is {told}")
-    if isinstance(found, Document) and isinstance(found.head, Manifest):
+        raise BadFrontmatter(f"by its frontmatter it is {told}")
+    if isinstance(found, Document):
         _check_links(name, found.head)
     return found
 
@@ -192,17 +197,19 @@ def _told(found: Document) -> str:
     return Name(head.captured_at, token, head.kind).path
 
 
-def _check_links(name: Name, head: Manifest) -> None:
-    linked = (
-        head.transcript_path,
-        head.summary_path,
-        head.compaction_path,
-        *(each.path for each in (*head.superseded, *head.compactions)),
-    )
+def _check_links(name: Name, head: Content | Manifest) -> None:
+    linked: list[str | None] = []
+    if isinstance(head, Manifest):
+        listed = (each.path for each in (*head.superseded, *head.compactions))
+        linked += [head.transcript_path, head.summary_path, head.compaction_path, *listed]
+    elif not head.manifest_path.endswith(f"--{Kind.MANIFEST}.md"):
+        raise BadFrontmatter(f"it leads to {head.manifest_path[:200]!r}, which is no manifest")
+    else:
+        linked.append(head.manifest_path)
     for path in linked:
         there = names.parse(path) if path else None
         if path and (there is None or there.path != path or there.token != name.token):
-            raise BadArchive(f"{name.path} in the archive leads to {path[:200]!r}, which is not its own")
+            raise BadFrontmatter(f"it leads to {path[:200]!r}, which is not its own")
 
 
 def _stored(found: Document | Tombstone) -> Iterator[str | int | None]:
@@ -218,7 +225,7 @@ def _stored(found: Document | Tombstone) -> Iterator[str | int | None]:
             yield from (message.uuid, message.tools, message.cwd, message.project_id, message.branch)
     elif head.kind is Kind.SUMMARY:
         for memory in bodies.parse_summary(found.body, head.session_key, head.project_id).memories:
-            yield memory.revision
+            yield from (memory.revision, memory.scope_id)
             yield from (uuid for _, uuid in memory.sources)
     elif head.kind is Kind.COMPACTION:
         yield bodies.parse_compaction(found.body)[1]

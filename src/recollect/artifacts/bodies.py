@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote
 
 from recollect.artifacts.names import wikilink
 from recollect.errors import ArtifactError
+from recollect.note import is_session
 from recollect.occasions import joined, parted
 from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Timestamp
 
@@ -26,7 +27,8 @@ _SECTIONS = ("Summary", "Memories", "Raw memory")
 _SECTION = re.compile(rf"## ({'|'.join(_SECTIONS)})")
 _SECTION_LIKE = re.compile(rf"\\*## (?:{'|'.join(_SECTIONS)})$")
 _MEMORY = re.compile(
-    r"- \*\*(\w+)\*\* \((\w+), (\w+)(, pinned)?\) (.*) — said (\S+), first seen (\S+), from (\S*) \^(\S+)-r(\d+)"
+    r"- \*\*(\w+)\*\* \((\w+), (\w+)(?: of ([^\s,)]+))?(, pinned)?\) "
+    r"(.*) — said (\S+), first seen (\S+), from (\S*) \^(\S+)-r(\d+)"
 )
 _OCCASIONS = "  matters when: "  # on a line of its own, behind its memory
 _SAFE = ":@/+=-_.~"  # in an entry's id; never a space, a comma or a question mark
@@ -111,16 +113,22 @@ def _memory(each: Remembered) -> str:
     pinned = ", pinned" if each.pinned else ""
     when = f"\n{_OCCASIONS}{joined(each.occasions)}" if each.occasions else ""
     return (
-        f"- **{each.kind}** ({each.severity}, {each.scope}{pinned}) {text} — said {each.valid_from},"
+        f"- **{each.kind}** ({each.severity}, {each.scope}{_elsewhere(each)}{pinned}) {text} — said {each.valid_from},"
         f" first seen {each.created_at}, from {sources} ^{each.id}-r{each.revision}{when}"
     )
+
+
+def _elsewhere(each: Remembered) -> str:
+    """The conversation that it holds in, where a note says so and not the conversation itself."""
+    told = each.scope is Scope.CONVERSATION and any(is_session(key.rpartition("@")[0]) for key, _ in each.sources)
+    return f" of {_quoted(each.scope_id)}" if told else ""
 
 
 def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
     found = _MEMORY.fullmatch(line)
     if found is None:
         raise BadBody(f"no memory: {line[:80]}")
-    kind, severity, scope, pinned, text, said, seen, sources, name, revision = found.groups()
+    kind, severity, scope, within, pinned, text, said, seen, sources, name, revision = found.groups()
     try:
         ranges = Scope(scope)
         return Remembered(
@@ -130,7 +138,7 @@ def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
             text=re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], text),
             severity=Severity(severity),
             scope=ranges,
-            scope_id=ranges.id(project_id, session_key),
+            scope_id=ranges.id(project_id, _unquoted(within or "") or session_key),
             created_at=Timestamp(seen),
             valid_from=Timestamp(said),
             sources=tuple((session_key, _entry(source)) for source in sources.split(",") if source),

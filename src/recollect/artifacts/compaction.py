@@ -79,7 +79,7 @@ def document(
         content_sha256="",
         hash_scope=HASH_SCOPE,
         sanitizer_version=CURRENT,
-        memory_sentence=line(gated.text),
+        memory_sentence=gated.text,
         memory_sentence_version=sentence.VERSION,
         memory_sentence_quality=str(gated.quality),
         memory_sentence_generated_at=now,

@@ -18,10 +18,11 @@ import yaml
 from recollect.artifacts.names import Kind
 from recollect.errors import ArtifactError
 from recollect.text import trimmed
-from recollect.types import Timestamp
+from recollect.types import Timestamp, parse_timestamp
 
 HASH_SCOPE = "body-normalized-v1"
 _FENCE = "---"
+_MOST = 1 << 31  # of a number: what every database holds
 
 _PLAIN = r"[ !#-\[\]-~\u00a1-\u1fff\u2010-\u2027\u2030-\ud7ff]*"  # what YAML writes and reads as it is
 _PLAIN_TEXT = re.compile(_PLAIN)
@@ -237,9 +238,20 @@ def _typed(name: str, wanted: str, value: Any) -> Any:
             return tuple(value)
     elif value is None and wanted.endswith("None"):
         return None
-    elif isinstance(value, int if wanted.startswith("int") else str) and not isinstance(value, bool):
+    elif wanted.startswith("int"):
+        if type(value) is int and 0 <= value < _MOST:
+            return value
+    elif isinstance(value, str) and (not wanted.startswith("Timestamp") or _is_time(value)):
         return value
     raise BadFrontmatter(f"{name} is {value!r}")
+
+
+def _is_time(text: str) -> bool:
+    """As we write it: its order as text is its order in time."""
+    try:
+        return parse_timestamp(text) == text
+    except ValueError:
+        return False
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -40,7 +41,7 @@ class OtherIdentity(ArtifactError):
 
 
 class Tampered(ArtifactError):
-    """There is a file of that name that was changed by hand."""
+    """There is a file of that name that was changed by hand, or no file can have that name."""
 
 
 class RevisionChanged(ArtifactError):
@@ -85,18 +86,19 @@ class Files:
         except FileNotFoundError:
             return None
 
-    def agents(self, paths: Iterable[str]) -> dict[str, str]:
-        """path → whose it says it is, from its first lines alone; for files of others in a folder that all share."""
-        found = {}
+    def others(self, paths: Iterable[str], agent_id: str) -> set[str]:
+        """Those that say in their first lines that they are another agent's: all share a folder."""
+        found = set()
         with suppress(FileNotFoundError), self._folder() as folder:
             for path in paths:
-                with suppress(OSError):
+                with suppress(OSError, Tampered):
                     descriptor = os.open(_name(path).file, _READ, dir_fd=folder)
                     try:
                         told = _AGENT.search(os.read(descriptor, _BEGINNING))
                     finally:
                         os.close(descriptor)
-                    found[path] = told[1].decode("utf-8", "replace") if told else ""
+                    if told and told[1].decode("utf-8", "replace") != agent_id:
+                        found.add(path)
         return found
 
     def signatures(self, paths: Iterable[str]) -> dict[str, str]:
@@ -168,7 +170,7 @@ class Files:
         with self._locked(name.folder) as folder:
             try:
                 os.unlink(name.file, dir_fd=folder)
-            except FileNotFoundError:
+            except (FileNotFoundError, IsADirectoryError):
                 return
             os.fsync(folder)
         self._wrote(path)
@@ -223,7 +225,7 @@ def signature(found: os.stat_result) -> str:
 def _name(path: str) -> Name:
     found = parse_name(path)
     if found is None or found.path != path:
-        raise ValueError(f"{path!r} is no artifact's path")
+        raise Tampered(f"{path!r} is no artifact's path")
     return found
 
 
@@ -236,6 +238,9 @@ def _read(file: str, folder: int) -> str | None:
         if error.errno == errno.ELOOP:
             raise Tampered(f"{file}: a symbolic link stands in its place") from None
         raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise Tampered(f"{file}: no file stands in its place")
     with os.fdopen(descriptor, "rb") as opened:
         return opened.read().decode("utf-8", "replace")
 

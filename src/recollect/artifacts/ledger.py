@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from recollect.artifacts.names import wikilink
 from recollect.artifacts.sanitize import line
-from recollect.artifacts.sentence import tidy
-from recollect.types import MemoryKind, Remembered, Severity, Timestamp, timestamp
+from recollect.artifacts.sentence import tidy, unlinked
+from recollect.types import BINDING, MemoryKind, Remembered, Timestamp, timestamp
 
 DAYS = 30
 BUDGET = 30_000  # tokens
@@ -31,6 +31,7 @@ _LONGEST = 240  # characters of a memory in the head
 _SECTIONS = ("Pinned", "Rules and limits", "Open threads", "Learnt last")
 _DAY = "### "
 _EMPTY = "No conversation in this time."
+_CLIPPED = "conversations: the oldest were clipped to the budget."
 
 
 class Row(NamedTuple):
@@ -47,9 +48,9 @@ class Row(NamedTuple):
     @property
     def text(self) -> str:
         links = (self.summary_path, "summary"), (self.transcript_path, "transcript"), (self.manifest_path, "manifest")
-        project = _plain(self.project)
-        told = " ".join([tidy(self.sentence), *(wikilink(path, label) for path, label in links)])
-        return f"- {self.at} | session={self.session_id} | project={project} | {told}"
+        sentence = tidy(self.sentence).replace("|", "\\|")
+        told = " ".join([sentence, *(wikilink(path, label) for path, label in links)])
+        return f"- {self.at} | session={_plain(self.session_id)} | project={_plain(self.project)} | {told}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,13 @@ def render(
     of = len(found) + older
     head = "\n".join([_TITLE, "", *orientation(placed), HEADING, ""])
     return f"{head}\n{_body(_fitting(head, found, of, budget), of)}\n"
+
+
+def may_be_past(text: str, now: datetime) -> bool:
+    """Does a file show a row that the window has left behind? It may count some, where its oldest were clipped."""
+    rows = text.rpartition(f"\n{HEADING}\n")[2]
+    _, mark, oldest = rows.rpartition("\n- ")
+    return _CLIPPED in rows or bool(mark and oldest < timestamp(now - timedelta(days=DAYS)))
 
 
 def orientation(placed: Iterable[Placed]) -> list[str]:
@@ -120,7 +128,7 @@ def refs(text: str, file: str, manifest_path: str) -> tuple[str, ...]:
 
 
 def _is_rule(memory: Remembered) -> bool:
-    return memory.kind is MemoryKind.CONSTRAINT or memory.severity in (Severity.MUST, Severity.DO_NOT)
+    return memory.kind is MemoryKind.CONSTRAINT or memory.severity in BINDING
 
 
 def _fitting(head: str, rows: Sequence[Row], of: int, budget: int) -> Sequence[tuple[str, str]]:
@@ -148,12 +156,13 @@ def _body(texts: Sequence[tuple[str, str]], of: int) -> str:
 
 
 @lru_cache(maxsize=1024)  # a few projects, many rows
-def _plain(project: str) -> str:
-    return line(project).replace("|", "/")
+def _plain(field: str) -> str:
+    """On one line, without what would be read as a link or as the border of a field."""
+    return unlinked(line(field)).replace("|", "/")
 
 
 def _notice(kept: int, of: int) -> str:
-    return f"Kept {kept} of {of} conversations: the oldest were clipped to the budget. Their files are in `memory/`."
+    return f"Kept {kept} of {of} {_CLIPPED} Their files are in `memory/`."
 
 
 def _order(each: Row) -> tuple[str, str]:

@@ -25,7 +25,7 @@ import msgspec
 
 from recollect.artifacts import archive, names, tombstones
 from recollect.artifacts.archive import LARGEST, LIST, TURNS, BadArchive, Contents, Member
-from recollect.artifacts.document import Document, parse
+from recollect.artifacts.document import BadFrontmatter, Document
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name, session_token
 from recollect.artifacts.reindex import Held, Problem, Report, assess
@@ -88,6 +88,9 @@ class Imported:
     index: Report | None = None
 
 
+_BASELINE = ("selected_for_phase2_source_updated_at", "selected_for_phase2_generated_at")
+
+
 # Decisions
 
 
@@ -96,7 +99,7 @@ def carried(table: str, row: Mapping[str, Any], files: set[tuple[str, str]]) -> 
     if table == "memory_malformed_lines":
         return dict(row) if (row["source"], row["file_path"]) in files else None
     if table == "memory_stage1_use":  # the workspace is made anew there
-        return {**row, "selected_for_phase2": 0, "selected_for_phase2_source_updated_at": ""}
+        return {**row, "selected_for_phase2": 0, **dict.fromkeys(_BASELINE, "")}
     if table == "memory_vector_models":  # vectors and their folders are made there
         return None
     if table != "memory_jobs":
@@ -130,7 +133,8 @@ def plan(members: Mapping[str, Member], here: Mapping[str, str], erased: Graveya
     """Which canonical files are written. `here`: path → hash of those that are there; empty: not readable."""
     wanted = [name for path in members if (name := names.parse(path))]
     gone = {name.path for name in wanted if name.kind is not Kind.TOMBSTONE and erased.covers(name)}
-    groups = groupby(sorted((name.token, name.path) for name in wanted if name.path not in gone), lambda each: each[0])
+    kept = sorted(_group(name) for name in wanted if name.path not in gone)
+    groups = groupby(kept, lambda each: each[0])
     create: set[str] = set()
     unchanged: set[str] = set()
     conflicts: list[Conflict] = []
@@ -142,6 +146,11 @@ def plan(members: Mapping[str, Member], here: Mapping[str, str], erased: Graveya
             unchanged.update(path for path in paths if path in here)
             create.update(path for path in paths if path not in here)
     return Plan(frozenset(create), frozenset(unchanged), frozenset(gone), tuple(conflicts))
+
+
+def _group(name: Name) -> tuple[str, str]:
+    """Files of one conversation come in together or not at all; a tombstone waits for nobody."""
+    return (name.path if name.kind is Kind.TOMBSTONE else name.token), name.path
 
 
 def joined(ours: str | None, theirs: str) -> str | None:
@@ -256,13 +265,10 @@ class Export:
         self, writer: archive.Writer, token: str, there: Sequence[Name], graves: Graveyard, report: Exported
     ) -> None:
         for attempt in range(_TRIES):
-            texts = {name: text for name in there if (text := self._files.read(name.path)) is not None}
-            documents = {name: _parsed(text) for name, text in texts.items()}
-            if any(
-                isinstance(each, Document) and each.head.agent_id != self._owner.agent_id for each in documents.values()
-            ):
+            texts, documents = self._read(there)
+            if self._is_foreign(documents):
                 return
-            found = assess(Held(token, dict.fromkeys(texts, ""), documents), self._owner.agent_id, graves)
+            found = assess(Held(token, dict.fromkeys(documents, ""), documents), self._owner.agent_id, graves)
             if attempt + 1 == _TRIES or not any(each.kind == "BrokenLink" for each in found.problems):
                 break
             there = self._files.names(token)  # it was being written
@@ -272,13 +278,35 @@ class Export:
             name for name in sorted(texts, key=lambda each: (each.kind is Kind.MANIFEST, each)) if name.path not in bad
         ]
         for name in good:
-            data = texts[name].replace("\r\n", "\n").encode()
+            data = texts[name].encode()
             if len(data) > LARGEST:
                 report.problems.append(Problem(name.path, "TooLarge", f"{len(data):,} bytes are too many"))
                 continue
             writer.add(name.path, data)
             report.artifacts += 1
         report.conversations += bool(good)
+
+    def _read(self, there: Iterable[Name]) -> tuple[dict[Name, str], dict[Name, Document | ArtifactError]]:
+        """Texts with our line ends, and what they say, as far as an import would take them."""
+        texts: dict[Name, str] = {}
+        documents: dict[Name, Document | ArtifactError] = {}
+        for name in there:
+            try:
+                if (text := self._files.read(name.path)) is None:
+                    continue
+                texts[name] = text.replace("\r\n", "\n")
+                found = archive.checked(name, texts[name])
+                if isinstance(found, Tombstone):
+                    raise BadFrontmatter("a tombstone lies elsewhere")
+                documents[name] = found
+            except ArtifactError as error:
+                documents[name] = error
+        return texts, documents
+
+    def _is_foreign(self, documents: Mapping[Name, Document | ArtifactError]) -> bool:
+        agents = {each.head.agent_id for each in documents.values() if isinstance(each, Document)}
+        broken = (name.path for name, each in documents.items() if isinstance(each, ArtifactError))
+        return bool(agents - {self._owner.agent_id} or self._files.others(broken, self._owner.agent_id))
 
     def _pack_turns(self, writer: archive.Writer, report: Exported) -> None:
         folder = Workspace(self._settings.turns, most=None)
@@ -507,13 +535,6 @@ def _again(name: str, data: bytes, contents: Contents) -> str:
     if hashlib.sha256(data).hexdigest() != contents.members[name].sha256:
         raise BadArchive(f"{name}: the archive changed while it was read", hint="Run it again.")
     return data.decode()
-
-
-def _parsed(text: str) -> Document | ArtifactError:
-    try:
-        return parse(text)
-    except ArtifactError as error:
-        return error
 
 
 def _sync_folder(folder: Path) -> None:

@@ -17,9 +17,10 @@ from recollect.artifacts.document import Content, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.ledger import Placed, Row
 from recollect.artifacts.names import Kind
+from recollect.artifacts.names import parse as parse_name
 from recollect.config import Settings
 from recollect.models.base import ToolRefused
-from recollect.store import artifacts, memories
+from recollect.store import artifacts, memories, tombstones
 from recollect.store.artifacts import Summarised
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs, Lease
@@ -78,6 +79,14 @@ class Projection:
         except ToolRefused:
             return wanted != ledger.render((), (), self._clock()) or (self._folder.root / FILE).is_symlink()
 
+    def is_past(self) -> bool:
+        """Did the window move on, so that the file is not what the rows say? Costs a look at the file until it did."""
+        try:
+            text = self._folder.read(FILE)
+        except (OSError, ToolRefused):  # it is not there, or not ours to read
+            return False
+        return ledger.may_be_past(text, self._clock()) and text != self._text(())
+
     def update(self, fresh: Sequence[str] | None = None) -> bool:
         """Brings the file up to date; false when another process does, when nothing changed, or when it cannot be
         written: then the job says why, and tries again when it is asked to.
@@ -125,11 +134,12 @@ class Projection:
         window = timestamp(now - timedelta(days=ledger.DAYS)), timestamp(now)
         with self._database.read() as tx:
             sessions = artifacts.sessions(tx, self._owner, *window)
-            known = artifacts.newest(tx, self._owner, *window, ledger.ENOUGH)
+            tests = sum(map(self.is_test, sessions))
+            known = artifacts.newest(tx, self._owner, *window, ledger.ENOUGH + tests)
         shown = [each for each in known if not self.is_test(each.session_id)]
-        older = sum(not self.is_test(each) for each in sessions) - len(shown)
+        older = len(sessions) - tests - len(shown)
         found = {each.manifest_path: _row(each.source_path, each) for each in shown}
-        for path in fresh:
+        for path in self._standing(fresh):
             head = self._committed(path)
             if head is not None and not self.is_test(head.session_id):
                 found[head.manifest_path] = _row(path, head)
@@ -143,18 +153,26 @@ class Projection:
             known = {row.source_path: row for row in artifacts.summaries(tx, self._owner, since=first)}
         inside = self._files.since(Kind.SUMMARY, first)
         self._leave_out(path for path in inside if path not in known)
+        same = {path: row for path, row in known.items() if inside.get(path) == row.signature}
+        loose = self._standing(path for path in inside if path not in same and path not in self._others)
         found: dict[str, Row] = {}  # by manifest: a set that has no rows yet takes the place of the one before
-        for path in sorted(path for path in inside if path not in self._others):
-            indexed = known.get(path)
-            head = indexed if indexed and indexed.signature == inside[path] else self._committed(path)
+        for path in sorted({*same, *loose}):
+            head = same.get(path) or self._committed(path)
             if head is not None and not self.is_test(head.session_id):
                 found[head.manifest_path] = _row(path, head)
         yield from found.values()
 
+    def _standing(self, paths: Iterable[str]) -> list[str]:
+        """Without files that were erased: a worker that was at it may have written them after that."""
+        tokens = {path: name.token for path in paths if (name := parse_name(path))}
+        with self._database.read() as tx:
+            gone = tombstones.covered(tx, self._owner, tokens)
+        return [path for path in tokens if path not in gone]
+
     def _leave_out(self, unknown: Iterable[str]) -> None:
         """Summaries of other agents: looked at once."""
-        agents = self._files.agents(path for path in unknown if path not in self._others)
-        self._others |= {path for path, agent in agents.items() if agent not in ("", self._owner.agent_id)}
+        new = (path for path in unknown if path not in self._others)
+        self._others |= self._files.others(new, self._owner.agent_id)
 
     def _committed(self, path: str) -> Content | None:
         """What a summary says, if it is ours, what was written, and what its manifest points at."""

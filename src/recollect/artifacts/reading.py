@@ -178,7 +178,8 @@ class Reader:
         one = _only(name, sessions, "sessions")
         if one is None:
             return None
-        talks = conversations.with_key(tx, self._owner, name if "@" in name else f"{one}@")
+        near = conversations.with_key(tx, self._owner, name if "@" in name else f"{one}@")
+        talks = [each for each in near if each.session_id == one]
         if len({each.session_key for each in talks}) == 1:
             return Target(Type.CONVERSATION, talks[0].session_key, talks=tuple(talks))
         return Target(Type.SESSION, one, talks=tuple(talks))

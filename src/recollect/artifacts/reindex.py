@@ -4,33 +4,36 @@ Files that are what they were when they were last read cost one `stat`. The othe
 conversation, checked (frontmatter, checksums, names, links) and turned into rows by the same step as at the end of a
 session. What only the database knows stays as it is: offsets, jobs, use, baselines, states. A conversation that is
 ahead of its files, because it grew or is being processed, is left to the pipeline; a file that is not what it was
-written as changes nothing and is listed.
+written as changes nothing and is listed. What tombstones name goes from the rows first.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from recollect.artifacts import bodies, rows, sets, tombstones
 from recollect.artifacts.document import Content, Document, Manifest, parse
 from recollect.artifacts.files import Files
+from recollect.artifacts.forget import Forget
 from recollect.artifacts.names import FOLDER, Kind, Name, session_token, wikilinks
 from recollect.artifacts.names import parse as parse_name
+from recollect.artifacts.removal import telling
 from recollect.artifacts.rows import Derived
 from recollect.artifacts.tombstones import Graveyard
+from recollect.artifacts.upkeep import KIND as ARCHIVE
 from recollect.config import Settings
 from recollect.errors import ArtifactError
 from recollect.extract.jobs import KIND as EXTRACT
-from recollect.extract.jobs import watermark
+from recollect.extract.jobs import UNREAD, read_by, watermark
+from recollect.ingest.erasure import bury, stones
 from recollect.ingest.writer import is_named_after
 from recollect.store import artifacts as artifact_rows
 from recollect.store import compactions, memories, projects, stage1
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
-from recollect.store import tombstones as tombstone_rows
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
 from recollect.store.database import Database, Transaction
@@ -54,7 +57,7 @@ _HINTS = {
     "NoManifest": "Run `recollect doctor --fix`: the manifest is written from the files that are there.",
     "BrokenLink": _AGAIN,
     "Missing": _AGAIN,
-    "Erased": "Delete the file, or run `recollect doctor --fix`.",
+    "Erased": "Run `recollect doctor --fix`: it deletes the file, and what rows hold of it.",
 }
 
 Progress = Callable[[int, int], None]  # (files, of)
@@ -83,6 +86,7 @@ class Report:
     entries: int = 0
     memories: int = 0
     skipped: int = 0  # conversations that are ahead of their files
+    erased: int = 0  # conversations and messages that tombstones name, and that rows still held
     seconds: float = 0.0
     problems: list[Problem] = field(default_factory=list)
 
@@ -114,7 +118,8 @@ class Assessed:
 def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     """Pure: what is true of a conversation by its files, and what is wrong with them."""
     named = sorted(held.documents)
-    problems = [found for name in named if (found := _wrong(name, held.documents[name], agent_id, erased))]
+    telling_it = _telling(held, agent_id, erased)
+    problems = [found for name in named if (found := _wrong(name, held.documents[name], agent_id, erased, telling_it))]
     bad = {problem.path for problem in problems}
     good = {name: doc for name, doc in held.documents.items() if isinstance(doc, Document) and name.path not in bad}
     foreign = [name for name, doc in good.items() if doc.head.agent_id != agent_id]
@@ -163,8 +168,20 @@ def _compacted(kept: Iterable[Document], problems: list[Problem]) -> Iterator[Co
             problems.append(Problem(each.head.manifest_path, "BadBody", error.message))
 
 
-def _wrong(name: Name, found: Document | ArtifactError, agent_id: str, erased: Graveyard) -> Problem | None:
-    if erased.covers(name) or (isinstance(found, Document) and _is_erased(found.head, agent_id, erased)):
+def _telling(held: Held, agent_id: str, erased: Graveyard) -> set[Name]:
+    """Of ours, sets that tell a message which was erased, under whatever name."""
+    if not erased.hashes:
+        return set()
+    mine = {name: each for name, each in held.documents.items() if isinstance(each, Document)}
+    mine = {name: each for name, each in mine.items() if each.head.agent_id == agent_id}
+    return telling(mine, lambda source, uuid: entry_hash(source, uuid) in erased.hashes)
+
+
+def _wrong(
+    name: Name, found: Document | ArtifactError, agent_id: str, erased: Graveyard, telling_it: Container[Name]
+) -> Problem | None:
+    is_erased = name in telling_it or erased.covers(name)
+    if is_erased or (isinstance(found, Document) and _is_erased(found.head, agent_id, erased)):
         return Problem(name.path, "Erased", "it was erased, and is here again")
     if isinstance(found, ArtifactError):
         return Problem(name.path, found.kind, found.message)
@@ -279,6 +296,7 @@ class Reindex:
         stored: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
+        self._settings = settings
         self._owner = owner
         self._clock = clock
         self._files = Files(settings.home)
@@ -290,6 +308,8 @@ class Reindex:
         started = time.monotonic()
         report = Report()
         erased = self._bury(report)
+        if erased:
+            report.erased = Forget(self._database, self._settings, self._owner, self._clock).complete(erased)
         there = dict(self._files.scan())
         with self._database.read() as tx:
             known = artifact_rows.signatures(tx, self._owner)
@@ -310,6 +330,8 @@ class Reindex:
             progress(report.read, of)
         report.problems += missing(known.keys() - foreign, there, erased)
         self._let_go(name.token for path in foreign if (name := parse_name(path)) and name not in there)
+        others = self._files.others((each.path for each in report.problems), self._owner.agent_id)
+        report.problems = [each for each in report.problems if each.path not in others]
         report.seconds = round(time.monotonic() - started, 3)
         return report
 
@@ -322,15 +344,11 @@ class Reindex:
 
     def _bury(self, report: Report) -> Graveyard:
         """What tombstones say is known to the database before anything else is read."""
-        stones = list(tombstones.read_all(self._files))
-        report.problems += [Problem(path, "BadFrontmatter", "no tombstone") for path, stone in stones if stone is None]
-        with self._database.read() as tx:
-            known = tombstone_rows.paths(tx, self._owner)
-        for path, stone in stones:
-            if stone is not None and stone.agent_id == self._owner.agent_id and path not in known:
-                with self._database.write() as tx:
-                    tombstone_rows.save(tx, self._owner, path, stone.hashes)
-        return tombstones.graveyard((stone for _, stone in stones), self._owner.agent_id)
+        home = self._settings.home
+        bury(self._database, self._owner, home, stones(home))
+        every = list(tombstones.read_all(self._files))
+        report.problems += [Problem(path, "BadFrontmatter", "no tombstone") for path, stone in every if stone is None]
+        return tombstones.graveyard((stone for _, stone in every), self._owner.agent_id)
 
     def _load(self, token: str, signatures: Mapping[Name, str]) -> Held:
         return loaded(self._files, token, signatures)
@@ -361,16 +379,23 @@ class Reindex:
     ) -> None:
         """Jobs before the rest, as everywhere: no two processes wait for each other."""
         owner, now = self._owner, timestamp(self._clock())
-        done = []  # what was paid for is not asked again
+        # what was done is not done, or paid for, again
+        done: dict[str, list[tuple[str, str, JobStatus]]] = {ARCHIVE: [], EXTRACT: []}
         for derived, snapshot in told:
-            talk, status = derived.conversation, JobStatus.SUCCEEDED
-            if derived.stage1 is None:
+            talk, kind, status = derived.conversation, EXTRACT, JobStatus.SUCCEEDED
+            if _is_unread(derived):
+                kind = ARCHIVE
+            elif derived.stage1 is None:
                 status = JobStatus.SUCCEEDED_NO_OUTPUT
-            done.append((talk.session_key, watermark(talk.last_message_at, snapshot), status))
-        self._jobs.settle(tx, EXTRACT, done)
+            done[kind].append((talk.session_key, watermark(talk.last_message_at, snapshot), status))
+        for kind, jobs in done.items():
+            self._jobs.settle(tx, kind, jobs)
         added = [row for derived, _ in told for row in entry_rows_of(owner, derived, erased)]
         entry_rows.restore(tx, added)
-        talks = [derived.conversation for derived, _ in told]
+        talks = [
+            replace(each.conversation, status_reason=UNREAD) if _is_unread(each) else each.conversation
+            for each, _ in told
+        ]
         conversation_rows.insert(tx, owner, [talk for talk in talks if talk.session_key not in standing], now)
         places = {row.cwd: Project(row.cwd, row.project_id, "artifact") for row in added if row.cwd}
         projects.save(tx, owner, [places[cwd] for cwd in sorted(places)], now)
@@ -380,6 +405,11 @@ class Reindex:
         report.conversations += len(told)
         report.entries += len(added)
         report.memories += sum(len(each.stated) for each, _ in told)
+
+
+def _is_unread(derived: Derived) -> bool:
+    """No strategy is named, neither by a summary nor as one that found nothing: it has a transcript, and no more."""
+    return derived.stage1 is None and not read_by(derived.conversation)
 
 
 def _is_overtaken(now: Iterable[Indexed], known: Mapping[str, str]) -> bool:
@@ -408,8 +438,11 @@ def _changed(there: Mapping[Name, str], known: Mapping[str, str]) -> set[str]:
 def missing(known: Iterable[str], there: Mapping[Name, str], erased: Graveyard) -> Iterator[Problem]:
     for path in sorted(known):
         name = parse_name(path)
-        if name is not None and name not in there and not erased.covers(name):
-            yield Problem(path, "Missing", "it was there, and is gone")
+        if name is not None and name not in there:
+            if erased.covers(name):
+                yield Problem(path, "Erased", "it was erased, and the database still knows it")
+            else:
+                yield Problem(path, "Missing", "it was there, and is gone")
 
 
 def _batches(items: Iterable[tuple[str, list[Name]]], size: int) -> Iterator[list[tuple[str, list[Name]]]]:

@@ -15,13 +15,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain, islice
 
+from recollect.artifacts.sanitize import line
 from recollect.text import COMMON, sentences, words
 
 VERSION = "memory_sentence_v1"
 FEWEST, MOST = 12, 48
 
 _LONGEST = 1_000  # characters of a sentence, and of a token, that are looked at
+_TOPICS = 8  # sentences that a fallback may be made of
+_UNREADABLE = "nothing readable"
 
 
 class Quality(StrEnum):
@@ -73,6 +77,7 @@ _NAME = re.compile(r"(?<=[\w,;:)][ ])[A-ZÀ-ÞΑ-ΩА-Я][^\W_]+")  # not the fi
 _UNCASED = re.compile(r"[\u0590-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
 _PIECES = re.compile(r"[^\W_]+")
+_OPENING = re.compile(r"\[(?=\[)")
 _STOPS = str.maketrans("。．।…！？؟", "....!??")  # the same signs in other scripts
 
 
@@ -115,38 +120,48 @@ def faults(sentence: str, known: Anchors) -> list[Fault]:
 
 
 def gated(proposed: str, project: str, harness: str, day: str, said: Sequence[tuple[bool, str]]) -> Sentence:
-    """The proposed sentence if it passes, else one made of what was said: (by the user?, text), sanitised."""
+    """The proposed sentence if it passes, else one made of what was said: (by the user?, text), sanitised. So is the
+    sentence."""
     known = anchors(project, [text for _, text in said])
     text = tidy(proposed)
-    if text and len(text) <= _LONGEST and not faults(text, known):
+    if text and len(text) <= _LONGEST and not faults(text, known) and line(text) == text:
         return Sentence(text, Quality.OK)
     return Sentence(_fallback(project, harness, day, said), Quality.FALLBACK)
 
 
 def tidy(text: str) -> str:
-    """On one line, without what would be read as a link or as the border of a ledger's field."""
-    text = " ".join(text.replace("[[", "[").replace("]]", "]").replace("|", "/").split())
+    """On one line, without what would be read as a link."""
+    text = unlinked(" ".join(text.split()))
     return text[:-1] + text[-1:].translate(_STOPS)
 
 
+def unlinked(text: str) -> str:
+    """No two opening brackets stand together."""
+    return _OPENING.sub("[ ", text)
+
+
 def _fallback(project: str, harness: str, day: str, said: Sequence[tuple[bool, str]]) -> str:
+    """The first that a sanitizer leaves as it is; the last one always is."""
     place = tidy(project.rstrip("/\\").replace("\\", "/").rpartition("/")[2]).replace(" ", "-") or harness
     number = f"{len(said)} message{'' if len(said) == 1 else 's'}"
-    lead = f"Conversation of {day} in {place} with {number} that began with the words:"
-    return f"{lead} {_clipped(_topic(said), MOST - count(lead))}."
+    leads = (f"Conversation of {day}{where} with {number} that began with the words:" for where in (f" in {place}", ""))
+    topics = _topics(said)
+    made = (f"{lead} {_clipped(topic, MOST - count(lead))}." for lead in leads for topic in topics)
+    return next(each for each in made if line(each) == each)
 
 
-def _topic(said: Iterable[tuple[bool, str]]) -> str:
-    """The first sentence of the user that means something, else the first of anybody."""
+def _topics(said: Iterable[tuple[bool, str]]) -> list[str]:
+    """The first sentences of the user that mean something, else the first of anybody."""
     spoken = [(user, sentence) for user, text in said for sentence in _lines(text)]
     mine = [sentence for user, sentence in spoken if user]
-    telling = next((each for each in mine if len(_telling(each)) >= 2 or _UNCASED.search(each)), "")
-    return telling or next(iter(mine), "") or next((sentence for _, sentence in spoken), "") or "nothing readable"
+    telling = (each for each in mine if len(_telling(each)) >= 2 or _UNCASED.search(each))
+    found = chain(telling, mine, (sentence for _, sentence in spoken))
+    return [*islice(found, _TOPICS), _UNREADABLE]
 
 
 def _lines(text: str) -> list[str]:
-    found = [tidy(re.sub(r"^[#>*+\-\s]+|[`*]", "", line)) for line in text[:4000].split("\n")]
-    return [sentence for line in found for sentence in sentences(line) if count(sentence)]
+    found = [tidy(re.sub(r"^[#>*+\-\s]+|[`*]", "", row)) for row in text[:4000].split("\n")]
+    return [sentence for row in found for sentence in sentences(row) if count(sentence)]
 
 
 def _clipped(text: str, most: int) -> str:
@@ -159,7 +174,7 @@ def _clipped(text: str, most: int) -> str:
             kept = f"{kept} {word[:room]}".strip() if room > most // 2 else kept  # a script without spaces
             break
         kept = longer
-    return kept.rstrip(" ,;:-") or "nothing readable"
+    return kept.rstrip(" ,;:-") or _UNREADABLE
 
 
 def _parts(token: str) -> Iterable[str]:

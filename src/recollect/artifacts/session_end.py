@@ -100,7 +100,7 @@ def ended(
         Transcript(conversation, messages),
         extraction,
         tuple(_clean(each) for each in stated),
-        replace(gated, text=line(gated.text)),
+        gated,
         answered_at,
         conversation.last_message_at if silent >= gap else None,
     )

@@ -27,6 +27,7 @@ from recollect.artifacts.files import Files, RevisionChanged
 from recollect.artifacts.names import Kind, Name, wikilink
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.sanitize import line
+from recollect.artifacts.sentence import unlinked
 from recollect.errors import ArtifactError
 from recollect.store.artifacts import Indexed
 from recollect.types import Timestamp, moment, timestamp
@@ -62,7 +63,7 @@ class Known:
     def name(self, started_at: Timestamp) -> Name:
         """The manifest's: what it is, else what the contents say that it is, else when the conversation began."""
         declared = {parse_name(head.manifest_path) for head in self.readable.values()}
-        said = sorted(name for name in declared if name is not None)
+        said = sorted(name for name in declared if name and (name.token, name.kind) == (self.token, Kind.MANIFEST))
         return self.manifest_name or next(iter(said), None) or Name(started_at, self.token, Kind.MANIFEST)
 
 
@@ -152,7 +153,7 @@ _OF_THE_WRITE = ("revision", "updated_at", "memory_md_refs")  # no reason to wri
 
 
 def title(project: str, harness: str, started_at: str) -> str:
-    place = line(project).rstrip("/").rpartition("/")[2] or harness
+    place = unlinked(line(project)).rstrip("/").rpartition("/")[2] or harness
     return f"Conversation of {started_at[:10]} in {place}"
 
 
@@ -160,7 +161,7 @@ def manifest_body(head: Manifest) -> str:
     paths = [("summary", head.summary_path), ("transcript", head.transcript_path)]
     paths += [("compaction", each.path) for each in reversed(head.compactions)]
     lines = [f"- {wikilink(path, label)}" for label, path in paths if path]
-    lines += [f"- superseded by `{line(head.superseded_by)}`"] if head.superseded_by else []
+    lines += [f"- superseded by `{unlinked(line(head.superseded_by))}`"] if head.superseded_by else []
     return f"# {title(head.project, head.harness, head.captured_at)}\n\n" + "\n".join(lines)
 
 

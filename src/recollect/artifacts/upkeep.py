@@ -1,7 +1,8 @@
 """Brings the files of conversations up to date that no extraction touches: under leases, bounded, and quick when idle.
 
 - A conversation that nobody will extract gets transcript and manifest: one that was skipped or is too old without a
-  summary, one that was extracted before there were files from the rows that were kept, with no model.
+  summary, one that was extracted before there were files, or went on since and is too old, from the rows that were
+  kept, with no model.
 - A compaction without a file gets one.
 - A conversation that vanished by a new split is marked `superseded_by` once the files of its successor hold its
   entries. Until then it stays: nothing is forgotten in between.
@@ -107,15 +108,15 @@ class Upkeep:
             raise
         return report
 
-    def record(self, session: str, text: str, at: Timestamp, uuid: str = "") -> bool:
+    def record(self, session: str, text: str, at: Timestamp, uuid: str = "") -> Conversation | None:
         """An agent compacted a running conversation, named by its key or its session: its text is in a file when this
-        returns. Without a uuid, its text is what makes it one. False: no such conversation."""
+        returns. Without a uuid, its text is what makes it one. None: no such conversation."""
         with self._database.read() as tx:
             group = conversations.of_key(tx, self._owner, session)
-            group = group or conversations.with_key(tx, self._owner, f"{session}@")
-        each = owner_of(group, at)
+            near = [] if group else conversations.with_key(tx, self._owner, f"{session}@")
+        each = owner_of(group or [one for one in near if one.session_id == session], at)
         if each is None:
-            return False
+            return None
         said, session_key = sanitized(text), each.session_key
         uuid = uuid or f"c-{digest(session_key, said)[:32]}"
         compacted = Compacted(uuid, each.source, each.session_id, each.source_file, at, said)
@@ -124,7 +125,7 @@ class Upkeep:
         with self._database.write() as tx:
             compactions.save(tx, self._owner, [compacted])
             artifacts.replace_sessions(tx, self._owner, [session_key], files, (Kind.COMPACTION, Kind.MANIFEST))
-        return True
+        return each
 
     # What there is to do
 
@@ -194,14 +195,15 @@ class Upkeep:
         return None
 
     def _settle(self, transcript: Transcript) -> tuple[Indexed, ...]:
-        """From the rows of before, else as one in which nothing was worth keeping."""
-        key = transcript.conversation.session_key
+        """From the rows of before, else as one that nobody has read."""
+        key, now = transcript.conversation.session_key, timestamp(self._clock())
         with self._database.read() as tx:
             row = stage1.load(tx, self._owner, key)
             stated = rows.own(memories.of_session(tx, self._owner, key), key)
         if row is None:
-            return self._end.settle(transcript, Extraction(), (), timestamp(self._clock()))
-        return self._end.settle(transcript, rows.retold(row), stated, row.generated_at, row.strategy)
+            return self._end.settle(transcript, Extraction(), (), now)
+        at = row.generated_at if row.snapshot == transcript.snapshot else now
+        return self._end.settle(transcript, rows.retold(row), stated, at, row.strategy)
 
     def _supersede(self, lease: Lease, row: Indexed) -> _Done:
         """Nothing while no successor has its entries in a file."""

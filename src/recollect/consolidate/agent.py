@@ -1,4 +1,4 @@
-"""Consolidation by a language model: an agent with four tools in a staging folder, or one structured answer.
+"""Consolidation by a language model: an agent with five tools in a staging folder, or one structured answer.
 
 Either way the result is a mapping of files that nobody has published yet, without secrets and NUL characters. The
 agent works on a copy; what it may write is listed, and what breaks a rule is refused while it can still correct it.
@@ -17,13 +17,14 @@ from recollect.consolidate.offline import SUMMARY_TOKENS
 from recollect.consolidate.prompts import ANSWER, WORK, prompt
 from recollect.consolidate.selection import Selection, latest_first
 from recollect.consolidate.validate import Standard
-from recollect.models.base import Answer, LanguageModel, Limits, Tool, ToolRefused
+from recollect.models.base import Answer, Failure, LanguageModel, Limits, ModelFailed, Tool, ToolRefused
 from recollect.redact import redact
 from recollect.text import estimate_tokens
 from recollect.types import Remembered, Scope
 from recollect.workspace import FILE_LIMIT, READ_LIMIT, Workspace
 
 _PAGE = 40_000  # characters that one call of read_file returns
+_NAMED = 10  # problems, or conversations, that an answer to a call lists
 
 
 class ProjectSummary(BaseModel):
@@ -74,8 +75,13 @@ def _work(model: LanguageModel, task: Task, staging: Workspace, config: Config) 
     limits = Limits(
         config.consolidation_timeout_seconds, config.consolidation_max_requests, config.consolidation_max_tokens
     )
-    instructions = prompt(WORK, summary_tokens=SUMMARY_TOKENS, file_bytes=FILE_LIMIT)
-    done = model.work(instructions, work_content(task), tools(staging, task.standard), limits)
+    instructions = prompt(
+        WORK, summary_tokens=SUMMARY_TOKENS, file_bytes=FILE_LIMIT, answer_tokens=config.model_output_tokens
+    )
+    written: set[str] = set()
+    done = model.work(instructions, work_content(task), tools(staging, task.standard, written), limits)
+    if render.HANDBOOK not in written:  # what lies there is what lay there before
+        raise ModelFailed(Failure.INVALID, f"{render.HANDBOOK} was not written", usage=done.usage)
     present = set(staging.files())
     return Answer({path: clean(staging.read(path)) for path in task.standard.required if path in present}, done.usage)
 
@@ -89,9 +95,12 @@ def work_content(task: Task) -> str:
     )
 
 
-def tools(staging: Workspace, standard: Standard) -> list[Tool]:
-    """list, read, search, write: in the staging folder and nowhere else."""
+def tools(staging: Workspace, standard: Standard, written: set[str]) -> list[Tool]:
+    """list, read, search, write, edit: in the staging folder and nowhere else. `written` is told what was."""
+    return [*_reading(staging), *_writing(staging, standard, written)]
 
+
+def _reading(staging: Workspace) -> list[Tool]:
     def list_files() -> str:
         """Names every file in the folder, one per line."""
         return "\n".join(staging.files()) or "(no files)"
@@ -121,6 +130,34 @@ def tools(staging: Workspace, standard: Standard) -> list[Tool]:
         """
         return "\n".join(staging.search(query)) or "(nothing found)"
 
+    return [Tool(list_files), Tool(read_file), Tool(search_files)]
+
+
+def _writing(staging: Workspace, standard: Standard, written: set[str]) -> list[Tool]:
+    def check(path: str) -> None:
+        if path not in standard.required:
+            allowed = ", ".join(standard.required)
+            raise ToolRefused(f"{path}: read-only, or not one of the files to keep ({allowed})")
+
+    def keep(path: str, text: str, before: str = "") -> str:
+        """Refused is what was not wrong `before`; what was is told."""
+        text = clean(text)
+        known = standard.problems_of(path, before)
+        problems = standard.problems_of(path, text)
+        if fresh := [each for each in problems if each not in known]:
+            raise ToolRefused("not written: " + "; ".join(fresh[:_NAMED]))
+        staging.write(path, text)
+        written.add(path)
+        missing = standard.missing(text) if path == render.HANDBOOK else []
+        said = [
+            f"{path}: written, {estimate_tokens(text)} tokens",
+            *(f"as before, {each}" for each in problems[:_NAMED]),
+        ]
+        if missing:
+            names = ", ".join(f"[{name}]" for name in missing[:_NAMED])
+            said.append(f"{len(missing)} added conversations are not cited yet: {names}")
+        return "; ".join(said)
+
     def write_file(path: str, text: str) -> str:
         """Writes a whole file, replacing what it held.
 
@@ -128,16 +165,26 @@ def tools(staging: Workspace, standard: Standard) -> list[Tool]:
             path: handbook.md, summary.md or the summary of a project, as the task lists them
             text: everything the file shall hold
         """
-        if path not in standard.required:
-            allowed = ", ".join(standard.required)
-            raise ToolRefused(f"{path}: read-only, or not one of the files to keep ({allowed})")
-        text = clean(text)
-        if problems := standard.problems_of(path, text):
-            raise ToolRefused("not written: " + "; ".join(problems[:10]))
-        staging.write(path, text)
-        return f"{path}: written, {estimate_tokens(text)} tokens"
+        check(path)
+        return keep(path, text)
 
-    return [Tool(list_files), Tool(read_file), Tool(search_files), Tool(write_file)]
+    def edit_file(path: str, old: str, new: str) -> str:
+        """Replaces one passage of a file, or adds to its end: for files that are too long to be written at once.
+
+        Args:
+            path: as for write_file
+            old: the passage, exactly as it stands there and long enough to stand there once; empty: the end
+            new: what shall stand there instead
+        """
+        check(path)
+        before = staging.read(path) if path in staging.files() else ""
+        if not old:
+            return keep(path, before + new, before)
+        if (times := before.count(old)) != 1:
+            raise ToolRefused(f"{path}: the passage must stand there once, not {times} times")
+        return keep(path, before.replace(old, new), before)
+
+    return [Tool(write_file), Tool(edit_file)]
 
 
 # In one answer

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from recollect import note
 from recollect.consolidate import render
 from recollect.consolidate.selection import Selection, latest_first
 from recollect.consolidate.topics import TOPICS, topic
 from recollect.near import Near, sense, weigh
 from recollect.store.memories import Use
 from recollect.text import content_words, estimate_tokens, overlap, sentences
-from recollect.types import MemoryKind, Remembered, Scope, Severity, Stage1
+from recollect.types import BINDING, MemoryKind, Remembered, Scope, Stage1
 
 SUMMARY_TOKENS = 2500
 HANDBOOK_TOKENS = 60_000  # within the workspace's limit on a file
@@ -26,6 +27,8 @@ _UNUSED = Use(0, "")
 _CITED = 3  # sources that a line names: the newest
 _RECENT = 8  # conversations under "Recent work"
 _LONGEST = 280
+_TITLE = 200
+_GAP = 1  # token between two lines, or two parts
 
 _SECTIONS = (  # heading, kinds, share of the budget
     ("Rules and preferences", (MemoryKind.CONSTRAINT, MemoryKind.PREFERENCE), 0.4),
@@ -36,7 +39,6 @@ _SECTIONS = (  # heading, kinds, share of the budget
     ("Open threads", (MemoryKind.OPEN_THREAD,), 0.05),
 )
 _WORK = "Recent work"
-_FIRM = (Severity.MUST, Severity.DO_NOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ def keep(selection: Selection, memories: Sequence[Remembered], uses: Mapping[str
     files = {render.HANDBOOK: handbook(everywhere, lines, [*paths, ""]), render.SUMMARY: user_summary(everywhere)}
     for project_id, path in paths.items():
         own = [each.row for each in latest_first(selection.chosen) if each.row.project_id == project_id]
-        files[path] = project_summary(project_id, lines.get((Scope.PROJECT, project_id), []), own)
+        work = [row for row in own if not note.is_session(row.session_id)]  # what a note says stands above
+        files[path] = project_summary(project_id, lines.get((Scope.PROJECT, project_id), []), work)
     return files
 
 
@@ -92,18 +95,24 @@ def handbook(
     everywhere: Sequence[Line], lines: Mapping[tuple[Scope, str], Sequence[Line]], projects: Sequence[str]
 ) -> str:
     """Everything that is known, by project and topic."""
-    room = HANDBOOK_TOKENS
     parts = ["# Handbook\n\nWhat is known, by project and topic. Every line names where it was said."]
+    room = HANDBOOK_TOKENS - estimate_tokens(parts[0])
     chapters = [("Everywhere", everywhere)]
     for project_id in projects:
-        title = render.one_line(project_id) or "Outside of any project"
+        title = render.one_line(project_id)[-_TITLE:] or "Outside of any project"
         chapters.append((title, lines.get((Scope.PROJECT, project_id), ())))
     chapters = [(title, found) for title, found in chapters if found]
+    left_out = 0
     for number, (title, found) in enumerate(chapters):
         share = room // (len(chapters) - number)  # what a chapter does not need goes to the next
         chapter, left = _chapter(title, found, share)
+        if left < 0:  # not even its heading fits
+            left_out += 1
+            continue
         parts.append(chapter)
         room -= share - left
+    if left_out:
+        parts.append(f"_{left_out} more projects are not shown._")
     if len(parts) == 1:
         parts.append("Nothing is known yet.")
     return "\n\n".join(parts) + "\n"
@@ -118,7 +127,7 @@ def user_summary(lines: Sequence[Line]) -> str:
 
 def project_summary(project_id: str, lines: Sequence[Line], rows: Sequence[Stage1]) -> str:
     """What a new session in the project should know."""
-    intro = f"# {render.one_line(project_id)[-200:]}"
+    intro = f"# {render.one_line(project_id)[-_TITLE:]}"
     recent = [work for row in rows[:_RECENT] if (work := _work(row))]
     if not lines and not recent:
         return f"{intro}\n\nNothing is known about this project yet.\n"
@@ -151,29 +160,40 @@ def _sources(group: Iterable[Remembered], rows: Mapping[str, Stage1]) -> tuple[s
 
 
 def _chapter(title: str, lines: Sequence[Line], room: int) -> tuple[str, int]:
-    """The chapter and what it leaves of the room; lines are taken by rank and set by topic."""
+    """The chapter and what it leaves of the room, headings included; lines are taken by rank and set by topic."""
     topics: dict[str, list[str]] = {}
     left_out = 0
+    room -= estimate_tokens(f"## {title}") + estimate_tokens(_more(len(lines))) + 2 * _GAP
     for line in lines:
-        text = line.text(kind=True)
-        cost = estimate_tokens(text) + 1
+        text, name = line.text(kind=True), topic(line.memory.text)
+        cost = estimate_tokens(text) + _GAP
+        if name not in topics:
+            cost += estimate_tokens(_heading(name)) + _GAP
         if cost > room:
             left_out += 1
             continue
         room -= cost
-        topics.setdefault(topic(line.memory.text), []).append(text)
+        topics.setdefault(name, []).append(text)
     parts = [f"## {title}"]
-    parts += [f"### {name}\n\n" + "\n".join(topics[name]) for name in TOPICS if name in topics]
+    parts += [_heading(name) + "\n".join(topics[name]) for name in TOPICS if name in topics]
     if left_out:
-        parts.append(f"_{left_out} more, less used, are not shown._")
+        parts.append(_more(left_out))
     return "\n\n".join(parts), room
+
+
+def _heading(name: str) -> str:
+    return f"### {name}\n\n"
+
+
+def _more(left_out: int) -> str:
+    return f"_{left_out} more, less used, are not shown._"
 
 
 def _sections(lines: Sequence[Line]) -> list[tuple[str, list[Line], float]]:
     sections = []
     for heading, kinds, share in _SECTIONS:
         found = [line for line in lines if line.memory.kind in kinds]
-        found.sort(key=lambda line: not line.memory.pinned and line.memory.severity not in _FIRM)  # stable: by rank
+        found.sort(key=lambda line: not line.memory.pinned and line.memory.severity not in BINDING)  # stable: by rank
         if found:
             sections.append((heading, found, share))
     return sections

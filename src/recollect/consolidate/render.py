@@ -28,6 +28,8 @@ _SLUG = 48
 _PLAIN = (MemoryKind.PREFERENCE, Severity.PREFER)  # says the same twice
 _RUN = re.compile(r"`+")
 _FENCES = re.compile(r"`{3,}|~{3,}")
+_PAGE = re.compile(rf"{ROLLOUTS}/\d{{4}}-\d\d-\d\d-(?:[a-z0-9-]+-)?[0-9a-f]{{8}}\.md", re.ASCII)
+_PROJECT = re.compile(rf"{PROJECTS}/(?:[a-z0-9-]+-)?[0-9a-f]{{8}}/{re.escape(SUMMARY)}")
 
 
 # Names
@@ -67,14 +69,27 @@ def rollout_path(row: Stage1) -> str:
     return f"{ROLLOUTS}/{name}.md"
 
 
+def is_raw(path: str) -> bool:
+    """Is it one of the files that every run makes from the rows? Names that we do not give are somebody else's."""
+    return path == RAW or _PAGE.fullmatch(path) is not None
+
+
+def is_kept(path: str) -> bool:
+    """Is it one of the files that are consolidated?"""
+    return path in (HANDBOOK, SUMMARY) or _PROJECT.fullmatch(path) is not None
+
+
 # Data in text
 
 
 def one_line(text: str) -> str:
     """The text on one line, unable to open a fence or a comment, or to pass for a citation."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    text = _FENCES.sub("`", text).replace("<!--", "< !--")
-    return MEMORY.sub(r"\1", SOURCE.sub(r"(\1)", text))
+    before = ""
+    while before != text:  # what is taken out may join what stood around it
+        before = text
+        text = MEMORY.sub(r"\1", SOURCE.sub(r"(\1)", _FENCES.sub("`", text)))
+    return text.replace("<!--", "< !--")
 
 
 def fenced(text: str) -> str:
@@ -90,9 +105,9 @@ def cite_source(session_key: str) -> str:
 
 
 def source_name(session_key: str) -> str:
-    """The key as it is cited: without what would end the citation early."""
+    """The key as it is cited: without what would end the citation early, or pass for another."""
     return "".join(
-        "_" if letter in "[]" or letter.isspace() or not letter.isprintable() else letter for letter in session_key
+        "_" if letter in "[]^" or letter.isspace() or not letter.isprintable() else letter for letter in session_key
     )
 
 

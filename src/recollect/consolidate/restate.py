@@ -24,12 +24,14 @@ def restated(text: str, memory: Remembered) -> str:
 
 
 def restate(workspace: Workspace, memory: Remembered) -> int:
-    """How many files changed. ToolRefused and OSError when one could not be."""
+    """How many files changed; those of other people never do. ToolRefused and OSError when one could not be."""
     changed = 0
-    for path in workspace.files():
-        before = workspace.read(path)
-        after = restated(before, memory)
-        changed += after != before and workspace.write(path, after, limit=READ_LIMIT)
+    with workspace.alone():
+        for path in workspace.files():
+            if render.is_raw(path) or render.is_kept(path):
+                before = workspace.read(path)
+                after = restated(before, memory)
+                changed += after != before and workspace.write(path, after, limit=READ_LIMIT)
     return changed
 
 

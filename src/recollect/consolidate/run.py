@@ -1,23 +1,24 @@
 """One consolidation: claim, load, select, make the files, check them, publish them, remember what was consumed.
 
-Nothing is published that was not checked, and nothing after the lease was lost. What a model answered is stored, with
-its price, before any file is written, so that a run that was cut short goes on with the same answer. The baseline, the
-answer and the job change in one transaction at the very end: until then a rerun does the same work again and ends in
-the same state.
+Nothing is published that was not checked, and nothing after the lease was lost: whoever writes is alone in the folder
+from the look at the lease to the end of the job, so that whoever revokes it and then looks finds all that was written.
+What a model answered is stored, with its price, before any file is written, so that a run that was cut short goes on
+with the same answer. The baseline, the answer and the job change in one transaction at the very end: until then a rerun
+does the same work again and ends in the same state.
 
-The watermark is the newest input ever known and a hash of the selection: `{timestamp}#{hash}`. The first half never
-goes backwards; the second makes the job dirty when the selection changes without new input, as when time passes or
-something is removed, and when the files on disk are not what the last run left.
+The watermark is the newest input ever known, a hash of the selection, and one of the files that the last run left:
+`{timestamp}#{hash}#{files}`. The first part never goes backwards; the second makes the job dirty when there is
+something to do without new input, as when time passes, something is removed, or the files are not what was left.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
@@ -35,10 +36,10 @@ from recollect.models.paid import CapReached, Paid
 from recollect.redact import redact
 from recollect.store import answers, memories, stage1
 from recollect.store.database import Database
-from recollect.store.jobs import Job, Jobs, Lease
+from recollect.store.jobs import Job, Jobs, Lease, Standing
 from recollect.store.memories import Use
 from recollect.types import Clock, JobStatus, Owner, Remembered
-from recollect.workspace import FILE_LIMIT, READ_LIMIT, Workspace, make_private
+from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 if TYPE_CHECKING:
     from recollect.consolidate.agent import Task
@@ -122,16 +123,22 @@ class Consolidation:
         self._model = model
         self._reached = reached
         self._jobs = Jobs(owner, lease_seconds=settings.config.lease_seconds, clock=clock)
-        self._workspace = Workspace(settings.workspace)
+        self._workspace = Workspace(settings.workspace, most=None)  # what we write is bounded; other people's is not
         self._paid = Paid(database, owner, clock, KIND, KEY, settings.config.max_tokens_per_day)
 
     def run(self, now: bool = False) -> Report:
         """`now` (a person asks) lifts the cooldown, never the check whether there is anything to do."""
         self._paid.usage = Usage()
         seen = self._load()
-        lease, waiting = self._claim(seen, now)
+        try:
+            with self._workspace.alone():
+                lease, waiting = self._claim(seen, now)
+        except (OSError, ToolRefused) as error:
+            return self._report(seen.selection, Outcome.FAILED, "", f"the workspace: {error}")
         if lease is None:
             return self._report(seen.selection, *waiting)
+        taken = lease
+        self._paid.holds = lambda tx: self._jobs.standing(tx, taken) is Standing.OURS
         self._reached(Step.CLAIMED)
         material = self._load()
         self._reached(Step.LOADED)
@@ -178,36 +185,40 @@ class Consolidation:
 
     def _claim(self, seen: Material, now: bool) -> tuple[Lease | None, tuple[Outcome, str, str]]:
         """The lease, or why there is none: outcome, watermark, reason."""
-        damaged = not seen.selection.is_news and bool(seen.selection.chosen) and not self._is_intact(seen)
+        with self._database.read() as tx:
+            before, known, done = self._jobs.watermarks(tx, KIND, [KEY]).get(KEY, (None, "", ""))
+        damaged = bool(seen.selection.chosen) and not self._is_intact(seen, _left(done))
+        is_due = damaged or seen.selection.is_news
+        mending = damaged and self._model is None and before is JobStatus.COOLING_DOWN  # which costs nothing
         with self._database.write() as tx:
             self._jobs.reap(tx, KIND)
-            _, known, _ = self._jobs.watermarks(tx, KIND, [KEY]).get(KEY, (None, "", ""))
-            watermark = _watermark(max(seen.newest, _time(known)), seen.selection, damaged)
+            watermark = _watermark(max(seen.newest, _time(known)), seen.selection, _left(done), is_due=is_due)
             self._jobs.enqueue(tx, KIND, [(KEY, watermark)])
-            leases = self._jobs.claim(tx, KIND, limit=1, keys=[KEY], hurry=now)
+            leases = self._jobs.claim(tx, KIND, limit=1, keys=[KEY], hurry=now or mending)
             if leases:
                 return leases[0], (Outcome.SUCCEEDED, "", "")
             status, newest, done = self._jobs.watermarks(tx, KIND, [KEY])[KEY]
-            is_due = newest != done and (damaged or seen.selection.is_news)
-            outcome = _waiting(status, is_due, seen.selection)
+            outcome = _waiting(status, is_due and newest != done, seen.selection)
             told = outcome in (Outcome.FAILED, Outcome.PAUSED, Outcome.COOLING_DOWN)
             job = self._jobs.find(tx, KIND, KEY) if told else None
         return None, (outcome, watermark, _reason(job) if job else "")
 
-    def _is_intact(self, material: Material) -> bool:
-        """Do the files on disk hold what they should?"""
-        standard = Standard(material.selection, material.memories)
-        wanted = self._raw(material, union=False)
+    def _is_intact(self, material: Material, left: str) -> bool:
+        """Do the files on disk hold what the last run `left`? Those that are made from the rows change with them."""
         try:
-            present = self._workspace.files()
-            if {path for path in present if _is_raw(path)} != set(wanted):
-                return False
-            if any(self._workspace.read(path) != text for path, text in wanted.items()):
-                return False
-            kept = {path: self._workspace.read(path) for path in present if _is_kept(path)}
+            kept = self._present(render.is_kept)
+            raw = self._present(render.is_raw)
         except (ToolRefused, OSError):
             return False
-        return not standard.problems(kept)
+        if left and _files(kept) != left:
+            return False
+        if material.selection.is_news:
+            return True
+        problems = Standard(material.selection, material.memories).problems(kept)
+        return not problems and raw == self._raw(material, union=False)
+
+    def _present(self, is_ours: Callable[[str], bool]) -> dict[str, str]:
+        return {path: self._workspace.read(path) for path in self._workspace.files() if is_ours(path)}
 
     # The run itself
 
@@ -215,27 +226,44 @@ class Consolidation:
         selection = material.selection
         if not selection.chosen and not selection.removed:
             return self._nothing_to_do(lease, selection, Outcome.NO_INPUT)
-        if not selection.is_news and self._is_intact(material):
-            return self._nothing_to_do(lease, selection, Outcome.UNCHANGED)
-        self._workspace.sweep()
-        self._clear_staging()
         raw = self._raw(material, union=True)
-        self._sync(raw)
+        with self._workspace.alone(create=True):
+            if not selection.is_news and self._is_intact(material, _left(lease.watermark)):
+                return self._nothing_to_do(lease, selection, Outcome.UNCHANGED)
+            self._hold(lease)
+            self._workspace.sweep()
+            self._clear_staging()
+            self._sync(raw)
         self._reached(Step.SYNCED)
         standard = Standard(selection, material.memories)
         files = self._result(lease, material, standard, raw)
-        if problems := standard.problems(files):
+        if problems := standard.problems(files) + (standard.idleness(files) if self._model else []):
             raise _Invalid(*problems)
         self._reached(Step.VALIDATED)
-        self._renew(lease, material)
-        self._publish(files)
-        self._reached(Step.PUBLISHED)
-        self._sync(self._raw(material, union=False))
-        self._reached(Step.PRUNED)
-        watermark = _watermark(max(_time(lease.watermark), selection.newest), selection, damaged=False)
-        self._finish(lease, selection, watermark)
+        with self._workspace.alone(create=True):
+            self._hold(lease, material)
+            watermark = self._publish(lease, material, files)
         self._reached(Step.COMPLETED)
         return self._report(selection, Outcome.SUCCEEDED, watermark)
+
+    def _publish(self, lease: Lease, material: Material, files: Mapping[str, str]) -> str:
+        """The files, then the end of the job: its watermark. Where that is not ours to tell, they go again."""
+        selection = material.selection
+        raw = self._raw(material, union=False)
+        newest = max(_time(lease.watermark), selection.newest)
+        watermark = _watermark(newest, selection, _files(files), is_due=False)
+        try:
+            self._replace(files)
+            self._reached(Step.PUBLISHED)
+            self._sync(raw)
+            self._reached(Step.PRUNED)
+            self._finish(lease, selection, watermark)
+        except LeaseLost:
+            for path in (*files, *raw):
+                with suppress(ToolRefused):
+                    self._workspace.delete(path)
+            raise
+        return watermark
 
     def _raw(self, material: Material, *, union: bool) -> dict[str, str]:
         selection = material.selection
@@ -250,7 +278,7 @@ class Consolidation:
         for path, text in raw.items():
             self._workspace.write(path, text, limit=READ_LIMIT)
         for path in self._workspace.files():
-            if _is_raw(path) and path not in raw:
+            if render.is_raw(path) and path not in raw:
                 self._workspace.delete(path)
 
     def _result(self, lease: Lease, material: Material, standard: Standard, raw: Mapping[str, str]) -> dict[str, str]:
@@ -260,7 +288,7 @@ class Consolidation:
             made = offline.keep(selection, material.memories, material.uses)
             self._reached(Step.MADE)
             return {path: redact(text) for path, text in made.items()}
-        from recollect.consolidate.agent import Task, prompt_name
+        from recollect.consolidate.agent import Task, clean, prompt_name
 
         question = _question(self._model.name, prompt_name(self._model), selection, raw)
         with self._database.read() as tx:
@@ -269,7 +297,7 @@ class Consolidation:
             return msgspec.json.decode(stored.answer, type=dict[str, str])
         self._paid.check_cap()
         present = set(self._workspace.files())
-        kept = {path: self._workspace.read(path) for path in standard.required if path in present}
+        kept = {path: clean(self._workspace.read(path)) for path in standard.required if path in present}
         answer = self._ask(lease, self._model, Task(selection, material.memories, standard, kept, raw))
         self._reached(Step.MADE)
         text = msgspec.json.encode(answer.value, order="sorted").decode()
@@ -277,13 +305,13 @@ class Consolidation:
         self._reached(Step.STORED)
         return answer.value
 
-    def _publish(self, files: Mapping[str, str]) -> None:
-        """Every file replaced as a whole; summaries of projects without input go."""
-        for path, text in files.items():
-            self._workspace.write(path, text, limit=FILE_LIMIT)
-            self._reached(Step.PUBLISHING)
+    def _replace(self, files: Mapping[str, str]) -> None:
+        """All or none; summaries of projects without input go."""
+        with closing(self._workspace.replace(files)) as replaced:
+            for _ in replaced:
+                self._reached(Step.PUBLISHING)
         for path in self._workspace.files():
-            if _is_kept(path) and path not in files:
+            if render.is_kept(path) and path not in files:
                 self._workspace.delete(path)
 
     # The model
@@ -294,10 +322,9 @@ class Consolidation:
 
         staging = self._workspace.root.with_name(f"{_STAGING}{lease.token}")
         make_private(staging)
+        folder = Workspace(staging, durable=False, most=None)  # an agent may write only what is listed
         try:
-            return self._attend(
-                lease, lambda: agent.consolidate(model, task, Workspace(staging, durable=False), self._config)
-            )
+            return self._attend(lease, lambda: agent.consolidate(model, task, folder, self._config))
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
@@ -349,21 +376,25 @@ class Consolidation:
 
     # The end
 
-    def _renew(self, lease: Lease, material: Material) -> None:
-        """The last look before publishing: the job is ours, and nothing was erased while the result was made."""
+    def _hold(self, lease: Lease, material: Material | None = None) -> None:
+        """The last look before files are written: the job is ours, and nothing of a result's material was erased while
+        it was made."""
         with self._database.write() as tx:
             lost = self._jobs.heartbeat(tx, [lease])
-            left = {each.row.session_key for each in stage1.inputs(tx, self._owner)}
+            gone = {each.row.session_key for each in material.selection.union} if material else set()
+            if gone:
+                gone -= {each.row.session_key for each in stage1.inputs(tx, self._owner)}
         if lost:
             raise LeaseLost("the lease was lost; nothing was published")
-        if gone := {each.row.session_key for each in material.selection.union} - left:
+        if gone:
+            self._sync(self._raw(self._load(), union=False))
             raise _Invalid(*(f"[{key}] was removed while the result was made" for key in sorted(gone)))
 
     def _finish(self, lease: Lease, selection: Selection, watermark: str) -> None:
         later = self._clock() + timedelta(hours=self._config.consolidation_cooldown_hours)
-        snapshots = [(each.row.session_key, each.row.source_updated_at) for each in selection.chosen]
         with self._database.write() as tx:
-            stage1.mark_selected(tx, self._owner, snapshots)
+            self._jobs.enqueue(tx, KIND, [(KEY, watermark)])
+            stage1.mark_selected(tx, self._owner, [each.row for each in selection.chosen])
             answers.delete(tx, self._owner, KIND, KEY)
             self._jobs.complete(
                 tx, replace(lease, watermark=watermark), status=JobStatus.COOLING_DOWN, not_before=later
@@ -434,13 +465,22 @@ def _reason(job: Job) -> str:
     return "; ".join(part for part in (job.last_error, later) if part)
 
 
-def _watermark(newest: str, selection: Selection, damaged: bool) -> str:
-    snapshots = sorted((each.row.session_key, each.row.source_updated_at) for each in selection.chosen)
-    return f"{newest}#{_hash([snapshots, damaged])[:16]}"
+def _watermark(newest: str, selection: Selection, left: str, *, is_due: bool) -> str:
+    snapshots = sorted((each.row.session_key, each.row.generated_at) for each in selection.chosen)
+    return f"{newest}#{_hash([snapshots, is_due])[:16]}#{left}"
 
 
 def _time(watermark: str) -> str:
     return watermark.partition("#")[0]
+
+
+def _left(watermark: str) -> str:
+    """The files that a run left, as `_files` tells them; empty: nobody knows."""
+    return watermark.partition("#")[2].partition("#")[2]
+
+
+def _files(files: Mapping[str, str]) -> str:
+    return _hash(sorted(files.items()))[:16]
 
 
 def _question(model: str, prompt: str, selection: Selection, raw: Mapping[str, str]) -> str:
@@ -452,14 +492,3 @@ def _question(model: str, prompt: str, selection: Selection, raw: Mapping[str, s
 
 def _hash(value: object) -> str:
     return hashlib.sha256(msgspec.json.encode(value)).hexdigest()
-
-
-def _is_raw(path: str) -> bool:
-    """Is it one of the files that every run makes from the rows? Names that we do not give are somebody else's."""
-    return path == render.RAW or re.fullmatch(rf"{render.ROLLOUTS}/[a-z0-9-]+\.md", path) is not None
-
-
-def _is_kept(path: str) -> bool:
-    """Is it one of the files that are consolidated?"""
-    summary = rf"{render.PROJECTS}/[a-z0-9-]+/{render.SUMMARY}"
-    return path in (render.HANDBOOK, render.SUMMARY) or re.fullmatch(summary, path) is not None

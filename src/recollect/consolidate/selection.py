@@ -1,7 +1,8 @@
 """Which outputs of phase 1 a consolidation works with, and how that differs from the last one. Pure.
 
-The baseline is what the last successful consolidation consumed: exact snapshots, told apart by `source_updated_at`.
-A row that was refreshed since then is `added` until its newer snapshot has been consumed.
+The baseline is what the last successful consolidation consumed: exact snapshots, told apart by `generated_at`, which
+changes also when nothing but the reader did. A row that was refreshed since then is `added` until its newer snapshot
+has been consumed.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def select(
     removed = {each.row.session_key for each in before} | set(vanished)
     return Selection(
         chosen=chosen,
-        added=tuple(each.row.session_key for each in chosen if each.selected != each.row.source_updated_at),
-        retained=tuple(each.row.session_key for each in chosen if each.selected == each.row.source_updated_at),
+        added=tuple(each.row.session_key for each in chosen if each.selected != each.row.generated_at),
+        retained=tuple(each.row.session_key for each in chosen if each.selected == each.row.generated_at),
         removed=tuple(sorted(removed)),
         union=latest_first([*chosen, *before]),
     )

@@ -45,6 +45,13 @@ class Standard:
             if memory.scope is Scope.PROJECT and len(said) >= _SHORTEST:
                 self._statements.add(said, memory)
         self._own: dict[str | None, list[frozenset[str]]] = {}
+        self._news: dict[str, set[str]] = {}  # a conversation that is added → its name and those of what it states
+        added = set(selection.added)
+        for memory in memories:
+            for key, _ in memory.sources:
+                if key in added and memory.scope is not Scope.CONVERSATION:
+                    name = render.source_name(key)
+                    self._news.setdefault(name, {name}).add(render.memory_name(memory.id))
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -69,6 +76,18 @@ class Standard:
         if path != render.HANDBOOK:
             found += self._leaks(path, text)
         return found
+
+    def missing(self, text: str) -> list[str]:
+        """Conversations that are added and state what holds beyond them, of which a text cites nothing."""
+        cited = {*_names(text, list(self._chosen)), *render.MEMORY.findall(text)}
+        return [name for name, names in self._news.items() if not names & cited]
+
+    def idleness(self, files: Mapping[str, str]) -> list[str]:
+        """What is wrong with a model's result though no line of it is: nothing of what is new is in it."""
+        missing = self.missing("\n".join(files.values()))
+        if not missing or len(missing) < len(self._news):
+            return []
+        return [f"nothing of what is new is cited, such as [{missing[0]}]"]
 
     def _citations(self, path: str, text: str) -> Iterator[str]:
         for name in _names(text, [*self._chosen, *self._removed]):

@@ -9,6 +9,7 @@ from recollect.store.jobs import Jobs
 from recollect.types import Conversation, ConversationStatus, Owner, Stage1, Timestamp, timestamp
 
 KIND = "extract"
+UNREAD = "nobody has read it yet"  # of one that has a transcript, and of which no strategy ever said a word
 
 
 def watermark(last_message_at: Timestamp, snapshot: str) -> str:
@@ -23,6 +24,12 @@ def reads_anew(strategy: str, talk: Conversation, row: Stage1 | None) -> bool:
     before = row.strategy if row else talk.status_reason
     same = before in (strategy, nothing(strategy))
     return not same and (not _by_rules(strategy) or _by_rules(before))
+
+
+def read_by(talk: Conversation) -> str:
+    """The strategy that found nothing worth keeping in it; empty: none has read it."""
+    said = talk.status_reason
+    return said[len(NOTHING) + 2 : -1] if said.startswith(f"{NOTHING} (") else ""
 
 
 def _by_rules(strategy: str) -> bool:

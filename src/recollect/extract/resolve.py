@@ -29,6 +29,7 @@ _VALUE = re.compile(
     r"september|october|november|december)\b",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"\W*(?:\w+\s+){0,2}([A-Z][A-Z0-9]+-\d+|#\d+)\b")  # a ticket that the text begins with
 _CORRECTS = re.compile(
     r"\b(?:no longer|not any ?more|anymore|instead of|rather than|switched|moved (?:to|from)|changed|replaced?|"
     r"actually|from now on|"
@@ -138,8 +139,12 @@ def _fresh(statement: Statement, place: Place) -> Remembered:
 
 
 def _told(fresh: Remembered, statement: Statement, mine: _Pool, others: _Pool) -> Remembered:
-    """A person named the memory and the revision; the next one if somebody else took that in the meantime."""
+    """A person named the memory and the revision; the next one if somebody else took that in the meantime. What holds
+    in one conversation holds there still: the note is another."""
     known = [*others.revisions(statement.target), *mine.revisions(statement.target)]
+    if fresh.scope is Scope.CONVERSATION:
+        held = next((each.scope_id for each in current(known) if each.scope is fresh.scope), fresh.scope_id)
+        fresh = replace(fresh, scope_id=held)
     created = min((each.created_at for each in known), default=fresh.created_at)
     kept = next((each.occasions for each in current(known) if each.text == fresh.text), ())
     taken = {each.revision for each in others.revisions(statement.target)}
@@ -190,14 +195,22 @@ def is_same(one: str, other: str) -> bool:
     """Do two texts state the same?"""
     if normalised(one) == normalised(other):
         return True
+    if _are_apart(one, other):
+        return False
     return overlap(content_words(one), content_words(other)) >= _SAME and not _contradicts(one, other)
 
 
 def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
     """Does the newer text say something else about what the older is about? `share` is what they have in common."""
-    return overlap(_about(newer), _about(older)) >= share and (
-        _contradicts(newer, older) or bool(_CORRECTS.search(newer))
-    )
+    if _are_apart(newer, older) or overlap(_about(newer), _about(older)) < share:
+        return False
+    return _contradicts(newer, older) or bool(_CORRECTS.search(newer))
+
+
+def _are_apart(one: str, other: str) -> bool:
+    """Two numbered things: what is said of one is not said of the other."""
+    numbers = [found[1] for text in (one, other) if (found := _NUMBERED.match(text))]
+    return len(numbers) == 2 and numbers[0] != numbers[1]
 
 
 def _contradicts(one: str, other: str) -> bool:

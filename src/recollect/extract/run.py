@@ -16,17 +16,20 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
+from recollect.artifacts.files import Files
 from recollect.config import Settings
-from recollect.errors import ArtifactError, LeaseLost
+from recollect.errors import ArtifactError, LeaseLost, StoreBusy, StoreError
+from recollect.extract.clean import cleaned
+from recollect.extract.fence import Fence
 from recollect.extract.jobs import KIND, reads_anew, resume, watermark
 from recollect.extract.load import load
 from recollect.extract.notes import Notes
@@ -36,9 +39,8 @@ from recollect.extract.turns import ChatItems, without_others
 from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written, nothing
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
-from recollect.models.paid import CapReached, Paid, digest
+from recollect.models.paid import CapReached, Paid, committed, digest
 from recollect.note import is_chat, is_note
-from recollect.occasions import occasions
 from recollect.redact import redact
 from recollect.store import answers, memories, stage1
 from recollect.store import artifacts as artifact_rows
@@ -107,9 +109,11 @@ class Report:
     succeeded: int = 0
     succeeded_no_output: int = 0
     failed: int = 0
+    given_up: int = 0  # of those that failed: not tried again before a person asks
     paused: int = 0
     skipped: int = 0  # busy, backing off or unchanged
     memories: int = 0  # statements found
+    ungrounded: int = 0  # statements of a model that were dropped
     tokens: int = 0
     cost: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)  # (session key, reason)
@@ -158,6 +162,8 @@ class _Changed(Exception):
 
 
 Progress = Callable[[int, int], None]  # (done, of)
+Ended = TypeVar("Ended")
+_FORESEEN = (LeaseLost, _Changed, CapReached, ModelFailed, ArtifactError, OSError, StoreError)
 
 
 class Extract:
@@ -186,6 +192,7 @@ class Extract:
         self._stopping = stopping
         self._reached = reached
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._fence = Fence(database, self._jobs, Files(settings.home))
 
     def run(
         self,
@@ -368,7 +375,8 @@ class Extract:
         self, held: dict[str, _Claimed], written: dict[str, Written], report: Report, beat: Callable[[], None]
     ) -> None:
         """MEMORY.md, then the rows of everything whose files are there."""
-        if written:
+        if written or self._fence.withdrew:
+            self._fence.withdrew = False
             self._artifacts.project()
             self._reached(Step.PROJECTED)
         for key in list(written):
@@ -386,7 +394,7 @@ class Extract:
         try:
             yield
         except BaseException:
-            with self._database.write() as tx:
+            with suppress(StoreBusy), self._database.write() as tx:  # else the leases run out
                 for each in held.values():
                     if self._jobs.release(tx, each.lease):
                         self._set(tx, each.conversations, ConversationStatus.READY, "interrupted")
@@ -394,7 +402,8 @@ class Extract:
 
     def _paid(self, lease: Lease) -> Paid:
         most = self._config.max_tokens_per_day
-        return Paid(self._database, self._owner, self._clock, KIND, lease.key, most)
+        holds = partial(self._fence.is_ours, lease)
+        return Paid(self._database, self._owner, self._clock, KIND, lease.key, most, holds=holds)
 
     def _beat(self, held: dict[str, _Claimed]) -> Callable[[], None]:
         """Renews the leases when it is time to; those that were lost are not held any more."""
@@ -405,7 +414,8 @@ class Extract:
             nonlocal due
             if time.monotonic() < due:
                 return
-            with self._database.write() as tx:
+            lost: list[Lease] = []
+            with suppress(StoreBusy), self._database.write() as tx:  # the next beat is in time, too
                 lost = self._jobs.heartbeat(tx, [each.lease for each in held.values()])
             for lease in lost:
                 log.warning("%s was taken over by another process", lease.key)
@@ -430,10 +440,7 @@ class Extract:
             extraction = Extraction()
             if strategy.should_process(transcript):
                 extraction = cleaned(strategy.process(transcript, paid))
-            text, now = msgspec.json.encode(extraction).decode(), timestamp(self._clock())
-            with self._database.write() as tx:
-                answers.save(tx, self._owner, KIND, key, question, text, now)
-            stored = answers.Stored(text, now)
+            stored = self._fence.keep(claimed.lease, question, msgspec.json.encode(extraction).decode())
         self._reached(Step.ANSWERED)
         extraction = msgspec.json.decode(stored.answer, type=Extraction)
         return _Answered(transcript, extraction, stored.answered_at, question, strategy.id)
@@ -442,22 +449,28 @@ class Extract:
         self, claimed: _Claimed, future: Future[_Answered], written: dict[str, Written], report: Report
     ) -> None:
         """From the answer to the files; adds to `written`, or says why not."""
+        if _is_odd(error := future.exception()):  # it must not hold up the others, and is tried only so often
+            log.error("%s", claimed.lease.key, exc_info=error)
+            self._fail(claimed, redact(f"{type(error).__name__}: {error}"), report)
+            return
         try:
             answered = future.result()
             stated = self._resolve(claimed.lease, answered, written)
             self._reached(Step.RESOLVED)
-            self._hold(claimed.lease)
-            written[claimed.lease.key] = self._artifacts.write(
+            self._fence.hold(claimed.lease)
+            files = self._artifacts.write(
                 answered.transcript, answered.extraction, stated, answered.captured_at, answered.strategy
             )
+            self._fence.hold(claimed.lease, files)
+            written[claimed.lease.key] = files
+            report.ungrounded += answered.extraction.ungrounded
             self._reached(Step.WRITTEN)
         except LeaseLost as error:
             log.warning("%s", error)
             report.skipped += 1
         except _Changed:
             report.skipped += 1
-            with self._database.write() as tx:
-                self._jobs.release(tx, claimed.lease)
+            committed(self._database, partial(self._jobs.release, lease=claimed.lease))
         except CapReached as cap:
             report.paused += 1
             report.problems.append((claimed.lease.key, cap.message))
@@ -477,15 +490,19 @@ class Extract:
         report.failed += 1
         report.problems.append((claimed.lease.key, reason))
         fail = partial(self._jobs.fail, lease=claimed.lease, error=reason, permanent=permanent, at_least=at_least)
-        self._give_back(claimed, reason, fail)
+        report.given_up += self._give_back(claimed, reason, fail) in (JobStatus.FAILED, JobStatus.DEAD)
 
-    def _give_back(self, claimed: _Claimed, reason: str, end: Callable[[Transaction], object]) -> None:
+    def _give_back(self, claimed: _Claimed, reason: str, end: Callable[[Transaction], Ended]) -> Ended | None:
+        def give(tx: Transaction) -> Ended:
+            ended = end(tx)
+            self._set(tx, claimed.conversations, ConversationStatus.READY, reason[:200])
+            return ended
+
         try:
-            with self._database.write() as tx:
-                end(tx)
-                self._set(tx, claimed.conversations, ConversationStatus.READY, reason[:200])
+            return committed(self._database, give)
         except LeaseLost as error:
             log.warning("%s", error)
+            return None
 
     def _resolve(self, lease: Lease, answered: _Answered, written: Mapping[str, Written]) -> list[Remembered]:
         """The revisions that the answer states. Decided once, and stored before anything is written."""
@@ -502,10 +519,7 @@ class Extract:
             last = conversation.last_message_at
             place = Place(lease.key, conversation.project_id, lambda uuid: times.get(uuid, last), answered.captured_at)
             stated = resolve(answered.extraction.statements, with_written(existing, written, scopes), place)
-            text, now = msgspec.json.encode(stated).decode(), timestamp(self._clock())
-            with self._database.write() as tx:
-                answers.save(tx, self._owner, KIND, lease.key, question, text, now)
-            stored = answers.Stored(text, now)
+            stored = self._fence.keep(lease, question, msgspec.json.encode(stated).decode())
         return msgspec.json.decode(stored.answer, type=list[Remembered])
 
     def _existing(
@@ -516,12 +530,6 @@ class Extract:
         found = [*memories.in_scopes(tx, self._owner, scopes), *named]
         return list({(each.id, each.revision): each for each in found}.values())
 
-    def _hold(self, lease: Lease) -> None:
-        """LeaseLost when another worker has taken over: files are not written for it."""
-        with self._database.write() as tx:
-            if self._jobs.heartbeat(tx, [lease]):
-                raise LeaseLost(f"{lease.key} was taken over by another process")
-
     def _store(self, claimed: _Claimed, written: Written, report: Report) -> None:
         """Everything that follows from the files, at once or not at all."""
         key = claimed.lease.key
@@ -529,17 +537,22 @@ class Extract:
         if written.stage1 is None:
             ended, status = ConversationStatus.SKIPPED, JobStatus.SUCCEEDED_NO_OUTPUT
             reason = nothing(self._strategy_for(claimed.conversations[0]).id)
+
+        def store(tx: Transaction) -> None:
+            if not self._fence.is_ours(claimed.lease, tx):
+                raise LeaseLost(f"{key} is not ours any more")
+            self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest: no deadlock
+            self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
+            memories.replace_sessions(tx, self._owner, {key: written.stated})
+            if written.stage1 is None:
+                stage1.delete(tx, self._owner, [key])
+            else:
+                stage1.save(tx, self._owner, [written.stage1])
+            artifact_rows.replace_sessions(tx, self._owner, [key], written.files, _KINDS)
+            answers.delete(tx, self._owner, KIND, key)
+
         try:
-            with self._database.write() as tx:
-                self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest: no deadlock
-                self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
-                memories.replace_sessions(tx, self._owner, {key: written.stated})
-                if written.stage1 is None:
-                    stage1.delete(tx, self._owner, [key])
-                else:
-                    stage1.save(tx, self._owner, [written.stage1])
-                artifact_rows.replace_sessions(tx, self._owner, [key], written.files, _KINDS)
-                answers.delete(tx, self._owner, KIND, key)
+            committed(self._database, store)
         except LeaseLost as error:
             log.warning("%s", error)
             report.skipped += 1
@@ -570,25 +583,10 @@ def _is_due(known: tuple[JobStatus, str, str] | None, watermark: str) -> bool:
     return done != watermark and not (status in (JobStatus.FAILED, JobStatus.DEAD) and newest == watermark)
 
 
+def _is_odd(error: BaseException | None) -> bool:
+    """Something that nobody foresaw; what ends the process is none."""
+    return isinstance(error, Exception) and not isinstance(error, _FORESEEN)
+
+
 def _done(report: Report) -> int:
     return report.succeeded + report.succeeded_no_output + report.failed + report.paused + report.skipped
-
-
-def cleaned(extraction: Extraction) -> Extraction:
-    """No secret and no NUL in anything that is stored."""
-
-    def clean(text: str) -> str:
-        return redact(text.replace("\0", ""))
-
-    statements: list[Statement] = [
-        replace(each, text=clean(each.text), occasions=occasions(map(clean, each.occasions)))
-        for each in extraction.statements
-    ]
-    return replace(
-        extraction,
-        raw_memory=clean(extraction.raw_memory),
-        rollout_summary=clean(extraction.rollout_summary),
-        rollout_slug=clean(extraction.rollout_slug),
-        memory_sentence=clean(extraction.memory_sentence),
-        statements=tuple(statements),
-    )

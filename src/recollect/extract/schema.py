@@ -1,4 +1,8 @@
-"""What a model is asked for. Imported only when a model is: pydantic is slow to load."""
+"""What a model is asked for. Imported only when a model is: pydantic is slow to load.
+
+Every field of an extraction is required, and empty where there is nothing to say: an object that lacks one is something
+else than an answer, and never "nothing worth keeping".
+"""
 
 from __future__ import annotations
 
@@ -24,8 +28,8 @@ class MemoryOut(BaseModel):
 
 
 class ExtractionOut(BaseModel):
-    raw_memory: str = ""
-    rollout_summary: str = ""
-    rollout_slug: str = ""
-    memory_sentence: str = ""
-    memories: list[MemoryOut] = []
+    raw_memory: str
+    rollout_summary: str
+    rollout_slug: str
+    memory_sentence: str
+    memories: list[MemoryOut]

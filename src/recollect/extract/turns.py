@@ -20,7 +20,17 @@ from recollect.store import conversations, files, memories
 from recollect.store import turns as rows
 from recollect.store.database import Database, Transaction
 from recollect.turns.rows import fingerprint_of
-from recollect.turns.values import FINGERPRINT, Fingerprint, Item, Kind, TurnMemory, settled
+from recollect.turns.values import (
+    FINGERPRINT,
+    Fingerprint,
+    Item,
+    Kind,
+    TurnMemory,
+    is_sentence,
+    normalise_key,
+    settled,
+    shown,
+)
 from recollect.types import (
     Conversation,
     MemoryKind,
@@ -68,6 +78,7 @@ class ChatItems:
             memory_sentence=summary.memory_sentence(told, found, PurePath(transcript.conversation.project_id).name),
             statements=tuple(found),
             parts=other.parts,
+            ungrounded=other.ungrounded,
         )
 
     def asks(self, transcript: Transcript) -> Transcript:
@@ -79,7 +90,7 @@ class ChatItems:
         return Transcript(transcript.conversation, left)
 
     def _fingerprints(self, talk: Conversation) -> dict[str, Fingerprint]:
-        """Turn → fingerprint, as its first line has it."""
+        """Turn → fingerprint, as its first line has it; without those that nobody filled in."""
         with self._database.read() as tx:
             state = files.load(tx, self._owner, talk.source, talk.source_file)
             stored = rows.of_session(tx, self._owner, talk.session_id, FINGERPRINT)
@@ -90,7 +101,7 @@ class ChatItems:
             told = fingerprint_of(line)
             if told is not None and told[1] is not None and _session(told[0]) == talk.session_id:
                 logged.setdefault(told[0].id, told[1])
-        return found | logged
+        return {turn: told for turn, told in (found | logged).items() if told.objective or told.topics or told.items}
 
     def _statements(self, transcript: Transcript, known: Mapping[str, Fingerprint]) -> list[Statement]:
         talk = transcript.conversation
@@ -102,33 +113,70 @@ class ChatItems:
             for turn, messages in said.items()
             if turn in known
         ]
-        found = []
-        for memory in reversed(settled(turns)):  # in the order of the conversation
-            messages = sorted(said[memory.turn_id], key=lambda each: each.role is not Role.USER)
-            found += [statement(each, messages[0].uuid) for each in memory.fingerprint.items]
+        entries: dict[str, list[str]] = {}  # text of an item → who says so, whatever replaced it since
+        for memory in turns:
+            first = min(said[memory.turn_id], key=lambda each: each.role is not Role.USER)
+            for text in dict.fromkeys(one.text for one in memory.fingerprint.items):
+                entries.setdefault(text, []).append(first.uuid)
         with self._database.read() as tx:
-            return [self._aimed(tx, talk, each) for each in found]
+            return [self._aimed(tx, talk, one, statement(one, entries[one.text])) for one in _standing(turns)]
 
-    def _aimed(self, tx: Transaction, talk: Conversation, each: Statement) -> Statement:
-        """The same key with another value corrects what the user said about it in another conversation."""
-        key, sign, _ = each.text.partition(": ")
-        if not sign or each.scope is Scope.CONVERSATION:
+    def _aimed(self, tx: Transaction, talk: Conversation, one: Item, each: Statement) -> Statement:
+        """The same key with another value corrects what the user said about it in another conversation, or in this
+        chat before it fell silent."""
+        if each.scope is Scope.CONVERSATION:
             return each
         near = memories.in_scopes(tx, self._owner, [(each.scope, each.scope.id(talk.project_id, ""))])
-        mine = [one for one in memories.current(near) if one.text.startswith(f"{key}: ") and one.text != each.text]
-        for one in without_others(tx, self._owner, talk, mine):
-            if all(source != talk.session_id for source, _ in _sessions(one)):
-                newest = max(other.revision for other in near if other.id == one.id)
-                return replace(each, target=one.id, revision=newest + 1)
+        if any(held.text == each.text and _is_stated(held, talk) for held in near):
+            return each  # as it was before the conversation went on
+        others = [held for held in near if any(key != talk.session_key for key, _ in held.sources)]
+        about = [held for held in memories.current(others) if held.text != each.text and _is_about(held, one, each)]
+        for held in without_others(tx, self._owner, talk, about)[:1]:
+            newest = max(other.revision for other in others if other.id == held.id)
+            return replace(each, target=held.id, revision=newest + 1)
         return each
 
 
-def statement(one: Item, entry: str) -> Statement:
+def _standing(turns: Sequence[TurnMemory]) -> list[Item]:
+    """What holds, in the order of the conversation: a passing wish replaces no lasting one."""
+    found: list[Item] = []
+    for passing in (False, True):
+
+        def keep(one: Item, passing: bool = passing) -> bool:
+            return (one.scope is Scope.CONVERSATION) is passing
+
+        parts = [replace(each, fingerprint=each.fingerprint.with_items(keep)) for each in turns]
+        found += [one for memory in reversed(settled(parts)) for one in memory.fingerprint.items]
+    return found
+
+
+def _is_stated(held: Remembered, talk: Conversation) -> bool:
+    return any(key == talk.session_key for key, _ in held.sources)
+
+
+def _is_about(held: Remembered, one: Item, each: Statement) -> bool:
+    """Does the memory name the item's key, for the same places and on the same side? A sentence names none."""
+    key, sign, rest = held.text.partition(": ")
+    value = rest.removesuffix(one.places)
+    if not sign or is_sentence(shown(one.value)) or is_sentence(value) or normalise_key(key) != normalise_key(one.key):
+        return False
+    placed = value != rest if one.places else not (" (for " in rest and rest.endswith(")"))
+    return placed and _side(held.kind, held.severity) == _side(each.kind, each.severity)
+
+
+def _side(kind: MemoryKind, severity: Severity) -> str:
+    """For something, against it, or neither."""
+    if kind is MemoryKind.FACT:
+        return "neither"
+    return "against" if severity in (Severity.AVOID, Severity.DO_NOT) else "for"
+
+
+def statement(one: Item, entries: Sequence[str]) -> Statement:
     """An item as a memory before it has an identity."""
     severity = Severity.NONE if one.kind is Kind.FACT else Severity(one.severity)
     kind = MemoryKind.CONSTRAINT if one.is_binding else MemoryKind.PREFERENCE
     kind = MemoryKind.FACT if one.kind is Kind.FACT else kind
-    return Statement(kind, one.text, severity, one.scope, (entry,), exact=True)
+    return Statement(kind, one.text, severity, one.scope, tuple(entries), exact=True)
 
 
 def without_others(tx: Transaction, owner: Owner, talk: Conversation, held: Sequence[Remembered]) -> list[Remembered]:

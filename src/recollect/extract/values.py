@@ -47,6 +47,7 @@ class Extraction:
     memory_sentence: str = ""
     statements: tuple[Statement, ...] = ()
     parts: int = 1
+    ungrounded: int = 0  # statements that were dropped: the messages they name do not say so
 
     @property
     def is_empty(self) -> bool:

@@ -109,7 +109,7 @@ def rebuild(
     touched: Iterable[Timestamp] = (),
 ) -> Plan:
     """All of a session's entries anew. A row stays with the span its start falls into, and keeps its state if that
-    span is what it was and none of its entries (`touched`) changed its text."""
+    span is what it was and none of its entries (`touched`) came, went or changed."""
     touched = sorted(touched)
     unmatched = list(existing)
     insert, update = [], []

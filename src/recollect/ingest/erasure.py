@@ -1,34 +1,98 @@
 """What was erased does not come in again: not by its id, and not as a copy with another id in the same session or a
 fork of it. A file's saved state forgets it, too.
+
+Tombstones on disk say what was erased. A database that does not know one of them takes it in before anything else.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 from collections.abc import Collection, Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
+from recollect import note
 from recollect.ingest.sources.base import Compaction
 from recollect.store import tombstones
-from recollect.store.database import Transaction
+from recollect.store.database import Database, Transaction
 from recollect.store.tombstones import entry_hash, text_hash
+from recollect.text import trimmed
 from recollect.types import Entry, Owner
 
 COMPACTION = "compaction"  # the role of a summary that an agent made of its own history
+
+_FOLDER = "memory/tombstones"
+_END = "--tombstone.md"
+_TEXT = re.compile(r'^([a-z_0-9]+): "([^"\\]*)"$', re.MULTILINE)
+_LIST = re.compile(r'^([a-z_0-9]+):\n((?:- "[^"\\\n]*"\n)+)', re.MULTILINE)
+
+
+class Stone(NamedTuple):
+    """What of a tombstone the database knows."""
+
+    agent_id: str
+    tokens: tuple[str, ...]
+    paths: tuple[str, ...]
+    hashes: tuple[str, ...]
+
+
+def parsed(text: str) -> Stone | None:
+    """A tombstone as `artifacts.tombstones` writes it; None when its body is not what its checksum says."""
+    front, _, body = text.replace("\r\n", "\n").removeprefix("---\n").partition("\n---\n")
+    texts = dict(_TEXT.findall(front))
+    checksum = hashlib.sha256(trimmed(body.removeprefix("\n")).encode("utf-8", "replace")).hexdigest()
+    if texts.get("kind") != "tombstone" or texts.get("content_sha256") != checksum:
+        return None
+    lists = {name: tuple(re.findall(r'"(.*)"', lines)) for name, lines in _LIST.findall(f"{front}\n")}
+    names = ("whole_tokens", "removed_paths", "hashes")
+    return Stone(texts.get("agent_id", ""), *(lists.get(name, ()) for name in names))
+
+
+def stones(home: Path) -> frozenset[str]:
+    """Paths of the tombstones below the home: one look into a folder that is nearly always missing or small."""
+    try:
+        return frozenset(f"{_FOLDER}/{name}" for name in os.listdir(home / _FOLDER) if name.endswith(_END))  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return frozenset()
+
+
+def bury(database: Database, owner: Owner, home: Path, paths: Collection[str]) -> int:
+    """The database knows these tombstones from now on; how many it did not. One that cannot be read waits until it
+    can."""
+    if not paths:
+        return 0
+    with database.read() as tx:
+        known = tombstones.known(tx, owner, sorted(paths))
+    taken = 0
+    for path in sorted({*paths} - known):
+        try:
+            stone = parsed((home / path).read_bytes().decode("utf-8", "replace"))
+        except OSError:
+            continue
+        if stone is not None and stone.agent_id == owner.agent_id:
+            with database.write() as tx:
+                tombstones.save(tx, owner, path, stone.hashes, stone.tokens, stone.paths)
+            taken += 1
+    return taken
 
 
 def erased(
     tx: Transaction, owner: Owner, source: str, said: Iterable[Entry | Compaction], session: str | None = None
 ) -> set[str]:
-    """Ids of what was erased, in its own session or as a copy of another one. Nearly always nothing ever was."""
+    """Ids of what was erased, in its own session or as a copy of another one. Nearly always nothing ever was. Our own
+    logs give every turn an id for good: there the same words may be said again."""
     if not tombstones.exist(tx, owner):
         return set()
     names: dict[str, str] = {}
     for each in said:
-        role, text = (each.role, each.content) if isinstance(each, Entry) else (COMPACTION, each.summary)
         names[entry_hash(source, each.uuid)] = each.uuid
-        names[text_hash(source, each.session_id if session is None else session, role, text)] = each.uuid
+        if source != note.SOURCE:
+            role, text = (each.role, each.content) if isinstance(each, Entry) else (COMPACTION, each.summary)
+            names[text_hash(source, each.session_id if session is None else session, role, text)] = each.uuid
     return {names[found] for found in tombstones.erased(tx, owner, list(names))}
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -29,6 +32,7 @@ class Batch:
     compactions: list[Compaction] = field(default_factory=list)
     malformed: list[tuple[int, int, str]] = field(default_factory=list)  # (line in the batch from 1, offset, reason)
     text: int = 0  # characters kept
+    refused: bool = False  # something may not be stored
 
     def put(self, change: Change, allowed: Allowed) -> None:
         if isinstance(change, Entry):
@@ -41,6 +45,7 @@ class Batch:
                     return  # the record stands in the file twice
                 self.text -= len(before.content)
             elif not allowed(change):
+                self.refused = True
                 return
             self.text += len(change.content)
             target[change.uuid] = change
@@ -73,22 +78,85 @@ def fold_lines(source: Source, state: State, lines: Lines, batch: Batch, allowed
 
 
 def _second_look(source: Source, state: State, line: bytes, offset: int, reason: str) -> tuple[Sequence[Change], str]:
-    """Bad UTF-8, NUL bytes or half a surrogate pair do not make a message worthless: it is kept, and reported."""
+    """What is a record after all is kept, and what is wrong with it is told; of several on one line, each."""
     if not line or line.isspace():
         return (), ""
-    mended = mend(line)
-    if mended is None:
+    text = line.replace(b"\0", b"").decode(errors="surrogateescape")
+    records, is_whole = _records(text)
+    if not records:
         return (), reason
-    try:
-        return source.fold(state, mended, offset), f"kept with replacement characters: {reason}"
-    except Malformed as error:
-        return (), str(error)
+    changes: list[Change] = []
+    told = [] if is_whole else [f"kept what is whole of it: {reason}"]
+    for start, end, value in records:
+        place = offset + len(text[:start].encode(errors="surrogateescape"))
+        raw = text[start:end].encode(errors="surrogateescape")
+        more, trouble = _kept(source, state, raw, value, place)
+        changes += more
+        told += [trouble] if trouble else []
+    if not told and b"\0" in line:
+        told = [f"{_REPLACED}: {reason}"]
+    return changes, "; ".join(told)
 
 
-def mend(line: bytes) -> bytes | None:
-    """The line with its broken characters replaced; None when that is not what is wrong with it."""
-    try:
-        value = json.loads(line.replace(b"\0", b"").decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return None
-    return json.dumps(value, ensure_ascii=False).encode(errors="replace") if isinstance(value, dict) else None
+def _kept(source: Source, state: State, raw: bytes, value: dict[str, Any], offset: int) -> tuple[Sequence[Change], str]:
+    reasons: list[str] = []
+    for form, told in _forms(raw, value):
+        try:
+            return source.fold(state, form, offset), told and f"{told}: {reasons[-1]}"
+        except Malformed as error:
+            reasons.append(str(error))
+    return (), reasons[1]
+
+
+_REPLACED = "kept with replacement characters"
+_BROKEN = re.compile("[\ud800-\udfff]")  # a byte that is no UTF-8, or half a surrogate pair
+
+
+def _forms(raw: bytes, value: dict[str, Any]) -> Iterator[tuple[bytes, str]]:
+    """A record as it stands, with its broken characters replaced, and without times that cannot be read."""
+    yield raw, ""
+    yield _encoded(value), _REPLACED
+    for part in (value, value.get("message")):
+        if isinstance(part, dict) and part.pop("timestamp", None) is not None:
+            yield _encoded(value), "kept with another time"
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    return _BROKEN.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
+
+
+_MOST_TRIED = 16  # places in a broken line where a whole record may begin
+_OPENING = re.compile(r'\{\s*"(?:type|parentUuid|timestamp)"')
+_WORD = re.compile(r"[^\s\ufeff]")
+_Found = tuple[int, int, dict[str, Any]]  # start, end, value
+_decoder = json.JSONDecoder()
+
+
+def _records(text: str) -> tuple[list[_Found], bool]:
+    """The records that a line begins with, and those that it ends in behind half of one; and is that all of it?
+
+    An agent that was killed leaves half a record, behind which the next one writes whole ones. What is whole within
+    the half is a part of a record, and none.
+    """
+    first, end = _run(text, 0)
+    if end == len(text):
+        return first, True
+    for opening in islice(_OPENING.finditer(text, end + 1), _MOST_TRIED):
+        last, behind = _run(text, opening.start())
+        if behind == len(text):
+            return first + last, False
+    return first, False
+
+
+def _run(text: str, start: int) -> tuple[list[_Found], int]:
+    """Whole records one behind another, and where that ends."""
+    found: list[_Found] = []
+    while begun := _WORD.search(text, start):
+        try:
+            value, start = _decoder.raw_decode(text, begun.start())
+        except (ValueError, RecursionError):
+            return found, begun.start()
+        if not isinstance(value, dict):
+            return found, begun.start()
+        found.append((begun.start(), start, value))
+    return found, len(text)

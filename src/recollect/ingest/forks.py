@@ -16,7 +16,8 @@ from recollect.ingest.sources.base import State, bounded
 from recollect.store import entries as entry_rows
 from recollect.store import files
 from recollect.store.database import Transaction
-from recollect.types import Entry, Owner
+from recollect.store.files import FileState
+from recollect.types import Entry, FileStatus, Owner
 
 _MOST_ANCESTORS = 100  # sessions: each is looked up, and asked for what was erased there
 
@@ -24,7 +25,8 @@ _MOST_ANCESTORS = 100  # sessions: each is looked up, and asked for what was era
 class ForkState(msgspec.Struct):
     """How far a fork was compared with its parent; saved with the file's offset."""
 
-    matched: int = 0  # leading entries that equal the parent's
+    matched: int = 0  # how many of the parent's entries it begins with
+    others: list[int] = []  # or how many, where what was taken back there was said again
     done: bool = False  # the first difference was seen: everything from there on is the fork's own
     dropped: list[str] = []  # the last of them: a later line may amend one, which does not make it the fork's own
 
@@ -36,33 +38,41 @@ class Saved(msgspec.Struct):
     fork: ForkState
 
 
+Heard = tuple[str, str, bool]
+"""Role and content of what was said, and whether it was taken back."""
+
+
 class Ancestry(NamedTuple):
     """What a fork may repeat."""
 
     sessions: Sequence[str] = ()  # its parent, the parent's parent, …
-    said: Sequence[tuple[str, str]] = ()  # (role, content) of the parent's whole history, in order
+    said: Sequence[Heard] = ()  # the parent's whole history, in order
+    is_read: bool = True  # false while a file of theirs is being read: there may be more
 
 
 def ancestry(tx: Transaction, owner: Owner, source: str, fork: State) -> Ancestry:
     """A session is never its own ancestor, whatever the files say."""
     copied: dict[str, int] = {}  # session → how many entries of its parent it begins with
     own, session = bounded(fork.session_id), bounded(fork.fork_of)
+    is_read = True
     while session and session != own and session not in copied and len(copied) < _MOST_ANCESTORS:
-        parent, copied[session] = _forked(tx, owner, source, session)
+        paths = entry_rows.files_of_session(tx, owner, source, session)
+        states = [state for path in paths if (state := files.load(tx, owner, source, path))]
+        is_read = is_read and all(state.status is FileStatus.IDLE for state in states)
+        parent, copied[session] = _forked(states, session)
         session = parent
-    said: list[tuple[str, str]] = []
+    said: list[Heard] = []
     for each, matched in reversed(copied.items()):
         said = said[:matched] + entry_rows.of_session(tx, owner, source, each)
-    return Ancestry(list(copied), said)
+    return Ancestry(list(copied), said, is_read)
 
 
-def _forked(tx: Transaction, owner: Owner, source: str, session: str) -> tuple[str, int]:
+def _forked(states: Sequence[FileState], session: str) -> tuple[str, int]:
     """The session that this one was forked from, if any, and how many of its entries it begins with."""
     found = []
-    for path in entry_rows.files_of_session(tx, owner, source, session):
-        state = files.load(tx, owner, source, path)
+    for state in states:
         try:
-            saved = msgspec.json.decode(state.parser_state if state else "", type=Saved)
+            saved = msgspec.json.decode(state.parser_state, type=Saved)
             fold = msgspec.json.decode(saved.fold, type=State)
         except msgspec.DecodeError:
             continue  # nothing of it was read yet, or by another version
@@ -72,19 +82,37 @@ def _forked(tx: Transaction, owner: Owner, source: str, session: str) -> tuple[s
 
 
 def drop_copied(
-    entries: Sequence[Entry], parent: Sequence[tuple[str, str]], state: ForkState, erased: Collection[str] = ()
+    entries: Sequence[Entry], parent: Sequence[Heard], state: ForkState, erased: Collection[str] = ()
 ) -> tuple[list[Entry], ForkState]:
-    """The entries that are the fork's own, and the state after them. What was erased of the parent is not."""
-    matched, done, dropped, own = state.matched, state.done, list(state.dropped), []
+    """The entries that are the fork's own, and the state after them. What was erased of the parent is not. A copy of
+    what the parent took back is: the fork may go on with it."""
+    places, done, dropped, own = {state.matched, *state.others}, state.done, list(state.dropped), []
     for entry in entries:
         if entry.uuid in dropped:
             continue
         if not done and entry.uuid in erased:
             dropped.append(entry.uuid)
-        elif not done and matched < len(parent) and parent[matched] == (entry.role, entry.content):
-            matched += 1
+            continue
+        found = {} if done else _places(parent, places, entry)
+        if any(found.values()):
             dropped.append(entry.uuid)
         else:
-            done = True
             own.append(entry)
-    return own, ForkState(matched, done, dropped[-8:])
+        done = not found
+        places = set(found) or places
+    matched = max(places)
+    return own, ForkState(matched, sorted(places - {matched}), done, dropped[-8:])
+
+
+def _places(parent: Sequence[Heard], places: Collection[int], entry: Entry) -> dict[int, bool]:
+    """Where in the parent's history the fork may be behind this entry, and does what it repeats stand there? What was
+    taken back there may be missing here."""
+    found: dict[int, bool] = {}
+    for place in places:
+        for number in range(place, len(parent)):
+            role, content, withdrawn = parent[number]
+            if (role, content) == (entry.role, entry.content):
+                found[number + 1] = not withdrawn
+            if not withdrawn:
+                break
+    return found

@@ -7,6 +7,7 @@ runner.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,13 +16,13 @@ from pathlib import Path, PurePath
 
 from recollect import note, redact
 from recollect.config import Settings
-from recollect.errors import StoreBusy, UsageError
+from recollect.errors import ConfigError, StoreBusy, UsageError, nearest
 from recollect.ingest import conversations as rules
-from recollect.ingest import recovery, workers
-from recollect.ingest.gate import Gate
+from recollect.ingest import erasure, recovery, workers
+from recollect.ingest.gate import Gate, switches
 from recollect.ingest.rescan import rescan
 from recollect.ingest.run import Ingest, Progress, Report, Work
-from recollect.ingest.scan import Found, Ignore, Problem, look, scan
+from recollect.ingest.scan import Found, Ignore, Problem, keyed, look, scan
 from recollect.ingest.sources import all_sources, detect, get_source
 from recollect.ingest.sources.base import Source
 from recollect.ingest.tail import Transcript
@@ -58,8 +59,13 @@ class Intake:
         self._owner = owner
         self._clock = clock
         self._gap = timedelta(minutes=settings.config.conversation_gap_minutes)
-        self._ignore = Ignore(settings.config.ignore, settings.user_home)
+        if strange := sorted(settings.config.roots.keys() - all_sources().keys()):
+            raise ConfigError(f"`roots`: unknown source `{strange[0]}`{nearest(strange[0], all_sources())}")
+        self._ignore = Ignore([_expanded(each, settings) for each in settings.config.ignore], settings.user_home)
+        self._disabled = [_expanded(each, settings) for each in settings.config.disabled_projects]
+        self._switches = switches(settings.config.ignore, settings.config.disabled_projects)
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._buried: frozenset[str] = frozenset()  # tombstones that were looked at
 
     def roots(self) -> dict[str, list[Path]]:
         """Source → the folders that it is read from."""
@@ -103,6 +109,7 @@ class Intake:
         started = time.perf_counter()
         forced = get_source(source) if source else None
         report, gate = Report(), self._gate()
+        self._bury()
         self._recover(gate, report)
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
         oldest = moment(parse_timestamp(since)).timestamp() * 1000 if since else 0
@@ -133,6 +140,7 @@ class Intake:
     def take(self, paths: Iterable[Path]) -> Report:
         """Files that the watcher saw change. Jobs that back off keep their time."""
         report, gate = Report(), self._gate()
+        self._bury()
         found = [each for path in paths if (each := self._look(path, None, report))]
         works = list(self._choose(self._changed(found, report)[0], gate, None, report))
         self._runner(gate).run(works, report, hurry=False)
@@ -185,14 +193,21 @@ class Intake:
             self._owner,
             known,
             ignore=self._ignore,
-            disabled=self._settings.config.disabled_projects,
+            disabled=self._disabled,
             own_home=self._settings.home,
-            user_home=self._settings.user_home,
             clock=self._clock,
         )
 
     def _runner(self, gate: Gate) -> Ingest:
-        return Ingest(self._database, self._owner, self._jobs, gap=self._gap, gate=gate, clock=self._clock)
+        return Ingest(
+            self._database,
+            self._owner,
+            self._jobs,
+            gap=self._gap,
+            gate=gate,
+            clock=self._clock,
+            switches=self._switches,
+        )
 
     @contextmanager
     def _helpers(
@@ -253,6 +268,12 @@ class Intake:
             works = list(self._choose([each for each in found if each.path in paths], gate, forced, report))
             self._runner(gate).run(works, report, reimport=reimport)
 
+    def _bury(self) -> None:
+        """Nothing comes in before every tombstone on disk is known: the database may be newer than they are."""
+        there = erasure.stones(self._settings.home)
+        erasure.bury(self._database, self._owner, self._settings.home, there - self._buried)
+        self._buried = there
+
     def recover(self) -> int:
         """Files that a dead process left half read are rolled back; how many."""
         writer = Writer(self._owner, self._gap, self._gate().project_id, self._clock)
@@ -268,7 +289,11 @@ class Intake:
             if not file.is_file():
                 reason = "is a folder; use --dir" if file.is_dir() else "no such file"
                 raise UsageError(f"{file}: {reason}")
-            if found := self._look(file, forced, report):
+            found = self._look(file, forced, report)
+            if found and found.size and not (forced or _told(Path(found.path))[0]):
+                report.problems.append(Problem(found.path, "no transcript of a known agent"))
+                report.skipped += 1
+            elif found:
                 yield found
             return
         if folder is not None:
@@ -282,23 +307,23 @@ class Intake:
                     yield from self._scan(root, report)
 
     def _scan(self, folder: Path, report: Report) -> Iterator[Found]:
-        """Keys are relative to the folder, or to the agent's own root when the folder lies in one."""
-        root = self._root_above(folder)
-        own = folder.absolute().is_relative_to(self._settings.turns)
+        """Keys are relative to the folder, or to the agent's own root that it, or the file, lies in."""
+        folder = _absolute(folder)
+        above, below = self._root_above(folder), self._roots_below(folder)
+        own = folder.is_relative_to(self._settings.turns)
         for found in scan(folder, self._ignore, None if own else self._settings.home, report.problems):
-            if root is None:
-                yield found
-            elif inside := look(Path(found.path), root):
-                yield inside
+            root = above or next((each for each in below if found.path.startswith(f"{each}/")), None)
+            yield keyed(found, root) if root else found
 
     def _look(self, path: Path, forced: Source | None, report: Report) -> Found | None:
         """A single file, keyed relative to the root that its source would have."""
-        if self._ignore.matches(str(path.absolute())):
+        path = _absolute(path)
+        if self._ignore.matches(str(path)):
             report.skipped += 1
             return None
         try:
-            source = forced or detect(_head(path))
-            root = self._root_above(path) or (source.root_of(path.absolute()) if source else path.absolute().parent)
+            source = forced or _told(path)[0]
+            root = self._root_above(path) or (source.root_of(path) if source else path.parent)
             return look(path, root)
         except OSError as error:
             report.problems.append(Problem.of(str(path), error))
@@ -311,6 +336,10 @@ class Intake:
                 if absolute != root.absolute() and absolute.is_relative_to(root.absolute()):
                     return root
         return None
+
+    def _roots_below(self, folder: Path) -> list[Path]:
+        roots = [root.absolute() for roots in self.roots().values() for root in roots]
+        return [root for root in roots if root != folder.absolute() and root.is_relative_to(folder.absolute())]
 
     def _is_misplaced(self, source: Source, root: str) -> bool:
         """Our own folder holds our own logs only; agents' folders hold none: what is written there, no person said."""
@@ -327,31 +356,39 @@ class Intake:
             return list(found), sum(each.size for each in found)
         with self._database.read() as tx:
             known = files.signatures(tx, self._owner, [each.key for each in found])
-        changed = [each for each in found if each.signature not in known.get(each.key, {})]
+        changed = [each for each in found if self._signatures(each).isdisjoint(known.get(each.key, ()))]
         report.skipped += len(found) - len(changed)
         offsets = (max(known.get(each.key, {}).values(), default=0) for each in changed)
         return changed, sum(max(each.size - offset, 0) for each, offset in zip(changed, offsets, strict=True))
+
+    def _signatures(self, found: Found) -> set[str]:
+        """Of the file as it is, where all of it, or not all, was allowed."""
+        return {found.signature, files.signed(found.signature, self._switches)}
 
     def _choose(self, changed: Sequence[Found], gate: Gate, forced: Source | None, report: Report) -> Iterator[Work]:
         """Drops what is unwanted or no transcript."""
         unknown: list[FileState] = []
         for each in changed:
-            if each.size == 0 or gate.excludes_file(each.path):
+            if each.size == 0:
                 report.skipped += 1
                 continue
             try:
-                head = _head(Path(each.path))
+                told, head = _told(Path(each.path))
             except OSError as error:
                 report.problems.append(Problem.of(each.path, error))
                 report.skipped += 1
                 continue
-            source = forced or detect(head)
+            if gate.excludes_file(each.path, head):
+                report.skipped += 1
+                refused = files.signed(each.signature, self._switches)
+                unknown.append(FileState(UNKNOWN, each.key, each.root, signature=refused, file_size=each.size))
+                continue
+            source = forced or told
             if source and source.wants(PurePath(each.key)) and not self._is_misplaced(source, each.root):
                 yield Work(each, source)
                 continue
             report.skipped += 1
-            if head:
-                unknown.append(FileState(UNKNOWN, each.key, each.root, signature=each.signature, file_size=each.size))
+            unknown.append(FileState(UNKNOWN, each.key, each.root, signature=each.signature, file_size=each.size))
         if unknown:
             with self._database.write() as tx:
                 files.save(tx, self._owner, unknown)
@@ -362,11 +399,26 @@ def _allowed(gate: Gate, cwd: str, project: str = "") -> str | None:
     return gate.project_id(asked) if gate.allows(asked) else None
 
 
+def _expanded(text: str, settings: Settings) -> str:
+    """A path from `~` or `~name`; all else, names and globs of names too, as it is."""
+    return str(settings.expand(text)) if text == "~" or (text.startswith("~") and "/" in text) else text
+
+
+def _absolute(path: Path) -> Path:
+    """Without `..`, links as they are: keys are relative to a root that it must lie in."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
 def _is_ours(conversation: Conversation) -> bool:
     """Notes, and chats: what a turn says was weighed when it was said, however short the talk."""
     return conversation.source == note.SOURCE
 
 
-def _head(path: Path) -> list[bytes]:
+def _told(path: Path) -> tuple[Source | None, list[bytes]]:
+    """The source of a file by its content, and the lines that told it."""
+    lines: list[bytes] = []
     with Transcript(path) as transcript:
-        return transcript.head()
+        for lines in transcript.head():
+            if source := detect(lines):
+                return source, lines
+    return None, lines

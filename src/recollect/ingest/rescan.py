@@ -1,7 +1,7 @@
-"""When the rules of redaction have a newer version, what is stored goes through them once.
+"""When the rules of redaction are not those of last time, what is stored goes through them once.
 
-A job whose input is the version: equal version, nothing to do. A run that was cut short begins anew, which is
-harmless: text that is clean stays as it is.
+A job whose input is their version and a hash of their tables: the same rules, nothing to do. A run that was cut short
+begins anew, which is harmless: text that is clean stays as it is.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from recollect.redact import fingerprint
 from recollect.store.database import Database, Row
 from recollect.store.jobs import Jobs
 from recollect.types import Owner
@@ -26,10 +27,10 @@ _PLACES = (  # (table, columns of its key, column with text)
 
 
 def rescan(database: Database, owner: Owner, jobs: Jobs, version: str, redact: Callable[[str], str]) -> int:
-    """How many texts changed; nothing is read when this version was here before, or another process is at it."""
+    """How many texts changed; nothing is read when these rules were here before, or another process is at it."""
     with database.write() as tx:
         jobs.reap(tx, KIND)
-        jobs.enqueue(tx, KIND, [("stored text", version)])
+        jobs.enqueue(tx, KIND, [("stored text", f"{version}#{fingerprint()}")])
         leases = jobs.claim(tx, KIND, limit=1, hurry=True)
     changed = 0
     for lease in leases:

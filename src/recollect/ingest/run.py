@@ -28,10 +28,12 @@ from recollect.ingest.forks import Ancestry, ForkState, Saved, ancestry, drop_co
 from recollect.ingest.gate import Gate
 from recollect.ingest.scan import Found, Problem, refresh
 from recollect.ingest.sources.base import Source, State, bounded
-from recollect.ingest.tail import Transcript
+from recollect.ingest.tail import PROBE, Transcript
 from recollect.ingest.writer import Chunk, Touched, Writer
+from recollect.store import entries as entry_rows
 from recollect.store import files
 from recollect.store.database import Database, Transaction
+from recollect.store.entries import FileKey
 from recollect.store.files import FileState, MalformedLine
 from recollect.store.jobs import Jobs, Lease
 from recollect.types import Clock, FileStatus, Owner, timestamp
@@ -107,6 +109,7 @@ class _Reading:
     work: Work
     lease: Lease
     state: FileState
+    fresh: bool  # nothing of it was read under its key
 
 
 @dataclass(slots=True)
@@ -139,7 +142,30 @@ class _Copies:
 
     fork: ForkState
     ancestry: Ancestry = field(default_factory=Ancestry)
+    kept: set[str] = field(default_factory=set)  # compared, and not dropped
     gone: set[str] = field(default_factory=set)  # copied, and erased there
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """How a file began when reading began."""
+
+    transcript: Transcript
+    size: int
+    digest: str
+
+    @classmethod
+    def of(cls, transcript: Transcript, size: int) -> _Head:
+        size = min(size, PROBE)
+        return cls(transcript, size, (transcript.probes(size) or ("", ""))[0])
+
+    def probes(self, offset: int) -> tuple[str, str]:
+        """What tells the file by; nothing does when it was rewritten meanwhile: it is read from its beginning then."""
+        found = self.transcript.probes(offset) or ("", "")
+        same = found[0] == self.digest
+        if not same and min(offset, PROBE) != self.size:
+            same = self.of(self.transcript, self.size) == self
+        return found if same else ("", "")
 
 
 class _Deferred(Exception):
@@ -168,14 +194,18 @@ class Ingest:
         gap: timedelta,
         gate: Gate,
         clock: Clock,
+        switches: str = "",
     ) -> None:
+        """`switches` names what is off at present."""
         self._database = database
         self._owner = owner
         self._jobs = jobs
         self._gate = gate
+        self._switches = switches
         self._writer = Writer(owner, gap, gate.project_id, clock)
         self._clock = clock
         self._defer = False
+        self._moved: list[Work] = []  # to be read again, from where they were before
         self._renew_at = time.monotonic() + jobs.lease_seconds / 4
 
     def run(
@@ -190,8 +220,8 @@ class Ingest:
     ) -> None:
         """Reads every file once. De-duplicated by file key; files that another process holds are reported busy.
 
-        A fork whose parent is not in the store waits for the others, among which it may be. With `defer` it is left
-        for a second run.
+        A fork whose parent is not in the store, or not all of it, waits for the others, among which it may be. With
+        `defer` it is left for a second run.
         """
         self._defer = True
         waiting = self._read({work.job_key: work for work in works}.values(), report, reimport, hurry, progress)
@@ -219,13 +249,15 @@ class Ingest:
             group = [queue.popleft() for _ in range(min(_GROUP, len(queue)))] or [again.popleft()]
             readings = self._claim(group, report, reimport, hurry, alone=again if len(group) > 1 else None)
             waiting += self._read_group(readings, report, progress)
+            again += self._moved
+            self._moved = []
         return waiting
 
     def _claim(
         self, group: Sequence[Work], report: Report, reimport: bool, hurry: bool, alone: deque[Work] | None
     ) -> list[_Reading]:
         works = {work.job_key: work for work in group}
-        suffix = f"#{timestamp(self._clock())}" if reimport else ""
+        suffix = f"#{timestamp(self._clock())}" if reimport else f" {self._switches}"
         readings = []
         with self._database.write() as tx:
             self._jobs.enqueue(tx, KIND, [(key, work.found.signature + suffix) for key, work in works.items()])
@@ -240,15 +272,18 @@ class Ingest:
                     alone.append(work)
                     continue
                 found = work.found
-                state = files.load(tx, self._owner, work.source.name, found.key)
-                if state is not None and state.signature == found.signature and not reimport:
-                    self._jobs.complete(tx, lease)  # another process was faster
-                    report.skipped += 1
-                    continue
-                state = state or FileState(work.source.name, found.key, found.root)
+                known = files.load(tx, self._owner, work.source.name, found.key)
+                state = known or FileState(work.source.name, found.key, found.root)
                 if reimport:
                     state = state.next_generation(reimporting=True)
-                readings.append(_Reading(work, lease, replace(state, status=FileStatus.INGESTING, root=found.root)))
+                elif state.refused and state.refused != self._switches:
+                    state = state.next_generation(reimporting=state.reimporting)
+                elif state.signature == files.signed(found.signature, state.refused):
+                    self._jobs.complete(tx, lease)  # another process was faster, or it only moved
+                    report.skipped += 1
+                    continue
+                state = replace(state, status=FileStatus.INGESTING, root=found.root)
+                readings.append(_Reading(work, lease, state, fresh=known is None))
             files.save(tx, self._owner, [reading.state for reading in readings])
         for work in works.values():
             report.skipped += 1
@@ -286,6 +321,7 @@ class Ingest:
         source, found = reading.work.source, reading.work.found
         with Transcript(Path(found.path)) as transcript:
             found = refresh(found, transcript.status())
+            head = _Head.of(transcript, found.size)
             state, fold, fork = _resume(source, identify(reading.state, transcript))
             copies = _Copies(fork)
             batch = Batch(state.last_processed_offset, state.last_processed_offset)
@@ -296,19 +332,39 @@ class Ingest:
                     if not copies.ancestry.said:
                         settle()  # the parent may be among what is not stored yet
                         copies.ancestry = self._ancestry(source, fold)
-                        if not copies.ancestry.said and self._defer and not copies.fork.matched:
+                        missing = not copies.ancestry.said and not copies.fork.matched
+                        if self._defer and (missing or not copies.ancestry.is_read):
                             raise _Deferred(fold)
                     self._drop_copies(source, fold, batch, copies, last=False)
                 far = batch.end - batch.start >= _BYTES and not comparing  # a copy is compared whole, not cut off here
                 if far or len(batch.entries) >= _ENTRIES or batch.text >= _TEXT:
                     self._drop_copies(source, fold, batch, copies, last=True)
-                    state = _advance(state, found, batch, _saved(fold, copies), transcript)
+                    state = self._advance(state, found, batch, _saved(fold, copies), head)
                     yield self._writer.prepare(reading.lease, state, batch, last=False)
                     batch = Batch(batch.end, batch.end)
             self._drop_copies(source, fold, batch, copies, last=True)
-            state = _advance(state, found, batch, _saved(fold, copies), transcript)
-            done = replace(state, status=FileStatus.IDLE, signature=found.signature)
+            state = self._advance(state, found, batch, _saved(fold, copies), head)
+            signature = files.signed(found.signature, state.refused)
+            done = replace(state, status=FileStatus.IDLE, signature=signature)
             yield self._writer.prepare(reading.lease, done, batch, last=True)
+
+    def _advance(self, state: FileState, found: Found, batch: Batch, saved: str, head: _Head) -> FileState:
+        """The state after the batch, as it is committed with it."""
+        newest = max((entry.timestamp for entry in batch.entries.values()), default=None)
+        first, last = head.probes(batch.end) if batch.lines else (state.head_hash, state.tail_hash)
+        return replace(
+            state,
+            signature=files.signed("", self._switches) if batch.refused else state.signature,
+            last_modified=found.modified_ms,
+            file_size=found.size,
+            last_processed_offset=batch.end,
+            last_entry_timestamp=max(filter(None, (state.last_entry_timestamp, newest)), default=None),
+            line_count=state.line_count + batch.lines,
+            malformed_count=state.malformed_count + len(batch.malformed),
+            head_hash=first,
+            tail_hash=last,
+            parser_state=saved,
+        )
 
     def _ancestry(self, source: Source, fold: State) -> Ancestry:
         with self._database.read() as tx:
@@ -320,19 +376,25 @@ class Ingest:
         if not fold.fork_of or copies.fork.done:
             return
         growing = {bounded(message.uuid) for message in fold.opened if not last}
-        entries = list(batch.entries.values())
-        grown = list(takewhile(lambda entry: entry.uuid not in growing, entries))
+        grown = [
+            entry
+            for entry in takewhile(lambda entry: entry.uuid not in growing, batch.entries.values())
+            if entry.uuid not in copies.kept
+        ]
         with self._database.read() as tx:
             for session in copies.ancestry.sessions:
                 copies.gone |= erased(tx, self._owner, source.name, [*grown, *batch.compactions], session)
         own, copies.fork = drop_copied(grown, copies.ancestry.said, copies.fork, copies.gone)
-        batch.entries = {entry.uuid: entry for entry in (*own, *entries[len(grown) :])}
-        batch.text -= sum(len(entry.content) for entry in grown) - sum(len(entry.content) for entry in own)
+        copies.kept |= {entry.uuid for entry in own}
+        for entry in grown:
+            if entry.uuid not in copies.kept:
+                del batch.entries[entry.uuid]
+                batch.text -= len(entry.content)
         batch.compactions = [each for each in batch.compactions if each.uuid not in copies.gone]
 
     def _flush(self, pending: _Pending, held: dict[str, _Reading], report: Report) -> None:
         """Commits what was read. A chunk whose lease is lost goes, with all that follows it in its file."""
-        chunks = pending.take()
+        chunks = self._without_moved(pending.take(), held)
         if not chunks:
             return
         try:
@@ -346,6 +408,33 @@ class Ingest:
                         log.warning("%s", error)
                         report.skipped += 1
                         report.busy.append(held.pop(chunk.lease.key).work.found)
+
+    def _without_moved(self, chunks: list[Chunk], held: dict[str, _Reading]) -> list[Chunk]:
+        """A new file that is one which moved takes over what is known of it, and is read again."""
+        new = {key for key, reading in held.items() if reading.fresh}
+        fresh = [chunk for chunk in chunks if chunk.rows and chunk.batch.start == 0 and chunk.lease.key in new]
+        moved = {key: was for key, was in self._namesakes(fresh).items() if not _is_there(was)}
+        for key, was in moved.items():
+            reading = held.pop(key)
+            self._moved.append(reading.work)
+            with self._database.write() as tx:
+                if self._jobs.release(tx, reading.lease):
+                    files.move(tx, self._owner, was, reading.state)
+        return [chunk for chunk in chunks if chunk.lease.key not in moved]
+
+    def _namesakes(self, chunks: Sequence[Chunk]) -> dict[str, FileState]:
+        """Job key → the file of the same name in another place that has what this one begins with."""
+        found: dict[str, FileState] = {}
+        for source in sorted({chunk.state.source for chunk in chunks}):
+            begins = {chunk.rows[0].uuid: chunk for chunk in chunks if chunk.state.source == source}
+            with self._database.read() as tx:
+                for uuid, stored in entry_rows.find(tx, FileKey(self._owner, source, ""), list(begins)).items():
+                    path, other = PurePath(begins[uuid].state.file_path), PurePath(stored.source_file)
+                    if path != other and path.name == other.name:
+                        was = files.load(tx, self._owner, source, stored.source_file)
+                        if was is not None and was.status is FileStatus.IDLE:
+                            found[begins[uuid].lease.key] = was
+        return found
 
     def _commit(self, chunks: Sequence[Chunk], held: dict[str, _Reading], report: Report) -> None:
         with self._database.write() as tx:
@@ -418,22 +507,13 @@ def _saved(fold: State, copies: _Copies) -> str:
     return blanked(msgspec.json.encode(saved).decode(), copies.gone)
 
 
-def _advance(state: FileState, found: Found, batch: Batch, saved: str, transcript: Transcript) -> FileState:
-    """The state after the batch, as it is committed with it."""
-    head, tail = (transcript.probes(batch.end) or ("", "")) if batch.lines else (state.head_hash, state.tail_hash)
-    newest = max((entry.timestamp for entry in batch.entries.values()), default=None)
-    return replace(
-        state,
-        last_modified=found.modified_ms,
-        file_size=found.size,
-        last_processed_offset=batch.end,
-        last_entry_timestamp=max(filter(None, (state.last_entry_timestamp, newest)), default=None),
-        line_count=state.line_count + batch.lines,
-        malformed_count=state.malformed_count + len(batch.malformed),
-        head_hash=head,
-        tail_hash=tail,
-        parser_state=saved,
-    )
+def _is_there(state: FileState) -> bool:
+    """Or is where nobody may look."""
+    path = f"{state.root}/{state.file_path}"
+    try:
+        return any(Path(each).exists() for each in (path, f"{path}.zst"))
+    except OSError:
+        return True
 
 
 def _account(report: Report, chunk: Chunk, touched: Touched) -> None:

@@ -93,13 +93,15 @@ def scan(root: Path, ignore: Ignore, own_home: Path | None, problems: list[Probl
         except OSError as error:
             problems.append(Problem.of(folder, error))
             return
-        names = {entry.name for entry in entries}
+        names = {entry.name for entry in entries}  # a file beside its compressed copy goes first
         for entry in entries:
             try:
                 if entry.is_dir():
                     if not ignore.matches(entry.path):
                         yield from walk(entry.path)
-                elif entry.name.endswith(SUFFIXES) and entry.name.removesuffix(".zst") not in names - {entry.name}:
+                elif entry.name.endswith(SUFFIXES):
+                    if entry.name.endswith(".zst") and entry.name.removesuffix(".zst") in names:
+                        continue
                     if not ignore.matches(entry.path) and (found := _found(top, entry.path, entry.stat())):
                         yield found
             except OSError as error:
@@ -111,6 +113,12 @@ def scan(root: Path, ignore: Ignore, own_home: Path | None, problems: list[Probl
 def look(path: Path, root: Path) -> Found | None:
     """One file; None when it is no regular file. OSError when it may not be looked at, or its name is not UTF-8."""
     return _found(os.path.abspath(root), os.path.abspath(path), path.stat())  # noqa: PTH100
+
+
+def keyed(found: Found, root: Path) -> Found:
+    """The same file, as it is named below another root that it lies in."""
+    top = os.path.abspath(root)  # noqa: PTH100
+    return replace(found, root=top, key=_key(top, found.path))
 
 
 def refresh(found: Found, status: os.stat_result) -> Found:
@@ -131,15 +139,19 @@ def _found(root: str, path: str, status: os.stat_result) -> Found | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     _check_name(path)
-    key = path[len(root) :].lstrip(os.sep).removesuffix(".zst")
     return Found(
         root=root,
-        key=key if os.sep == "/" else PurePath(key).as_posix(),
+        key=_key(root, path),
         path=path,
         size=status.st_size,
         modified_ms=status.st_mtime_ns // 1_000_000,
         signature=_signature(status),
     )
+
+
+def _key(root: str, path: str) -> str:
+    key = path[len(root) :].lstrip(os.sep).removesuffix(".zst")
+    return key if os.sep == "/" else PurePath(key).as_posix()
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -3,10 +3,12 @@
 Offsets count uncompressed bytes and only ever stand behind a complete line: a half-written last line is left for the
 next time. Complete is a line that ends in a newline, or a last one that is a whole JSON object, for which the agent
 wrote no newline. A line longer than LONGEST_LINE is passed over without being held in memory, and given as TOO_LONG.
+A compressed file may end in the middle of a frame: it is still being written. One that is damaged is an OSError.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -21,6 +23,7 @@ LONGEST_LINE = 16 * 1024 * 1024
 CHUNK = 1024 * 1024
 PROBE = 4096  # bytes at either end of what was read that tell one file from another
 TOO_LONG: Final = None
+BOM = b"\xef\xbb\xbf"  # some editors and copying tools put it before the first line
 
 Line = bytes | None  # without the newline; TOO_LONG for one that was passed over
 
@@ -47,11 +50,14 @@ class Transcript:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def head(self, size: int = 64 * 1024) -> list[bytes]:
-        """The complete lines among the first bytes; enough to tell the format. A huge first line is cut off."""
-        data = self._read_prefix(size)
-        lines = data.split(b"\n")
-        return [line for line in (lines if len(lines) == 1 and len(data) == size else lines[:-1]) if line.strip()]
+    def head(self, size: int = 64 * 1024) -> Iterator[list[bytes]]:
+        """The lines that begin among the first bytes, some at a time; when none of them can be held, those behind."""
+        for run in self.lines(0, self.status().st_size, size):
+            found = [line.removeprefix(BOM) for line in run.lines if line and not line.isspace()]
+            if found:
+                yield found
+                if run.end >= size:
+                    return
 
     def probes(self, offset: int) -> tuple[str, str] | None:
         """Hashes of the first and the last bytes before the offset; None when the file is shorter than that.
@@ -71,8 +77,8 @@ class Transcript:
         """Of the open file, whatever its name points at by now."""
         return os.fstat(self._file.fileno())
 
-    def lines(self, start: int, end: int) -> Iterator[Lines]:
-        """Complete lines, some at a time.
+    def lines(self, start: int, end: int, first: int = 0) -> Iterator[Lines]:
+        """Complete lines, some at a time; `first` bytes are read at first.
 
         `end` is the size that was captured before reading began: what is appended meanwhile is left for next time.
         """
@@ -81,21 +87,23 @@ class Transcript:
         left = None if self._compressed else end - start
         offset, rest = start, b""  # rest: the beginning of a line, which stands at offset
         passed = 0  # bytes of a line that is too long to hold
-        while data := stream.read(CHUNK if left is None else min(CHUNK, left)):
+        size = first or CHUNK
+        while data := stream.read(size if left is None else min(size, left)):
+            size = CHUNK
             if left is not None:
                 left -= len(data)
-            first, *lines = data.split(b"\n")
+            end_of_line, *lines = data.split(b"\n")
             if not lines:
-                rest += first
+                rest += end_of_line
                 if passed or len(rest) > LONGEST_LINE:
                     passed, rest = passed + len(rest), b""
                 continue
             begun, rest = rest, lines.pop()
             behind = offset + passed + len(begun) + len(data) - len(rest)
             if passed:
-                yield Lines(offset, [TOO_LONG, *lines], behind, passed + len(first))
+                yield Lines(offset, [TOO_LONG, *lines], behind, passed + len(end_of_line))
             else:
-                yield Lines(offset, [begun + first if begun else first, *lines], behind)
+                yield Lines(offset, [begun + end_of_line if begun else end_of_line, *lines], behind)
             offset, passed = behind, 0
         if rest and _is_whole(rest):
             yield Lines(offset, [rest], offset + len(rest))
@@ -121,14 +129,11 @@ class Transcript:
         reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(
             self._file, read_across_frames=True, closefd=False
         )
-        return _Tolerant(reader)
-
-    def _read_prefix(self, size: int) -> bytes:
-        return _read_exactly(self._at(0), size)
+        return _Decompressed(reader)
 
 
-class _Tolerant(io.RawIOBase, BinaryIO):
-    """A compressed file that ends in the middle of a frame is read as far as it goes: it is still being written."""
+class _Decompressed(io.RawIOBase, BinaryIO):
+    """Fails as files do. A file that ends in the middle of a frame is no failure: it is read as far as it goes."""
 
     def __init__(self, reader: zstandard.ZstdDecompressionReader) -> None:
         self._reader = reader
@@ -136,8 +141,8 @@ class _Tolerant(io.RawIOBase, BinaryIO):
     def read(self, size: int = -1) -> bytes:
         try:
             return self._reader.read(size)
-        except zstandard.ZstdError:
-            return b""
+        except zstandard.ZstdError as error:
+            raise OSError(errno.EILSEQ, f"is damaged: {error}") from error
 
 
 def _read_exactly(stream: BinaryIO, size: int) -> bytes:
@@ -153,7 +158,7 @@ def _is_whole(line: bytes) -> bool:
     if not line.rstrip().endswith(b"}"):
         return False
     try:
-        msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+        msgspec.json.decode(line.removeprefix(BOM), type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True

@@ -19,7 +19,7 @@ from recollect.store import citations, files
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store.database import Transaction
-from recollect.store.entries import EntryRow, FileKey, Mark
+from recollect.store.entries import EntryRow, FileKey, Mark, Touch
 from recollect.store.files import MALFORMED_KEPT, FileState, MalformedLine
 from recollect.store.jobs import Lease
 from recollect.types import Clock, Conversation, ConversationStatus, Entry, Owner, Timestamp, timestamp
@@ -57,18 +57,18 @@ class Touched:
 
 @dataclass(slots=True)
 class _Slow:
-    """Sessions whose conversations must be built anew, per file, and the entries in them whose text changed."""
+    """Sessions whose conversations must be built anew, per file, and which of their entries are not what they were."""
 
     sessions: set[tuple[str, str]] = field(default_factory=set)  # (file, session)
-    amended: dict[str, list[Timestamp]] = field(default_factory=dict)  # session → times
+    touched: dict[str, list[Timestamp]] = field(default_factory=dict)  # session → times
 
     def add(self, file: str, sessions: Iterable[str]) -> None:
         self.sessions |= {(file, session) for session in sessions}
 
-    def amend(self, file: str, entries: Iterable[Entry]) -> None:
-        for entry in entries:
-            self.sessions.add((file, entry.session_id))
-            self.amended.setdefault(entry.session_id, []).append(entry.timestamp)
+    def touch(self, file: str, entries: Iterable[Touch]) -> None:
+        for session, at in entries:
+            self.sessions.add((file, session))
+            self.touched.setdefault(session, []).append(at)
 
 
 class Writer:
@@ -102,7 +102,7 @@ class Writer:
         self._revise(tx, key, chunk.batch, slow)
         citations.note(tx, key, (*chunk.batch.entries.values(), *chunk.batch.amended.values()))
         if chunk.last and state.reimporting:
-            slow.add(key.source_file, entry_rows.delete_older(tx, key, state.generation))
+            slow.touch(key.source_file, entry_rows.delete_older(tx, key, state.generation))
             touched.state = replace(state, reimporting=False)
         self._group(tx, key, chunk.spans, slow, touched)
         self._keep(tx, key, chunk)
@@ -123,8 +123,9 @@ class Writer:
 
     def _insert(self, tx: Transaction, key: FileKey, chunk: Chunk, slow: _Slow) -> int:
         entries, generation = list(chunk.batch.entries.values()), chunk.state.generation
+        withdrawn = {uuid for uuid, gone in chunk.batch.withdrawn.items() if gone}
         if generation > 1:
-            entry_rows.adopt(tx, key, generation, entries)
+            slow.touch(key.source_file, entry_rows.adopt(tx, key, generation, entries))
         new = entry_rows.insert(tx, chunk.rows)
         if new == len(chunk.rows):
             return new
@@ -135,21 +136,23 @@ class Writer:
             again = old.source_file == key.source_file and old.generation < generation
             stolen = old.source_file != key.source_file and row.owned and not old.owned
             if again:
-                slow.amend(key.source_file, entry_rows.amend(tx, key, [entry]))
+                slow.touch(key.source_file, _touches(entry_rows.amend(tx, key, [entry])))
             if again or stolen:
                 replacing.append(row)
                 slow.add(old.source_file, [old.session_id])
-        entry_rows.overwrite(tx, replacing)
+                if old.withdrawn != (entry.uuid in withdrawn):
+                    slow.touch(key.source_file, _touches([entry]))
+        entry_rows.overwrite(tx, replacing, withdrawn)
         slow.add(key.source_file, chunk.spans)
         return new
 
     def _revise(self, tx: Transaction, key: FileKey, batch: Batch, slow: _Slow) -> None:
         if batch.amended:
-            slow.amend(key.source_file, entry_rows.amend(tx, key, batch.amended.values()))
+            slow.touch(key.source_file, _touches(entry_rows.amend(tx, key, batch.amended.values())))
         for withdrawn in (True, False):
             uuids = [uuid for uuid, flag in batch.withdrawn.items() if flag is withdrawn]
             if uuids:
-                slow.add(key.source_file, entry_rows.set_withdrawn(tx, key, uuids, withdrawn))
+                slow.touch(key.source_file, entry_rows.set_withdrawn(tx, key, uuids, withdrawn))
 
     def _group(
         self, tx: Transaction, key: FileKey, spans: Mapping[str, Sequence[Span]], slow: _Slow, touched: Touched
@@ -163,15 +166,15 @@ class Writer:
             else:
                 self._apply(tx, append(latest, new, self._blank(key, session), self._gap), touched)
         for file, session in sorted(slow.sessions):
-            self.rebuild(tx, FileKey(self._owner, key.source, file), session, touched, slow.amended.get(session, ()))
+            self.rebuild(tx, FileKey(self._owner, key.source, file), session, touched, slow.touched.get(session, ()))
 
     def rebuild(
-        self, tx: Transaction, key: FileKey, session: str, touched: Touched, amended: Sequence[Timestamp] = ()
+        self, tx: Transaction, key: FileKey, session: str, touched: Touched, times: Sequence[Timestamp] = ()
     ) -> None:
         """A session's conversations from its stored entries."""
         spans = group(entry_rows.marks_of_session(tx, key, session), self._gap)
         existing = conversation_rows.of_session(tx, key, session)
-        self._apply(tx, rebuild(existing, spans, self._blank(key, session), amended), touched)
+        self._apply(tx, rebuild(existing, spans, self._blank(key, session), times), touched)
 
     def _apply(self, tx: Transaction, plan: Plan, touched: Touched) -> None:
         now = timestamp(self._clock())
@@ -221,6 +224,10 @@ class Writer:
             status=ConversationStatus.ACTIVE,
             status_reason="",
         )
+
+
+def _touches(entries: Iterable[Entry]) -> list[Touch]:
+    return [(entry.session_id, entry.timestamp) for entry in entries]
 
 
 def is_named_after(stem: str, session_id: str) -> bool:

@@ -22,10 +22,12 @@ from recollect.config import Settings
 from recollect.consolidate.render import SUMMARY, project_folder, project_path
 from recollect.inject import render
 from recollect.inject.orientation import SESSIONS, Known, orientation
+from recollect.inject.values import Given
 from recollect.models.base import ToolRefused
-from recollect.store import artifacts, injections, memories, projects
+from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Database, Transaction
 from recollect.store.injections import Injected
+from recollect.text import estimate_tokens
 from recollect.types import Clock, Owner, Remembered, Scope, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
@@ -58,16 +60,21 @@ class Briefing:
         """What a session in this project is told now; empty: nothing."""
         with self._database.read() as tx:
             scopes = [(Scope.USER, "")] + ([(Scope.PROJECT, project_id)] if project_id else [])
-            held = memories.current(memories.in_scopes(tx, self._owner, scopes))
+            held = self._right(tx, memories.current(memories.in_scopes(tx, self._owner, scopes)))
             return self._told(tx, project_id, held, memories.uses(tx, self._owner))
+
+    def told(self, project_id: str) -> Given:
+        """The same with its lines."""
+        text = self.orientation(project_id)
+        return Given(text, estimate_tokens(text), tuple(render.read(each, _REASON) for each in render.parse(text)))
 
     def start(self, project_id: str, session: str, later: Callable[[Callable[[], object]], object]) -> str:
         """The same, and it is kept that the session has it: prompts need not bring it once more. `later` is given the
         write that keeps it."""
-        text = self.orientation(project_id)
+        given = self.told(project_id)
         shown = [
-            Injected(0, 0, "", True, each.id, each.revision, each.section, 0.0, _REASON, 0)
-            for each in render.parse(text)
+            Injected(0, 0, "", True, each.id, each.revision, each.section, each.score, each.reason, each.tokens)
+            for each in given.lines
         ]
 
         def keep() -> None:
@@ -75,14 +82,14 @@ class Briefing:
                 injections.save(tx, self._owner, session, timestamp(self._clock()), shown, prompts=0)
 
         later(keep)
-        return text
+        return given.text
 
     def refresh(self) -> None:
         """Brings every file up to date; those of projects that nothing is known of go."""
         with self._alone():
             with self._database.read() as tx:
                 known = projects.load_all(tx, self._owner)
-                held = memories.current(memories.all_of(tx, self._owner))
+                held = self._right(tx, memories.current(memories.all_of(tx, self._owner)))
                 uses = memories.uses(tx, self._owner)
                 by_scope: dict[tuple[Scope, str], list[Remembered]] = {}
                 for each in held:
@@ -95,6 +102,12 @@ class Briefing:
                     for project_id in {each.project_id for each in known.values()} - {""}
                 }
             self._publish(self._allowed(cwd for cwd in known if cwd), texts)
+
+    def _right(self, tx: Transaction, held: Sequence[Remembered]) -> list[Remembered]:
+        """Without what a person called wrong."""
+        opinions = feedback.of_memories(tx, self._owner, [each.id for each in held])
+        wrong = {each for each, opinion in opinions.items() if opinion.user_reaction == "not_ok"}
+        return [each for each in held if each.id not in wrong]
 
     def _publish(self, folders: Mapping[str, str], texts: Mapping[str, str]) -> None:
         names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if texts.get(project)}

@@ -7,7 +7,7 @@ what differs is a copy. A shape that is not known is an error, never guessed at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -58,6 +58,10 @@ class Format(Protocol):
         """The message with other texts in its slots, without those that are None; None when nothing is left."""
         ...
 
+    def told(self, message: Any, change: Callable[[str], str]) -> Any:
+        """The message with `change` applied to what tools gave; the same object when that changes nothing."""
+        ...
+
     def prompt(self, value: Any) -> Any:
         """A text, or a message of this format, as a message."""
         ...
@@ -87,10 +91,10 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
     if name and name not in _FORMATS:
         raise UsageError(f"no message format `{name}`", hint=f"There are {', '.join([*_FORMATS, 'pydantic-ai'])}.")
     told = {each for message in known for each in _evidence(message)}
-    if len(told) > 1:
+    if len(told) > 1 and not name:
         raise UsageError(f"the messages are of different formats: {' and '.join(sorted(told))}", hint=_HINT)
-    found = name or next(iter(told), "plain")
-    return Messages(found)
+    cached = "anthropic" if any(map(_is_cached, known)) else "plain"  # proxies take the mark in other formats, too
+    return Messages(name or next(iter(told), cached))
 
 
 _FORMATS = ("plain", "openai", "responses", "anthropic")
@@ -120,8 +124,12 @@ def _evidence(message: Any) -> set[str]:
         found.add("openai")
     if isinstance(content, list):
         found |= {_PARTS[kind] for part in content if isinstance(kind := _get(part, "type"), str) and kind in _PARTS}
-        found |= {"anthropic" for part in content if _get(part, "cache_control")}
     return found
+
+
+def _is_cached(message: Any) -> bool:
+    content = _get(message, "content")
+    return isinstance(content, list) and any(_get(part, "cache_control") for part in content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +176,18 @@ class Messages:
                 parts.append(part if _text(part) == text else _with(part, "text", text))
         return _with(message, "content", parts) if parts else None
 
+    def told(self, message: Any, change: Callable[[str], str]) -> Any:
+        role = _get(message, "role")
+        if role is None:
+            return _changed(message, "output", change)
+        if role in ("tool", "function"):
+            return _changed(message, "content", change)
+        if role != "user" or isinstance(_get(message, "content"), str):
+            return message
+        parts = _parts(message)
+        new = [_result(part, change) for part in parts]
+        return message if _same(parts, new) else _with(message, "content", new)
+
     def prompt(self, value: Any) -> Any:
         if isinstance(value, str | list):
             return {"role": "user", "content": value}
@@ -205,7 +225,7 @@ class Messages:
 
 def _parts(message: Any) -> list[Any]:
     content = _get(message, "content")
-    if content is None:
+    if content is None and _get(message, "role") != "user":
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -221,6 +241,31 @@ def _results(message: Any) -> bool:
 def _text(part: Any) -> str | None:
     text = _get(part, "text")
     return text if _get(part, "type") in _TEXTS and isinstance(text, str) else None
+
+
+def _result(part: Any, change: Callable[[str], str]) -> Any:
+    """A part of a user's message, changed in what is not the user's words."""
+    kind, source = _get(part, "type"), _get(part, "source")
+    if kind == "document" and _get(source, "type") in ("text", "content"):
+        new = _changed(source, "data" if _get(source, "type") == "text" else "content", change)
+        return part if new is source else _with(part, "source", new)
+    return _changed(part, "content", change) if kind == "tool_result" else part
+
+
+def _changed(value: Any, key: str, change: Callable[[str], str]) -> Any:
+    """With another text under a key, or with other texts in the parts there."""
+    held = _get(value, key)
+    if isinstance(held, str):
+        new: Any = change(held)
+        return value if new == held else _with(value, key, new)
+    if not isinstance(held, list | tuple):
+        return value
+    new = [_changed(_result(part, change), "text", change) for part in held]
+    return value if _same(held, new) else _with(value, key, new)
+
+
+def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    return all(one is other for one, other in zip(before, after, strict=True))
 
 
 def _call(part: Any) -> str:

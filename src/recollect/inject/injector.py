@@ -20,6 +20,7 @@ from recollect.errors import UsageError
 from recollect.inject import render, window
 from recollect.inject.formats import Format, Role, detect
 from recollect.inject.plan import Plan, Seen, plan
+from recollect.inject.render import Shown
 from recollect.inject.select import Selection
 from recollect.inject.values import Given, Prepared
 from recollect.inject.window import Block
@@ -34,9 +35,13 @@ class _Visible:
     """A block of the history, and what it may still say."""
 
     block: Block
-    text: str  # without lines that no longer hold
-    keys: frozenset[tuple[str, int]]
+    lines: tuple[Shown, ...]  # those that hold
+    text: str  # of them alone
     gone: tuple[str, ...]  # ids of lines that left
+
+    @property
+    def keys(self) -> frozenset[tuple[str, int]]:
+        return frozenset((each.id, each.revision) for each in self.lines)
 
 
 class Injector:
@@ -46,7 +51,7 @@ class Injector:
         self._selection = selection
         self._record = record
         self._form = form
-        self._pending: tuple[Format, list[Any], Given] | None = None
+        self._pending: tuple[Format, Prepared] | None = None
         self._kept: set[str] = set()  # blocks that were in the history when it was last committed: to notice, no more
 
     def prepare(self, history: Sequence[Any], prompt: Any = None) -> Prepared:
@@ -64,17 +69,22 @@ class Injector:
         cleaned, block = window.rewritten(form, whole, texts), None
         if planned.given.lines:
             cleaned, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], planned.given.text)
-        self._pending = (form, cleaned, planned.given)
         repairs = list(_repairs(form, history, prompt, visible))
         if lost := len(self._kept - {each.text for each in blocks}):
             repairs.append(f"of the blocks in the history {lost} were cut off: their memories are free again")
-        return Prepared(cleaned, block, planned.given, tuple(repairs))
+        made = Prepared(cleaned, block, planned.given, tuple(repairs))
+        self._pending = (form, made)
+        return made
 
-    def commit(self, response: Any = None) -> list[Any]:
-        """The turn succeeded: gives the history to keep, with the response (a message or several) if it is given."""
+    def commit(self, response: Any = None, prepared: Prepared | None = None) -> list[Any]:
+        """The turn succeeded: gives the history to keep, with the response (a message or several) if it is given.
+        `prepared` is the turn that is meant: an error, if another one was prepared since."""
         if self._pending is None:
             raise UsageError("no turn is prepared", hint="Call `prepare` first; a turn is committed once.")
-        form, history, given = self._pending
+        form, last = self._pending
+        if prepared is not None and prepared is not last:
+            raise UsageError("another turn was prepared since", hint="An injector has one turn at a time.")
+        history, given = last.history, last.given
         self._pending = None
         if given.lines:
             self._record(given)
@@ -115,7 +125,7 @@ class Injector:
             corrected = self._selection.replacements(stale) if window.prompts(form, whole) else []
             return plan(corrected, seen, self._selection.config)
         said, before = window.words(form, whole[at]), window.exchanges(form, whole, at, EXCHANGES)
-        given = [name for each in visible if each.block.age == 0 for name, _ in each.keys]
+        given = [line for each in visible if each.block.age == 0 for line in each.lines]
         count = sum(len(each.keys) for each in kept)
         candidates = self._selection.candidates(said, before, count, stale, given)
         return plan(candidates, seen, self._selection.config)
@@ -138,10 +148,10 @@ def _asked(form: Format, history: Sequence[Any], prompt: Any) -> tuple[list[Any]
 
 
 def _hold(block: Block, current: dict[str, Remembered]) -> _Visible:
-    good = [each for each in block.lines if each.id in current and render.says(each, current[each.id])]
+    good = tuple(each for each in block.lines if each.id in current and render.says(each, current[each.id]))
     gone = tuple(each.id for each in block.lines if each not in good)
     text = render.block((each.section, each.row) for each in good)
-    return _Visible(block, text, frozenset((each.id, each.revision) for each in good), gone)
+    return _Visible(block, good, text, gone)
 
 
 def _repairs(form: Format, history: Sequence[Any], prompt: Any, visible: Sequence[_Visible]) -> Iterator[str]:
@@ -149,7 +159,11 @@ def _repairs(form: Format, history: Sequence[Any], prompt: Any, visible: Sequenc
         yield from (f"{name} no longer says that: its line left the history" for name in each.gone)
         if not each.block.whole:
             yield "a block was cut: what is left of it was mended or taken out"
-    slots = [slot for each in history for slot in form.slots(each) if not window.is_block(slot)]
-    slots += [] if prompt is None else form.slots(form.prompt(prompt))
-    if any(escape(slot.text) != slot.text for slot in slots):
+    slots = [slot for each in history for slot in form.slots(each)]
+    if any(map(window.is_joined, slots)):
+        yield "a block behind other words was taken out"
+    messages = [*history] if prompt is None else [*history, form.prompt(prompt)]
+    said = [window.own(slot) for slot in slots]
+    said += [] if prompt is None else [slot.text for slot in form.slots(messages[-1])]
+    if any(escape(text) != text for text in said) or any(form.told(each, escape) is not each for each in messages):
         yield "a text that looks like a block was escaped"

@@ -3,22 +3,24 @@
 - A memory is held back while the same revision of it is visible and at most `context_window_depth` turns old. A block
   that leaves frees its memories, in the same turn.
 - The cap counts blocks, the budgets count tokens, and all hold. Blocks leave oldest first, and only for another one.
-- What replaces a line that was shown comes first, then a `must` or `do_not`: it is rather shortened than left out.
-- What says nearly the same as a better line of the same block is left out; across blocks only id and revision count.
+- What replaces a line that was shown comes first, whatever the most for a block is, then a `must` or `do_not`: both are
+  rather shortened than left out.
+- A turn that goes on gets the same bytes: what it was given already stays, in its place and at its length.
+- What says nearly the same as a better line of the same block is left out, of all these only what says the very same;
+  across blocks only id and revision count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from recollect.inject import render
 from recollect.inject.values import Given, Held, InjectorConfig, Line, Section
 from recollect.near import sense
 from recollect.text import content_words, estimate_tokens, overlap
-from recollect.types import Remembered, Severity
-
-BINDING = (Severity.MUST, Severity.DO_NOT)
+from recollect.types import BINDING, Remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,12 @@ class Candidate:
     score: float
     reason: str
     replaces: bool = False  # a line that was shown, and would else be gone without a word
+    place: int = 0  # in the block that this turn was given already, from 1; 0: it was not in it
+    length: int = 0  # tokens that its text may have there
+
+    @property
+    def firm(self) -> bool:
+        return self.replaces or self.place > 0 or self.memory.severity in BINDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +83,13 @@ def visible(seen: Iterable[Seen], config: InjectorConfig) -> dict[tuple[str, int
 
 
 def choose(
-    candidates: Sequence[Candidate], held_back: dict[tuple[str, int], int], config: InjectorConfig, room: int
+    candidates: Sequence[Candidate],
+    held_back: dict[tuple[str, int], int],
+    config: InjectorConfig,
+    room: int,
+    reserve: int = 0,
 ) -> Given:
-    """The best that fit into `room` tokens."""
+    """The best that fit into `room` tokens, the last `reserve` of which are for what is firm."""
     first: dict[str, Candidate] = {}
     for each in candidates:
         first.setdefault(each.memory.id, each)
@@ -88,43 +100,50 @@ def choose(
             free.append(each)
         else:
             held.append(_held(each, f"visible: given {_turns(age)} ago"))
-    must = [each for each in free if each.replaces or each.memory.severity in BINDING]
-    must.sort(key=lambda each: not each.replaces)
-    length = _share(must[: config.max_total], room)
-    chosen: list[Line] = []
-    for each in [*must, *(each for each in free if each not in must)]:
-        made = _line(each, length if each in must else render.LONGEST)
-        if reason := _refused(made, chosen, config, room):
+    free.sort(key=lambda each: (not each.replaces, not each.place, not each.firm))
+    most = max(config.max_total, sum(each.replaces or each.place > 0 for each in free))
+    length = _share([each for each in free if each.firm][:most], room)
+    chosen: list[tuple[Candidate, Line]] = []
+    for each in free:
+        made = _line(each, each.length or (length if each.firm else render.LONGEST))
+        if len(chosen) >= most:
+            held.append(_held(each, f"{most} memories are the most for a block"))
+        elif reason := _refused(each, made, [line for _, line in chosen], config, room - reserve * (not each.firm)):
             held.append(_held(each, reason))
         else:
-            chosen.append(made)
-    text = render.rendered(chosen)
-    return Given(text, estimate_tokens(text), tuple(chosen), tuple(held))
+            chosen.append((each, made))
+    chosen.sort(key=lambda pair: pair[0].place or len(free) + 1)
+    lines = tuple(line for _, line in chosen)
+    text = render.rendered(lines)
+    return Given(text, estimate_tokens(text), lines, tuple(held))
 
 
 def _share(must: Sequence[Candidate], room: int) -> int:
     """So long may the texts be, for all of them to fit."""
     for tokens in render.LENGTHS:
-        text = render.block((each.section, render.line(each.memory, tokens)) for each in must)
+        text = render.block((each.section, render.line(each.memory, each.length or tokens)) for each in must)
         if estimate_tokens(text) <= room:
             return tokens
     return render.LENGTHS[-1]
 
 
-def _refused(made: Line, chosen: Sequence[Line], config: InjectorConfig, room: int) -> str:
+def _refused(each: Candidate, made: Line, chosen: Sequence[Line], config: InjectorConfig, room: int) -> str:
     """Why a line cannot be added; empty if it can."""
     if not made.text:
         return "nothing in it can be shown"
-    if len(chosen) >= config.max_total:
-        return f"{config.max_total} memories are the most for a block"
     if estimate_tokens(render.rendered([*chosen, made])) > room:
         return f"no room: {made.tokens} tokens"
-    mine = content_words(made.text)
-    for other in chosen:
-        near = overlap(mine, content_words(other.text))
-        if near >= config.semantic_threshold and sense(made.text) == sense(other.text):
-            return f"says nearly the same as {other.id}"
-    return ""
+    alike = _says_the_same if each.firm else partial(_says_nearly_the_same, share=config.semantic_threshold)
+    return next((f"says nearly the same as {other.id}" for other in chosen if alike(made, other)), "")
+
+
+def _says_the_same(one: Line, other: Line) -> bool:
+    return (one.text, one.severity) == (other.text, other.severity)
+
+
+def _says_nearly_the_same(one: Line, other: Line, share: float) -> bool:
+    near = overlap(content_words(one.text), content_words(other.text)) >= share
+    return near and sense(one.text) == sense(other.text)
 
 
 def _line(each: Candidate, tokens: int) -> Line:

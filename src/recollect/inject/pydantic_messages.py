@@ -6,7 +6,7 @@ other, and only what stands in a part survives that. The part's text carries our
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from recollect.errors import UsageError
 from recollect.inject.formats import MARK, Role, Slot
 
 _METADATA = {"recollect": MARK}
+_RESULTS = {"tool-return", "retry-prompt"}
 
 
 class PydanticMessages:
@@ -28,10 +29,10 @@ class PydanticMessages:
             raise UsageError(
                 f"a message of an unknown shape: {type(message).__name__}", hint="Mixed with pydantic-ai's."
             )
-        if any(isinstance(part, UserPromptPart) for part in message.parts):
-            return Role.USER
         kinds = {part.part_kind for part in message.parts}
-        return Role.TOOL if kinds & {"tool-return", "retry-prompt"} else Role.OTHER
+        if kinds & _RESULTS:  # a prompt beside one is what the tool had to add
+            return Role.TOOL
+        return Role.USER if "user-prompt" in kinds else Role.OTHER
 
     def slots(self, message: Any) -> list[Slot]:
         found = []
@@ -66,6 +67,13 @@ class PydanticMessages:
                     parts.append(replace(part, content=items))
         return replace(message, parts=parts) if parts else None
 
+    def told(self, message: Any, change: Callable[[str], str]) -> Any:
+        if not isinstance(message, ModelRequest):
+            return message
+        parts = [_told(part, change) for part in message.parts]
+        same = all(one is other for one, other in zip(message.parts, parts, strict=True))
+        return message if same else replace(message, parts=parts)
+
     def prompt(self, value: Any) -> Any:
         if isinstance(value, str | list):
             return ModelRequest(parts=[UserPromptPart(content=value)])
@@ -99,3 +107,19 @@ class PydanticMessages:
 def _prompts(message: Any) -> list[UserPromptPart]:
     parts = message.parts if isinstance(message, ModelRequest) else ()
     return [part for part in parts if isinstance(part, UserPromptPart)]
+
+
+def _told(part: Any, change: Callable[[str], str]) -> Any:
+    if part.part_kind not in _RESULTS:
+        return part
+    new = _changed(part.content, change)
+    return part if new == part.content else replace(part, content=new)
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """A value as JSON has them, with other texts in it."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_changed(each, change) for each in value]
+    return {key: _changed(each, change) for key, each in value.items()} if isinstance(value, dict) else value

@@ -22,6 +22,7 @@ from recollect.inject.values import Exchange
 from recollect.models.embed.catalog import MINILM, STATIC
 from recollect.search.memories import Clue
 from recollect.search.query import parse
+from recollect.store.words import parts
 from recollect.text import COMMON, blocks, words
 
 # What people say without saying anything that could be looked up.
@@ -189,7 +190,7 @@ class Features:
 def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enrich: bool = True) -> Question | None:
     """None: there is nothing in it that could be looked up."""
     text = condensed(_SPEAKER.sub("", prompt, count=1) if _SPEAKER.match(prompt) else prompt)
-    own = _weighed(text, now)
+    own = _weighed(text, now, names=True)
     distinct = [word for word, weight in own.items() if weight == 1.0 and word not in _TALK]
     if enrich and exchanges and _leans(text, distinct):
         return _enriched(text, own, exchanges, now)
@@ -268,9 +269,11 @@ def condensed(text: str) -> str:
     return prose if len(every) <= _LONGEST else " ".join([*every[:half], *every[-half:]])
 
 
-def _weighed(text: str, now: datetime) -> dict[str, float]:
-    """The words that may be looked up. A text of common words only has none."""
-    typed = set(words(re.sub(r"[^\w\s]|_", " ", text)))  # parts of a name count with the name
+def _weighed(text: str, now: datetime, *, names: bool = False) -> dict[str, float]:
+    """The words that may be looked up, of `names` also those that they are made of. A text of common words only has
+    none."""
+    bare = re.sub(r"[^\w\s]|_", " ", text)  # parts of a name count with the name
+    typed = {*words(bare), *(part.lower() for name in bare.split() if names for part in parts(name))}
     kept = {word: each for word, each in parse(text, now).words.items() if word in typed and word not in COMMON}
     return {word: min(weight, _GENERIC_WEIGHT) if word in _GENERIC else weight for word, weight in kept.items()}
 

@@ -29,6 +29,7 @@ from recollect.text import estimate_tokens
 from recollect.types import Clock, Owner, Remembered, Role, timestamp
 
 _SESSIONS = 20  # that are shown
+_RESERVED = 10  # one token in so many is kept for corrections and rules: nothing can be taken back for them
 _ENTRIES = 16  # of a session, in which its last exchanges are looked for
 
 
@@ -83,10 +84,12 @@ class Injection:
         config = selection.config
         known = {name: revision for each in seen for name, revision in sorted(each.keys)}
         stale = [name for name, memory in selection.current(known).items() if memory.revision != known[name]]
-        candidates = selection.candidates(prompt, exchanges, len(known), stale)
+        candidates = selection.candidates(prompt, exchanges, len(known), stale, start=not prompt.strip())
         spent = sum(each.tokens for each in seen if each.age <= config.context_window_depth)
-        room = min(config.max_tokens_per_block, max(0, config.max_tokens_total - spent))
-        return choose(candidates, visible(seen, config), config, room)
+        left = max(0, config.max_tokens_total - spent)
+        room = min(config.max_tokens_per_block, left)
+        reserve = max(0, room + config.max_tokens_total // _RESERVED - left)
+        return choose(candidates, visible(seen, config), config, room, reserve)
 
     def give(
         self,
@@ -106,7 +109,8 @@ class Injection:
         if not session:
             return ()
         with self._database.read() as tx:
-            talks = conversations.with_key(tx, self._owner, f"{session}@")
+            near = conversations.with_key(tx, self._owner, f"{session}@")
+            talks = [each for each in near if each.session_id == session]
             if not talks:
                 return ()
             last = max(talks, key=lambda each: each.last_message_at)

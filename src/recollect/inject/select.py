@@ -12,13 +12,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
-from recollect.inject.plan import BINDING, Candidate
+from recollect.inject import render
+from recollect.inject.plan import Candidate
+from recollect.inject.render import Shown
 from recollect.inject.values import Exchange, Found, InjectorConfig, Section, Sort
 from recollect.store import feedback, injections, memories
 from recollect.store.database import Database
 from recollect.store.memories import Use
 from recollect.store.search import Reach
-from recollect.types import Clock, MemoryKind, Remembered, Scope, Severity, Timestamp, moment
+from recollect.types import BINDING, Clock, MemoryKind, Remembered, Scope, Severity, Timestamp, moment
 
 _HALF = 90.0  # days after which a memory that nobody uses counts half
 _KINDS = {MemoryKind.CONSTRAINT: 1.0, MemoryKind.PREFERENCE: 0.9, MemoryKind.DECISION: 0.8, MemoryKind.LESSON: 0.7}
@@ -92,14 +94,16 @@ class Selection:
         exchanges: Sequence[Exchange],
         visible: int,
         stale: Sequence[str],
-        given: Sequence[str] = (),
+        given: Sequence[Shown] = (),
+        *,
+        start: bool = False,
     ) -> list[Candidate]:
         """Best first. `visible` is how many memories may be held back; `stale` are ids of lines that no longer hold,
-        `given` of those that this turn was given already."""
+        `given` the lines that this turn was given already. The `start` of a session is given all rules that bind."""
         config, now = self.config, self._clock()
         if self._off:
             return []
-        found: list[Candidate] = self._ambient(prompt, now) if config.ambient_enabled else []
+        found: list[Candidate] = self._ambient(BINDING if start else (), now) if config.ambient_enabled else []
         found += self.replacements(stale)
         if prompt.strip():
             limit = max(_HITS, config.max_total) + visible  # more than fit: a rule further down has its place, too
@@ -110,14 +114,15 @@ class Selection:
             ]
         found += [
             Candidate(each, Section.RELEVANT, 0.0, "given earlier in this turn")
-            for each in self.current(given).values()
+            for each in self.current(line.id for line in given).values()
         ]
-        first = {*stale, *given}
-        return [replace(each, replaces=True) if each.memory.id in first else each for each in found]
+        places = {line.id: (number, line) for number, line in enumerate(given, start=1)}
+        found = [replace(each, replaces=each.memory.id in stale) for each in found]
+        return [_again(each, *places[each.memory.id]) if each.memory.id in places else each for each in found]
 
-    def _ambient(self, prompt: str, now: datetime) -> list[Candidate]:
-        """Rules that bind first. Where nothing is asked yet, as at the start of a session, all of them are there."""
-        config, binding = self.config, () if prompt.strip() else BINDING
+    def _ambient(self, binding: Sequence[Severity], now: datetime) -> list[Candidate]:
+        """What is pinned, by a person or by its kind, and all of these severities; rules that bind first."""
+        config = self.config
         with self._database.read() as tx:
             ids = injections.ambient(tx, self._reach, config.pinned_kinds, binding, _CONSIDERED)
             uses = memories.uses_of(tx, self._reach.owner, ids)
@@ -137,3 +142,9 @@ class Selection:
                 counts[each.kind] += 1
                 chosen.append(Candidate(each, Section.PINNED, 0.0, f"every {each.kind} is pinned by the configuration"))
         return chosen
+
+
+def _again(each: Candidate, place: int, line: Shown) -> Candidate:
+    """As long as it stands in this turn's block."""
+    rows = {render.line(each.memory, tokens): tokens for tokens in reversed(render.LENGTHS)}
+    return replace(each, place=place, length=rows.get(line.row, render.LONGEST))

@@ -56,11 +56,22 @@ def configured(config: object, overrides: Mapping[str, Any]) -> InjectorConfig:
     try:
         values["pinned_kinds"] = tuple(MemoryKind(each) for each in values["pinned_kinds"])
         values["ambient_sort"] = Sort(values["ambient_sort"])
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise UsageError(str(error), hint=f"Kinds are {', '.join(MemoryKind)}; orders {', '.join(Sort)}.") from error
+    for each in fields(InjectorConfig):
+        if not _fits(values[each.name], each.default):
+            kind = type(each.default).__name__
+            raise UsageError(f"`{each.name}` is {values[each.name]!r}", hint=f"It takes a value of the type {kind}.")
     if negative := [name for name, value in values.items() if isinstance(value, int | float) and value < 0]:
         raise UsageError(f"`{negative[0]}` is below zero")
     return InjectorConfig(**values)
+
+
+def _fits(value: object, default: object) -> bool:
+    """Is it of the default's type? A whole number does for any number, a truth value for none."""
+    if isinstance(value, bool) or isinstance(default, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    return isinstance(value, int | float) if isinstance(default, float) else isinstance(value, type(default))
 
 
 @dataclass(frozen=True, slots=True)

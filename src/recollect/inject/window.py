@@ -1,7 +1,8 @@
 """The blocks of a history, found and taken out again. Pure; a history is never changed, only copied.
 
-A block is a user's text that begins as we begin one. Whatever else a user's text says about itself is escaped. What a
-caller's truncation left of a block (its beginning, its end, a prompt's block without the prompt) is known, too.
+A block is a user's text that begins as we begin one; one that stands behind other words of the same text is only ever
+taken out. Whatever else a user's or a tool's text says about itself is escaped. What a caller's truncation left of a
+block (its beginning, its end, a prompt's block without the prompt) is known, too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.blocks import END, PREFIX, escape, strip_blocks
+from recollect.blocks import END, OPENINGS, PREFIX, escape, strip_blocks
 from recollect.inject import render
 from recollect.inject.formats import Format, Role, Slot
 from recollect.inject.render import Shown
@@ -20,6 +21,8 @@ from recollect.inject.values import Exchange
 Place = tuple[int, int]  # of a message in the history, of a text in the message
 
 _REMAINS = re.compile(r"\s*(?:(?:Pinned:|Relevant:)\s*)*(?:" + re.escape(END) + r"\s*)?")
+_ROW = r"\r?\n(?:Pinned:|Relevant:|- \[[^\n]*)"
+_JOINED = re.compile(rf"^{re.escape(render.HEAD)}(?:{_ROW})*(?:\r?\n{re.escape(END)})?[\r\n]*", re.MULTILINE)
 _NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool"}
 
 
@@ -39,7 +42,20 @@ class Block:
 
 
 def is_block(slot: Slot) -> bool:
-    return slot.text.startswith(render.HEAD) or (slot.marked and slot.text.startswith(PREFIX)) or _remains(slot.text)
+    if slot.text.startswith(render.HEAD) or (slot.marked and slot.text.startswith(PREFIX)):
+        return True
+    return _is_head(slot.text) or _remains(slot.text)
+
+
+def own(slot: Slot) -> str:
+    """What somebody said in a text, whatever blocks stand before it or in it."""
+    said = _rest(slot)
+    return _JOINED.sub("", said).strip() if is_joined(slot) else said
+
+
+def is_joined(slot: Slot) -> bool:
+    """A block stands behind other words."""
+    return _JOINED.search(_rest(slot)) is not None
 
 
 def prompts(form: Format, history: Sequence[Any]) -> list[int]:
@@ -61,12 +77,13 @@ def blocks(form: Format, history: Sequence[Any], prompt: int | None) -> list[Blo
 
 
 def rewritten(form: Format, history: Sequence[Any], texts: Mapping[Place, str]) -> list[Any]:
-    """With other texts for some blocks (an empty one takes the block out), and with users' texts escaped."""
+    """With other texts for some blocks (an empty one takes the block out), and with users' and tools' texts escaped."""
     made = []
-    for number, message in enumerate(history):
+    for number, each in enumerate(history):
+        message = form.told(each, escape)
         slots = form.slots(message)
         new = [_text(slot, texts.get((number, place))) for place, slot in enumerate(slots)]
-        same = all(each == slot.text for each, slot in zip(new, slots, strict=True))
+        same = all(text == slot.text for text, slot in zip(new, slots, strict=True))
         if (kept := message if same else form.replaced(message, new)) is not None:
             made.append(kept)
     return made
@@ -74,6 +91,7 @@ def rewritten(form: Format, history: Sequence[Any], texts: Mapping[Place, str]) 
 
 def escaped(form: Format, message: Any) -> Any:
     """The words of somebody, none of which is a block, whatever it looks like."""
+    message = form.told(message, escape)
     before = [slot.text for slot in form.slots(message)]
     after = [escape(text) for text in before]
     return message if before == after else form.replaced(message, after)
@@ -86,7 +104,7 @@ def stripped(form: Format, history: Sequence[Any]) -> list[Any]:
 
 def words(form: Format, message: Any) -> str:
     """What a person says in a message."""
-    said = [render.split(slot.text)[1] if is_block(slot) else slot.text for slot in form.slots(message)]
+    said = [own(slot) for slot in form.slots(message)]
     return strip_blocks("\n".join(each for each in said if each))
 
 
@@ -120,17 +138,25 @@ def _answer(form: Format, messages: Sequence[Any]) -> str:
 
 
 def _said(form: Format, message: Any) -> bool:
-    slots = form.slots(message)
-    return any(render.split(each.text)[1] if is_block(each) else each.text for each in slots) or form.shows(message)
+    return any(map(own, form.slots(message))) or form.shows(message)
 
 
 def _text(slot: Slot, block: str | None) -> str | None:
     """A slot's text with another block in it; None when nothing is left of it."""
+    said = escape(own(slot))
     if not is_block(slot):
-        return escape(slot.text)
-    text, rest = render.split(slot.text)
-    text, rest = text if block is None else block, escape(rest)
-    return "\n\n".join(each for each in (text, rest) if each) or None
+        return said if said or not slot.text else None
+    text = render.split(slot.text)[0] if block is None else block
+    return "\n\n".join(each for each in (text, said) if each) or None
+
+
+def _rest(slot: Slot) -> str:
+    return render.split(slot.text)[1] if is_block(slot) else slot.text
+
+
+def _is_head(text: str) -> bool:
+    """Not even the first sentence of a block is whole."""
+    return text.startswith(OPENINGS[0]) and render.HEAD.startswith(text.rstrip(" .…"))
 
 
 def _remains(text: str) -> bool:

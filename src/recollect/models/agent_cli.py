@@ -4,7 +4,7 @@ It runs in an empty folder of ours, without the user's settings, hooks and MCP s
 with the bypass variable, by which our own hooks know that nobody is talking to it. The prompt goes in on standard
 input: a command line can be seen by others. Files stand in for pipes, so that nothing has to be read in time.
 
-Invariant: after the deadline neither the agent nor anything in its process group is running.
+Invariant: after a call neither the agent nor anything in its process group is running.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -25,6 +26,7 @@ from pydantic import ValidationError
 
 from recollect.config import BYPASS_VARIABLE, Settings
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, Usage
+from recollect.models.paid import MOST_COUNTED, is_count
 from recollect.redact import redact
 from recollect.text import estimate_tokens
 
@@ -94,13 +96,14 @@ class AgentCli:
         said = self._ask(_PROMPT.format(instructions=instructions, schema=shape, content=content), seconds)
         if said.status != 0:
             self._complain(said)
-        complaint = "there is no JSON object in the answer"
-        for found in _objects(said.text):
+        complaint = ""
+        for found in reversed([*_objects(said.text)]):  # agents think aloud: the last one that fits is meant
             try:
                 return Answer(schema.model_validate(found), said.usage)
             except ValidationError as error:
                 wrong = error.errors(include_url=False, include_input=False)
-                complaint = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in wrong)
+                complaint = complaint or "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in wrong)
+        complaint = complaint or "there is no JSON object in the answer"
         raise self._failed(Failure.INVALID, f"the answer does not fit: {complaint}", usage=said.usage)
 
     def work(self, instructions: str, content: str, tools: Sequence[Tool], limits: Limits) -> NoReturn:
@@ -119,7 +122,7 @@ class AgentCli:
             given.write_text(prompt, encoding="utf-8", errors="replace")
             status = self._run([program, *self._arguments(last)], seconds, given, output, errors)
             if self._program == "claude":
-                return _claude(status, _read(output), _read(errors))
+                return _claude(status, _read(output), _read(errors), prompt)
             return _codex(status, _read(last), _read(errors), prompt)
 
     def _arguments(self, last: Path) -> tuple[str, ...]:
@@ -144,9 +147,9 @@ class AgentCli:
         except subprocess.TimeoutExpired:
             raise self._failed(Failure.TIMEOUT, f"no answer within {seconds:g} s", usage=Usage(1)) from None
         finally:
-            if process.poll() is None:
+            with suppress(ProcessLookupError, PermissionError):  # nobody is left
                 os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            process.wait()
 
     def _complain(self, said: _Said) -> NoReturn:
         text = said.text.lower()
@@ -160,21 +163,22 @@ class AgentCli:
         return ModelFailed(failure, cut, usage=usage or Usage(), hint=hint)
 
 
-def _claude(status: int, output: str, errors: str) -> _Said:
-    """One JSON object: `result`, `is_error`, `api_error_status`, `usage`, `total_cost_usd`. Cached input is input."""
+def _claude(status: int, output: str, errors: str, prompt: str) -> _Said:
+    """One JSON object: `result`, `is_error`, `api_error_status`, `usage`, `total_cost_usd`. Cached input is input; what
+    it counts as none is estimated."""
     result = next(_objects(output), None)
     if result is None:
         return _Said(status or 1, errors or output, Usage(1))
     counts = result.get("usage")
-    used = {key: n for key, n in counts.items() if isinstance(n, int)} if isinstance(counts, dict) else {}
-    cost = result.get("total_cost_usd")
-    usage = Usage(
-        requests=1,
-        input_tokens=sum(used.get(f"{kind}input_tokens", 0) for kind in ("", "cache_creation_", "cache_read_")),
-        output_tokens=used.get("output_tokens", 0),
-        cost=float(cost) if isinstance(cost, int | float) else 0.0,
-    )
-    if status or result.get("is_error"):
+    used = {key: n for key, n in counts.items() if is_count(n)} if isinstance(counts, dict) else {}
+    cost, failed = result.get("total_cost_usd"), bool(status or result.get("is_error"))
+    told = sum(used.get(f"{kind}input_tokens", 0) for kind in ("", "cache_creation_", "cache_read_"))
+    written = used.get("output_tokens", 0)
+    if not told and not failed:
+        told, written = estimate_tokens(prompt), estimate_tokens(str(result.get("result") or ""))
+    dollars = float(cost) if isinstance(cost, int | float) and 0 <= cost < MOST_COUNTED else 0.0
+    usage = Usage(1, told, written, dollars)
+    if failed:
         return _Said(status or 1, f"{result.get('api_error_status') or ''} {result.get('result') or errors}", usage)
     return _Said(0, str(result.get("result") or ""), usage)
 

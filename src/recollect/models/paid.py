@@ -1,21 +1,24 @@
 """Asks a model at most once per question: the answer is stored, with its price, before anything is done with it.
 
-The daily cap is checked before every call. What a failed call cost is charged too.
+The daily cap is checked before every call. What a failed call cost is charged too. What was paid for waits for a
+database that another process holds, and is not stored once the job is somebody else's or its subject was erased.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from recollect.errors import RecollectError
+from recollect.errors import LeaseLost, RecollectError, StoreBusy
 from recollect.models.base import Failure, LanguageModel, ModelFailed, Usage
 from recollect.redact import redact
 from recollect.store import answers
 from recollect.store.answers import Spent
-from recollect.store.database import Database
+from recollect.store.database import Database, Transaction
 from recollect.types import Clock, Owner, timestamp
 
 if TYPE_CHECKING:
@@ -23,12 +26,17 @@ if TYPE_CHECKING:
 
     Schema = TypeVar("Schema", bound=BaseModel)
 
+Result = TypeVar("Result")
+
+MOST_COUNTED = 10**9  # tokens or dollars of one call; more is no count
+_PATIENCE = 300.0  # seconds that what was paid for waits for the database
+
 
 class CapReached(RecollectError):
     """The tokens of the day are used up."""
 
     def __init__(self, message: str, until: datetime) -> None:
-        super().__init__(message, hint="Raise max_tokens_per_day, or wait until midnight (UTC).")
+        super().__init__(message, hint="Raise max_tokens_per_day and run `recollect retry`, or wait.")
         self.until = until
 
 
@@ -43,6 +51,7 @@ class Paid:
     key: str
     most_per_day: int  # tokens; 0: no cap
     usage: Usage = field(default_factory=Usage)  # of this run
+    holds: Callable[[Transaction], bool] = lambda tx: True  # is the job still ours? Asked where an answer is stored
 
     def answer(
         self, model: LanguageModel, instructions: str, content: str, schema: type[Schema], *, seconds: float
@@ -59,13 +68,12 @@ class Paid:
         except ModelFailed as failed:
             self.charge(model.name, failed.usage)
             raise
-        text = redact(given.value.model_dump_json()).replace("\\u0000", "")
         try:
-            value = schema.model_validate_json(text)
-        except ValueError as error:  # redaction cut into the JSON
+            value = schema.model_validate(_cleaned(given.value.model_dump(mode="json")))
+        except ValueError as error:  # what stands for a secret is longer than the text may be
             self.charge(model.name, given.usage)
             raise ModelFailed(Failure.INVALID, "the answer held secrets and could not be cleaned") from error
-        self.charge(model.name, given.usage, question, text)
+        self.charge(model.name, given.usage, question, value.model_dump_json())
         return value
 
     def check_cap(self) -> None:
@@ -77,7 +85,8 @@ class Paid:
             raise CapReached(f"{used:,} of {self.most_per_day:,} tokens were used today (max_tokens_per_day)", midnight)
 
     def charge(self, model: str, usage: Usage, question: str = "", answer: str = "") -> None:
-        """Books what a call cost, together with its answer if there is one."""
+        """Books what a call cost, together with its answer if there is one. LeaseLost when the job is not ours any
+        more: then the price alone is booked."""
         self.usage = self.usage + usage
         now = self.clock()
         spent = Spent(
@@ -88,11 +97,44 @@ class Paid:
             output_tokens=usage.output_tokens,
             cost_micros=round(usage.cost * 1_000_000),
         )
-        with self.database.write() as tx:
-            if question:
+
+        def book(tx: Transaction) -> bool:
+            ours = not question or self.holds(tx)  # jobs before the rest: no deadlock
+            if question and ours:
                 answers.save(tx, self.owner, self.kind, self.key, question, answer, timestamp(now))
             if usage.requests:
                 answers.charge(tx, self.owner, self.kind, self.key, spent)
+            return ours
+
+        if not committed(self.database, book):
+            raise LeaseLost(f"{self.key} is not ours any more; its answer was not stored")
+
+
+def committed(database: Database, act: Callable[[Transaction], Result]) -> Result:
+    """One transaction that writes; StoreBusy only when another process does not let go of the database for minutes."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            with database.write() as tx:
+                return act(tx)
+        except StoreBusy:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _cleaned(value: Any) -> Any:
+    """No secret and no NUL in any text of it."""
+    if isinstance(value, str):
+        return redact(value.replace("\0", ""))
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
+    return {key: _cleaned(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
+def is_count(given: object) -> bool:
+    """Can it be a number of tokens? Servers and programs send what they like."""
+    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given <= MOST_COUNTED
 
 
 def digest(*parts: str) -> str:

@@ -39,6 +39,7 @@ from pydantic_ai.usage import RequestUsage
 
 from recollect.config import Config, Settings
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage, shown_url
+from recollect.models.paid import is_count
 from recollect.redact import redact
 from recollect.text import estimate_tokens
 
@@ -359,13 +360,19 @@ class _Metered(WrapperModel):
             _require_well_formed(response)
         except _MALFORMED as error:
             raise UnexpectedModelBehavior(f"the reply is malformed ({type(error).__name__})") from None
-        if response.usage.unmeasured_requests:  # caps must hold with servers that do not count, too
+        if not _is_counted(response.usage):  # caps must hold with servers that do not count, too
             spent = RequestUsage(input_tokens=_tokens(messages), output_tokens=_tokens((response,)))
             response = replace(response, usage=spent)
         self._meter.received(response.usage)
         if response.finish_reason == "length":
             raise _CutOff("cut off")
         return response
+
+
+def _is_counted(usage: RequestUsage) -> bool:
+    """No prompt is without a token."""
+    told = is_count(usage.input_tokens) and is_count(usage.output_tokens)
+    return told and usage.input_tokens > 0 and not usage.unmeasured_requests
 
 
 def _require_well_formed(response: ModelResponse) -> None:

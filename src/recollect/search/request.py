@@ -33,7 +33,9 @@ def wanted(kinds: Iterable[str], *, role: str = "", source: str = "", since: str
     if role and role not in list(Role):
         raise UsageError(f"`{role}`: a role is one of {', '.join(Role)}")
     found = Wanted(role=role, source=source, since=_time(since), until=day_end(until) or _time(until))
-    if role:  # only entries have one
+    if role and chosen and Kind.ENTRY not in chosen:
+        raise UsageError(f"only entries have a role, not what is of the kind {', '.join(sorted(chosen))}")
+    if role:
         chosen = chosen & {Kind.ENTRY} if chosen else frozenset({Kind.ENTRY})
     return replace(found, kinds=chosen) if chosen or role else found
 

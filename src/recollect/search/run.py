@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from recollect import note
 from recollect.search import ranking, signals
 from recollect.search.fold import folded
 from recollect.search.memories import MemorySearch
@@ -20,6 +21,7 @@ from recollect.search.query import Query, parse
 from recollect.search.ranking import WEIGHTS, Flags, Floats, Places, Relevance, Weights
 from recollect.search.snippet import recogniser, snippet
 from recollect.search.values import Asked, Hit, Meaning, Wanted, Why
+from recollect.store import memories
 from recollect.store import search as rows
 from recollect.store.database import Database, Transaction
 from recollect.store.search import ENTRIES, TEXTS, Counts, Found, Ids, Mark, Matches, Reach
@@ -112,11 +114,21 @@ class Search:
             candidate = judged[each.kind is Kind.ENTRY, each.id]
             scored.append((candidate.relevance + sum(boosts.values()), each, candidate, boosts))
         scored.sort(key=lambda row: (-row[0], row[1].kind, row[1].ref))
+        told = self._told(reach, [row[1].ref for row in scored[:limit] if row[1].kind is Kind.MEMORY])
+        scored = [row for row in scored if row[1].kind is Kind.MEMORY or row[1].session_id not in told]
         is_wanted = recogniser(query.words)
         return [
             _hit(is_wanted, *row, tuple(other[1].ref for other in also))
             for row, also in folded(scored, lambda row: row[1].text, limit)
         ]
+
+    def _told(self, reach: Reach, ids: Sequence[str]) -> set[str]:
+        """The notes that these memories were made by: a memory stands for them, and says it once."""
+        if not ids:
+            return set()
+        with self._database.read() as tx:
+            held = memories.find(tx, reach.owner, ids)
+        return {uuid for each in held for _, uuid in each.sources if note.is_session(uuid)}
 
 
 def _from_afar(query: Query, matched: Matches, near: Mapping[Ref, float], by: Weights) -> tuple[Ids, Floats]:
@@ -190,7 +202,7 @@ def _texts(
     judged = _judge(query, matched, ids, np.zeros(len(ids)), known, np.full((len(ids), 1), -1))
     total = judged.parts.total(by)
     return [
-        Candidate((False, int(each)), judged, place, total[place], total[place])
+        Candidate((False, int(each)), judged, place, float(total[place]), float(total[place]))
         for place, each in enumerate(ids)
         if total[place] >= by.floor
     ]
@@ -234,7 +246,7 @@ def _hit(
         id=found.ref,
         kind=found.kind,
         memory_kind=found.memory_kind,
-        score=round(score, 4),
+        score=round(float(score), 4),
         text=found.text,
         snippet=shown,
         marks=marked,

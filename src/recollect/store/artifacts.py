@@ -147,10 +147,11 @@ def of_sessions(tx: Transaction, owner: Owner, session_id: str, kind: str) -> li
     """What the manifests of a session's conversations point at, oldest conversation first."""
     where = (
         " AND source_kind = :kind AND is_current = 1 AND session_key >= :first AND session_key < :last"
-        " ORDER BY session_key, source_path"
+        " AND session_id = :session_id ORDER BY session_key, source_path"
     )
     # "@" is what follows the session's id in its keys, "A" the next character
-    return _load(tx, where, owner, {"kind": str(kind), "first": f"{session_id}@", "last": f"{session_id}A"})
+    names = {"first": f"{session_id}@", "last": f"{session_id}A", "session_id": session_id}
+    return _load(tx, where, owner, {"kind": str(kind), **names})
 
 
 def vanished(tx: Transaction, owner: Owner, limit: int) -> list[Indexed]:

@@ -6,7 +6,7 @@ owns it is decided by the caller. Order inside a file is (timestamp, generation,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ class Stored:
     generation: int
     line_offset: int
     owned: bool
+    withdrawn: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,9 @@ _IN_ORDER = "ORDER BY timestamp, generation, line_offset"
 
 Mark = tuple[Timestamp, str, str, str]
 """What grouping needs to know of an entry: its time, working directory, project and branch."""
+
+Touch = tuple[str, Timestamp]
+"""Session and time of an entry that is not what it was."""
 
 
 class EntryRow(NamedTuple):
@@ -137,14 +141,15 @@ def restore(tx: Transaction, rows: Sequence[EntryRow]) -> None:
         )
 
 
-def overwrite(tx: Transaction, rows: Sequence[EntryRow]) -> None:
-    """The row of that uuid becomes this one, whichever file it stood in. Withdrawn stays withdrawn."""
+def overwrite(tx: Transaction, rows: Sequence[EntryRow], withdrawn: Collection[str] = ()) -> None:
+    """The row of that uuid becomes this one, whichever file it stood in. What its file says now counts: it is
+    withdrawn if it is among those, else not."""
     tx.run_many(
         "UPDATE memory_transcript_entries SET session_id = :session_id, source_file = :source_file,"
         " generation = :generation, line_offset = :line_offset, role = :role, content = :content,"
         " tool_names = :tool_names, timestamp = :timestamp, cwd = :cwd, project_id = :project_id, branch = :branch,"
-        f" owned = :owned WHERE {_UUID}",
-        [row._asdict() for row in rows],
+        f" owned = :owned, withdrawn = :withdrawn WHERE {_UUID}",
+        [{**row._asdict(), "withdrawn": int(row.uuid in withdrawn)} for row in rows],
     )
 
 
@@ -154,37 +159,62 @@ def find(tx: Transaction, key: FileKey, uuids: Sequence[str]) -> dict[str, Store
     for start in range(0, len(uuids), _CHUNK):
         placeholders, chosen = marks("u", uuids[start : start + _CHUNK])
         sql = (
-            "SELECT entry_uuid, source_file, session_id, generation, line_offset, owned FROM memory_transcript_entries"
-            " WHERE tenant = :tenant AND agent_id = :agent_id AND source = :source"
+            "SELECT entry_uuid, source_file, session_id, generation, line_offset, owned, withdrawn"
+            " FROM memory_transcript_entries WHERE tenant = :tenant AND agent_id = :agent_id AND source = :source"
             f" AND entry_uuid IN ({placeholders})"
         )
         names = {**key.owner.names(), "source": key.source, **chosen}
-        for uuid, file, session, generation, offset, owned in tx.rows(sql, names):
-            found[uuid] = Stored(uuid, file, session, generation, offset, bool(owned))
+        for uuid, file, session, generation, offset, owned, withdrawn in tx.rows(sql, names):
+            found[uuid] = Stored(uuid, file, session, generation, offset, bool(owned), bool(withdrawn))
     return found
 
 
-def adopt(tx: Transaction, key: FileKey, generation: int, entries: Sequence[Entry]) -> None:
+def adopt(tx: Transaction, key: FileKey, generation: int, entries: Sequence[Entry]) -> list[Touch]:
     """A file that was rewritten may give its messages new ids: an older one that says the same at the same time, and
-    whose id is not used any more, takes the new id."""
-    new = {(entry.timestamp, str(entry.role), entry.content): entry.uuid for entry in entries}
+    whose id is not used any more, takes the new id, with what was made of it. Returns those."""
+    new: dict[tuple[str, str, str], list[str]] = {}
+    for entry in entries:
+        new.setdefault((entry.timestamp, str(entry.role), entry.content), []).append(entry.uuid)
     names = {**key.names(), "generation": generation}
     names |= {"first": min(each[0] for each in new), "last": max(each[0] for each in new)}
     rows = tx.rows(
-        f"SELECT entry_uuid, timestamp, role, content FROM memory_transcript_entries WHERE {_FILE}"
-        " AND generation < :generation AND timestamp >= :first AND timestamp <= :last",
+        f"SELECT entry_uuid, session_id, timestamp, role, content FROM memory_transcript_entries WHERE {_FILE}"
+        f" AND generation < :generation AND timestamp >= :first AND timestamp <= :last {_IN_ORDER}",
         names,
     )
-    ids = set(new.values())
-    for uuid, *said in rows:
-        renamed = new.get((said[0], said[1], said[2]))
-        if renamed is not None and uuid not in ids:
-            tx.run(
-                f"UPDATE memory_transcript_entries SET entry_uuid = :renamed WHERE {_UUID} AND NOT EXISTS (SELECT 1"
-                " FROM memory_transcript_entries AS other WHERE other.tenant = :tenant AND other.agent_id = :agent_id"
-                " AND other.source = :source AND other.entry_uuid = :renamed)",
-                {**key.names(), "uuid": uuid, "renamed": renamed},
-            )
+    ids, standing = {entry.uuid for entry in entries}, {row[0] for row in rows}
+    adopted: list[Touch] = []
+    for uuid, session, at, role, content in rows:
+        free = [each for each in new.get((at, role, content), ()) if each not in standing]
+        if free and uuid not in ids:
+            new[at, role, content].remove(free[0])
+            if _rename(tx, key, session, uuid, free[0]):
+                adopted.append((session, at))
+    return adopted
+
+
+_NAMING = (  # what names an entry: table, which rows may, and what two rows with the same name may not share
+    ("memory_transcript_entries", "source = :source", ("source",)),
+    ("memory_citations", "source = :source", ("source", "memory_id")),
+    ("memory_sources", "session_key >= :first AND session_key < :last", ("memory_id", "revision", "session_key")),
+)
+
+
+def _rename(tx: Transaction, key: FileKey, session_id: str, uuid: str, renamed: str) -> bool:
+    """Memories and citations follow their entry. False when that id stands already."""
+    names = {**key.names(), **_keys(session_id), "uuid": uuid, "renamed": renamed}
+    entry, *others = (
+        f"UPDATE {table} SET entry_uuid = :renamed WHERE tenant = :tenant AND agent_id = :agent_id AND {among}"
+        f" AND entry_uuid = :uuid AND NOT EXISTS (SELECT 1 FROM {table} AS other WHERE other.tenant = :tenant"
+        " AND other.agent_id = :agent_id AND other.entry_uuid = :renamed"
+        f"{''.join(f' AND other.{column} = {table}.{column}' for column in shared)})"
+        for table, among, shared in _NAMING
+    )
+    if not tx.run(entry, names):
+        return False
+    for sql in others:
+        tx.run(sql, names)
+    return True
 
 
 def amend(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> list[Entry]:
@@ -200,18 +230,18 @@ def amend(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> list[Entry
     ]
 
 
-def set_withdrawn(tx: Transaction, key: FileKey, uuids: Iterable[str], withdrawn: bool) -> set[str]:
-    """Returns the sessions it touched."""
-    sessions = set()
+def set_withdrawn(tx: Transaction, key: FileKey, uuids: Iterable[str], withdrawn: bool) -> list[Touch]:
+    """Returns those that were not so before."""
+    touched = []
     for uuid in uuids:
         row = tx.row(
             f"UPDATE memory_transcript_entries SET withdrawn = :withdrawn WHERE {_UUID}"
-            " AND source_file = :source_file AND withdrawn <> :withdrawn RETURNING session_id",
+            " AND source_file = :source_file AND withdrawn <> :withdrawn RETURNING session_id, timestamp",
             {**key.names(), "uuid": uuid, "withdrawn": int(withdrawn)},
         )
         if row:
-            sessions.add(row[0])
-    return sessions
+            touched.append((row[0], row[1]))
+    return touched
 
 
 def marks_of_session(tx: Transaction, key: FileKey, session_id: str) -> list[Mark]:
@@ -236,28 +266,29 @@ def delete_from(tx: Transaction, key: FileKey, generation: int, offset: int) -> 
     return tx.run(f"DELETE FROM memory_transcript_entries WHERE {where}", names)
 
 
-def delete_older(tx: Transaction, key: FileKey, generation: int) -> set[str]:
-    """Entries of earlier generations: what a finished re-import leaves behind. Returns their sessions."""
+def delete_older(tx: Transaction, key: FileKey, generation: int) -> list[Touch]:
+    """Entries of earlier generations: what a finished re-import leaves behind. Returns them."""
     names = {**key.names(), "generation": generation}
     tx.run(f"DELETE FROM memory_compactions WHERE {_FILE} AND generation < :generation", names)
     rows = tx.rows(
-        f"DELETE FROM memory_transcript_entries WHERE {_FILE} AND generation < :generation RETURNING session_id",
+        f"DELETE FROM memory_transcript_entries WHERE {_FILE} AND generation < :generation"
+        " RETURNING session_id, timestamp",
         names,
     )
-    return {session for (session,) in rows}
+    return [(session, at) for session, at in rows]
 
 
-def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[tuple[str, str]]:
-    """(role, content) of a session in order, from whichever files hold it."""
-    return tx.rows(
-        "SELECT e.role, e.content FROM memory_conversations c JOIN memory_transcript_entries e"
-        " ON e.tenant = c.tenant AND e.agent_id = c.agent_id AND e.source = c.source AND e.source_file = c.source_file"
-        " AND e.session_id = c.session_id AND e.timestamp BETWEEN c.first_message_at AND c.last_message_at"
-        " WHERE c.tenant = :tenant AND c.agent_id = :agent_id AND c.source = :source AND e.withdrawn = 0"
-        " AND c.session_id = :session_id AND c.session_key >= :first AND c.session_key < :last"
-        " ORDER BY e.timestamp, e.generation, e.line_offset",
+def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[tuple[str, str, bool]]:
+    """(role, content, withdrawn) of a session in order, from whichever files hold it."""
+    rows = tx.rows(
+        "SELECT role, content, withdrawn FROM memory_transcript_entries WHERE tenant = :tenant"
+        " AND agent_id = :agent_id AND source = :source AND session_id = :session_id AND source_file IN ("
+        "SELECT source_file FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND source = :source AND session_id = :session_id AND session_key >= :first AND session_key < :last)"
+        f" {_IN_ORDER}",
         {**owner.names(), "source": source, "session_id": session_id, **_keys(session_id)},
     )
+    return [(role, content, bool(withdrawn)) for role, content, withdrawn in rows]
 
 
 def _keys(session_id: str) -> dict[str, str]:

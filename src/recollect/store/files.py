@@ -19,7 +19,7 @@ class FileState:
     root: str
     status: FileStatus = FileStatus.IDLE
     last_modified: int = 0
-    signature: str = ""  # empty until something was processed
+    signature: str = ""  # empty until something was processed; see `signed`
     file_size: int = 0
     last_processed_offset: int = 0
     last_entry_timestamp: str | None = None
@@ -34,6 +34,11 @@ class FileState:
     @property
     def key(self) -> tuple[str, str]:
         return self.source, self.file_path
+
+    @property
+    def refused(self) -> str:
+        """The off-switches by which something in it was refused; empty when nothing was."""
+        return self.signature.partition(" ")[2]
 
     def next_generation(self, *, reimporting: bool) -> FileState:
         """The same key, read from its beginning."""
@@ -58,6 +63,12 @@ class MalformedLine:
     line_number: int
     line_offset: int
     reason: str
+
+
+def signed(signature: str, refused: str) -> str:
+    """The signature of a file that was read, with the off-switches by which something in it was refused: it is read
+    again when either is another."""
+    return f"{signature} {refused}" if refused else signature
 
 
 _COLUMNS = tuple(FileState.__dataclass_fields__)
@@ -117,6 +128,25 @@ def save(tx: Transaction, owner: Owner, states: Iterable[FileState]) -> None:
             for state in states
         ],
     )
+
+
+_OF_A_FILE = (  # table, and its column with the file's key
+    ("memory_file_states", "file_path"),
+    ("memory_malformed_lines", "file_path"),
+    ("memory_transcript_entries", "source_file"),
+    ("memory_compactions", "source_file"),
+    ("memory_conversations", "source_file"),
+)
+
+
+def move(tx: Transaction, owner: Owner, was: FileState, now: FileState) -> None:
+    """A file stands under another key, of which nothing was known before."""
+    names = {**owner.names(), "source": was.source, "was": was.file_path, "now": now.file_path, "root": now.root}
+    own = "tenant = :tenant AND agent_id = :agent_id AND source = :source"
+    tx.run(f"DELETE FROM memory_file_states WHERE {own} AND file_path = :now", names)
+    tx.run(f"UPDATE memory_file_states SET root = :root WHERE {own} AND file_path = :was", names)
+    for table, column in _OF_A_FILE:
+        tx.run(f"UPDATE {table} SET {column} = :now WHERE {own} AND {column} = :was", names)
 
 
 def _state(row: tuple[object, ...]) -> FileState:

@@ -15,11 +15,22 @@ import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from recollect.errors import LeaseLost
 from recollect.store.database import Row, Transaction, marks
 from recollect.store.workers import certainly_dead, this_worker
 from recollect.types import Clock, JobStatus, Owner, Timestamp, timestamp, utc_now
+
+_LONGEST_WAIT = 86_400.0  # seconds that somebody else may ask us to wait
+
+
+class Standing(StrEnum):
+    """Whose a claimed job is, whatever the clock says."""
+
+    OURS = "ours"  # nobody claimed it since
+    TAKEN = "taken"  # another worker did
+    GONE = "gone"  # what it is about was erased
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +146,8 @@ class Jobs:
     def fail(
         self, tx: Transaction, lease: Lease, error: str, *, permanent: bool = False, at_least: float = 0.0
     ) -> JobStatus:
-        """Permanent: the input is bad. Otherwise it is tried again later (`at_least` so many seconds), until it is out
-        of attempts."""
+        """Permanent: the input is bad. Otherwise it is tried again later (`at_least` so many seconds, a day at most),
+        until it is out of attempts."""
         now = self.clock()
         held = tx.row(_ATTEMPTS.format(for_update=tx.dialect.for_update), self._held(lease, now))
         if held is None:
@@ -148,7 +159,8 @@ class Jobs:
             if newest != lease.watermark:  # what arrived in the meantime deserves its own chance
                 status, attempts = JobStatus.PENDING, 0
         else:
-            delay = max(at_least, self.policy.delay(max(attempts, 1), self.chance))
+            asked = at_least if at_least < _LONGEST_WAIT else _LONGEST_WAIT  # NaN, too
+            delay = max(asked, self.policy.delay(max(attempts, 1), self.chance))
             later = timestamp(now + timedelta(seconds=delay))
         names = {"status": status, "not_before": later, "error": error[:500], "attempts": attempts}
         tx.run(_FAIL, {**self._held(lease, now), **names})
@@ -162,6 +174,14 @@ class Jobs:
     def release(self, tx: Transaction, lease: Lease) -> bool:
         """Gives an untouched job back; the attempt does not count. False when the lease was gone already."""
         return tx.run(_RELEASE, self._held(lease, self.clock())) == 1
+
+    def standing(self, tx: Transaction, lease: Lease) -> Standing:
+        """Whose the job is, also when the lease ran out; until the transaction ends that does not change."""
+        row = tx.row(_TOKEN.format(for_update=tx.dialect.for_update), self._key(lease.kind, lease.key))
+        token, worker = row or (0, "")
+        if (token, worker) == (lease.token, self.worker):
+            return Standing.OURS
+        return Standing.TAKEN if token > lease.token else Standing.GONE
 
     def is_held(self, tx: Transaction, kind: str, key: str, *, lock: bool = False) -> bool:
         """Does a living lease cover the job? With `lock` nobody can claim it until the transaction ends."""
@@ -195,7 +215,8 @@ class Jobs:
         return sum(tx.run(_REAP, {**names, "worker": worker}) for (worker,) in holders if is_dead(worker))
 
     def revive(self, tx: Transaction, kind: str | None = None, key: str | None = None) -> int:
-        """Dead, failed and backing-off jobs, of one kind or all, become pending with a fresh count."""
+        """Dead, failed, backing-off and paused jobs, of one kind or all, become pending with a fresh count. A cap
+        stands before every question to a model: what it paused is paused again while it holds."""
         names = {
             "tenant": self.owner.tenant,
             "agent_id": self.owner.agent_id,
@@ -344,6 +365,8 @@ _WATERMARKS = f"SELECT job_key, status, input_watermark, success_watermark FROM 
 
 _LEASE = f"SELECT status, lease_expires_at FROM memory_jobs WHERE {_OURS} AND job_key = :key {{for_update}}"
 
+_TOKEN = f"SELECT fencing_token, worker FROM memory_jobs WHERE {_OURS} AND job_key = :key {{for_update}}"
+
 _HOLDERS = f"SELECT DISTINCT worker FROM memory_jobs WHERE {_OURS} AND status = 'running'"
 
 _REAP = f"""
@@ -354,7 +377,7 @@ WHERE {_OURS} AND status = 'running' AND worker = :worker
 _REVIVE = """
 UPDATE memory_jobs SET status = 'pending', attempts = 0, not_before = '', updated_at = :now
 WHERE tenant = :tenant AND agent_id = :agent_id AND (:every_kind = 1 OR kind = :kind)
-  AND (:every = 1 OR job_key = :key) AND status IN ('dead', 'failed', 'backing_off')
+  AND (:every = 1 OR job_key = :key) AND status IN ('dead', 'failed', 'backing_off', 'paused')
 """
 
 _REOPEN = f"""

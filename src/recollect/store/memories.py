@@ -12,7 +12,7 @@ from typing import Any
 
 from recollect.occasions import joined, occasions, parted
 from recollect.store.database import Transaction, beginning, marks
-from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
+from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
 _COLUMNS = (
     "id",
@@ -78,8 +78,7 @@ def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
 def leading(tx: Transaction, owner: Owner, most: int) -> list[Remembered]:
     """Current memories to choose from for a reader who knows nothing yet: of each kind, and of each severity that
     binds, the `most` that were said last. Sorted by id."""
-    binding = [str(severity) for severity in (Severity.MUST, Severity.DO_NOT)]
-    chosen = [("severity = :value", severity) for severity in binding]
+    chosen = [("severity = :value", str(severity)) for severity in BINDING]
     chosen += [("kind = :value AND m.severity NOT IN ('must', 'do_not')", str(kind)) for kind in MemoryKind]
     chosen += [("pinned = CAST(:value AS INTEGER)", "1")]
     ids: set[str] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, LiteralString
@@ -56,7 +57,8 @@ class PostgresDatabase:
     dialect = POSTGRES
 
     def __init__(self, url: str, busy_timeout: float) -> None:
-        self._timeout = busy_timeout
+        logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says, the error says
+        self._url = url
         milliseconds = int(busy_timeout * 1000)
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
             url,
@@ -71,10 +73,20 @@ class PostgresDatabase:
 
     @contextmanager
     def _transaction(self, begin: LiteralString = "") -> Iterator[PostgresTransaction]:
-        with _translated(), self._pool.connection() as connection:
+        with _translated(), self._connection() as connection:
             if begin:
                 connection.execute(begin)
             yield PostgresTransaction(connection)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Row]]:
+        """The pool only says that time is up: why, one more attempt tells."""
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except PoolTimeout:
+            psycopg.connect(self._url, connect_timeout=2).close()
+            raise
 
     def write(self) -> Any:
         return self._transaction()
@@ -89,7 +101,7 @@ class PostgresDatabase:
 
     def scrub(self) -> None:
         """Dead rows give their space back; the server overwrites it as it goes on."""
-        with _translated(), self._pool.connection() as connection:
+        with _translated(), self._connection() as connection:
             connection.autocommit = True
             try:
                 connection.execute("VACUUM")
@@ -109,4 +121,5 @@ def _translated() -> Iterator[None]:
     except pg.DiskFull as error:
         raise StoreFull(f"PostgreSQL: {error}") from error
     except (psycopg.OperationalError, PoolTimeout) as error:
-        raise StoreError(f"PostgreSQL: {error}", hint="Check the `database` URL and that the server runs.") from error
+        reason = " ".join(str(error).split())
+        raise StoreError(f"PostgreSQL: {reason}", hint="Check the `database` URL and that the server runs.") from error

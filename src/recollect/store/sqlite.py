@@ -197,6 +197,8 @@ def _translated(path: Path) -> Iterator[None]:
     except apsw.FullError as error:
         raise StoreFull(f"no space left for {path}") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError) as error:
-        raise StoreError(f"{path} cannot be used: {error}", hint="Check the folder's permissions.") from error
+        raise StoreError(
+            f"{path} cannot be used: {error}", hint="Check the folder's permissions and the disk's space."
+        ) from error
     except OSError as error:
         raise StoreError(f"{path} cannot be used: {error.strerror}", hint="Check RECOLLECT_HOME.") from error

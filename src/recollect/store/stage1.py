@@ -22,7 +22,7 @@ class Input:
     row: Stage1
     usage_count: int
     last_usage: str  # empty: never
-    selected: str  # source_updated_at of the snapshot that the last consolidation consumed; empty: none
+    selected: str  # generated_at of the snapshot that the last consolidation consumed; empty: none
 
 
 def save(tx: Transaction, owner: Owner, rows: Sequence[Stage1]) -> None:
@@ -56,7 +56,7 @@ def inputs(tx: Transaction, owner: Owner) -> list[Input]:
     columns = ", ".join(f"s.{name}" for name in _COLUMNS)
     rows = tx.rows(
         f"SELECT {columns}, COALESCE(u.usage_count, 0), COALESCE(u.last_usage, ''),"
-        " CASE WHEN u.selected_for_phase2 = 1 THEN u.selected_for_phase2_source_updated_at ELSE '' END"
+        " CASE WHEN u.selected_for_phase2 = 1 THEN u.selected_for_phase2_generated_at ELSE '' END"
         " FROM memory_stage1 s LEFT JOIN memory_stage1_use u"
         " ON u.tenant = s.tenant AND u.agent_id = s.agent_id AND u.session_key = s.session_key"
         " WHERE s.tenant = :tenant AND s.agent_id = :agent_id"
@@ -77,21 +77,25 @@ def vanished(tx: Transaction, owner: Owner) -> list[str]:
     return [key for (key,) in rows]
 
 
-def mark_selected(tx: Transaction, owner: Owner, snapshots: Iterable[tuple[str, Timestamp]]) -> None:
-    """(session key, source_updated_at): exactly these are the baseline from now on."""
+def mark_selected(tx: Transaction, owner: Owner, snapshots: Iterable[Stage1]) -> None:
+    """Exactly these are the baseline from now on."""
     tx.run(
-        "UPDATE memory_stage1_use SET selected_for_phase2 = 0, selected_for_phase2_source_updated_at = ''"
-        f" WHERE {_OWN} AND selected_for_phase2 = 1",
+        "UPDATE memory_stage1_use SET selected_for_phase2 = 0, selected_for_phase2_source_updated_at = '',"
+        f" selected_for_phase2_generated_at = '' WHERE {_OWN} AND selected_for_phase2 = 1",
         owner.names(),
     )
-    rows = [{**owner.names(), "key": key, "updated": updated} for key, updated in snapshots]
+    rows = [
+        {**owner.names(), "key": each.session_key, "updated": each.source_updated_at, "generated": each.generated_at}
+        for each in snapshots
+    ]
     if rows:
         tx.run_many(
             "INSERT INTO memory_stage1_use (tenant, agent_id, session_key, usage_count, last_usage,"
-            " selected_for_phase2, selected_for_phase2_source_updated_at)"
-            " VALUES (:tenant, :agent_id, :key, 0, '', 1, :updated)"
+            " selected_for_phase2, selected_for_phase2_source_updated_at, selected_for_phase2_generated_at)"
+            " VALUES (:tenant, :agent_id, :key, 0, '', 1, :updated, :generated)"
             " ON CONFLICT (tenant, agent_id, session_key) DO UPDATE SET selected_for_phase2 = 1,"
-            " selected_for_phase2_source_updated_at = excluded.selected_for_phase2_source_updated_at",
+            " selected_for_phase2_source_updated_at = excluded.selected_for_phase2_source_updated_at,"
+            " selected_for_phase2_generated_at = excluded.selected_for_phase2_generated_at",
             rows,
         )
 

@@ -1,11 +1,17 @@
-"""memory_tombstones: hashes of what was erased, so that it is dropped wherever it appears again."""
+"""memory_tombstones: hashes of what was erased, so that it is dropped wherever it appears again, and what is still here
+of it.
+
+A tombstone is known here by entries, texts, conversations' tokens and files' paths, each as a hash, and by one row of
+its own: whichever others name the same, it is told whether it was taken in.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from recollect.store.database import Transaction, marks
+from recollect.store.erasing import Said
 from recollect.text import plain
 from recollect.types import Owner
 
@@ -27,11 +33,20 @@ _OWN = "tenant = :tenant AND agent_id = :agent_id"
 _CHUNK = 400
 
 
-def save(tx: Transaction, owner: Owner, source_path: str, hashes: Iterable[str]) -> None:
+def save(
+    tx: Transaction,
+    owner: Owner,
+    source_path: str,
+    hashes: Iterable[str],
+    tokens: Iterable[str] = (),
+    paths: Iterable[str] = (),
+) -> None:
+    """What a tombstone says: hashes of entries and texts, tokens of conversations, paths of files."""
+    named = {*hashes, *(_hash("token", each) for each in tokens), *(_hash("path", each) for each in paths)}
     tx.run_many(
         "INSERT INTO memory_tombstones (tenant, agent_id, hash, source_path) VALUES (:tenant, :agent_id, :hash, :path)"
         " ON CONFLICT DO NOTHING",
-        [(owner.tenant, owner.agent_id, each, source_path) for each in sorted(set(hashes))],
+        [(owner.tenant, owner.agent_id, each, source_path) for each in sorted({*named, _hash("stone", source_path)})],
     )
 
 
@@ -53,8 +68,50 @@ def erased(tx: Transaction, owner: Owner, hashes: Sequence[str]) -> set[str]:
     return found
 
 
-def paths(tx: Transaction, owner: Owner) -> set[str]:
-    """Tombstones whose hashes are here."""
-    return {
-        path for (path,) in tx.rows(f"SELECT DISTINCT source_path FROM memory_tombstones WHERE {_OWN}", owner.names())
-    }
+def known(tx: Transaction, owner: Owner, paths: Sequence[str]) -> set[str]:
+    """Those of the tombstones that were taken in."""
+    found = erased(tx, owner, [_hash("stone", path) for path in paths])
+    return {path for path in paths if _hash("stone", path) in found}
+
+
+def covered(tx: Transaction, owner: Owner, files: Mapping[str, str]) -> set[str]:
+    """Paths of those files (path → token) that were erased, with their conversation or by their name."""
+    if not files or not exist(tx, owner):
+        return set()
+    hashes = {path: (_hash("token", token), _hash("path", path)) for path, token in files.items()}
+    gone = erased(tx, owner, sorted({each for pair in hashes.values() for each in pair}))
+    return {path for path, pair in hashes.items() if gone.intersection(pair)}
+
+
+# What is here although it was erased
+
+
+def standing(tx: Transaction, owner: Owner, hashes: Set[str]) -> list[Said]:
+    """Entries and compactions with one of these hashes."""
+    found: list[Said] = []
+    for table, name, columns in (
+        ("memory_transcript_entries", "entry_uuid", "session_id, role, content, source_file"),
+        ("memory_compactions", "compaction_uuid", "session_id, 'compaction', summary, source_file"),
+    ):
+        every = tx.rows(f"SELECT source, {name} FROM {table} WHERE {_OWN}", owner.names())
+        for source, uuid in every:
+            if entry_hash(source, uuid) in hashes:
+                sql = f"SELECT source, {name}, {columns} FROM {table} WHERE {_OWN} AND source = :source"
+                rows = tx.rows(f"{sql} AND {name} = :uuid", {**owner.names(), "source": source, "uuid": uuid})
+                found += [Said(*row) for row in rows]
+    return found
+
+
+def session_keys(tx: Transaction, owner: Owner) -> list[str]:
+    """Of every conversation that any row tells something of."""
+    tables = ("memory_conversations", "memory_artifacts", "memory_stage1", "memory_sources")
+    rows = tx.rows(" UNION ".join(f"SELECT session_key FROM {table} WHERE {_OWN}" for table in tables), owner.names())
+    return sorted(key for (key,) in rows)
+
+
+def turns(tx: Transaction, owner: Owner, kind: str, **within: str) -> list[tuple[str, str, str]]:
+    """(session, turn, where it stands) of the artifacts of a kind: of a `session_id`, of a `project`, or of all."""
+    where = "".join(f" AND {name} = :{name}" for name in sorted({"session_id", "project"}.intersection(within)))
+    sql = f"SELECT session_id, turn_id, hosted_uri FROM memory_turn_artifacts WHERE {_OWN} AND kind = :kind{where}"
+    rows = tx.rows(sql, {**owner.names(), **within, "kind": kind})
+    return [(session, turn, hosted) for session, turn, hosted in rows]

@@ -87,13 +87,15 @@ def _matching() -> str:
 
 
 def newest(
-    tx: Transaction, person: Person, conversation: str, kind: str, now: Timestamp, limit: int, since: str = ""
+    tx: Transaction, person: Person, conversation: str, kind: str, now: Timestamp, limit: int, since: str | None = None
 ) -> list[Artifact]:
-    """Of one conversation, newest first; with `since`, only what is later."""
+    """Of one conversation, newest first; with `since`, what came next after it, oldest first."""
+    order = "at DESC, turn_id DESC, ref DESC" if since is None else "at, turn_id, ref"
+    names = {"conversation": conversation, "kind": kind, "since": since or "", "now": now, "limit": limit}
     rows = tx.rows(
         f"{_SELECT} WHERE {_USER} AND conversation = :conversation AND kind = :kind AND at > :since"
-        " AND expires_at > :now ORDER BY at DESC, turn_id DESC, ref DESC LIMIT :limit",
-        {**person.names(), "conversation": conversation, "kind": kind, "since": since, "now": now, "limit": limit},
+        f" AND expires_at > :now ORDER BY {order} LIMIT :limit",
+        {**person.names(), **names},
     )
     return [Artifact(*row) for row in rows]
 
@@ -144,15 +146,33 @@ def _unexpired(found: Sequence[Artifact], now: Timestamp) -> list[Artifact]:
     return [each for each in found if each.expires_at > now]
 
 
-def tagged(tx: Transaction, person: Person, tag: str, now: Timestamp, limit: int) -> list[Artifact]:
-    """Of all conversations of a user, newest first."""
+_NEWEST_TAGS = "at DESC, turn_id DESC, conversation"
+
+
+def tagged(
+    tx: Transaction, person: Person, tag: str | Sequence[str], now: Timestamp, limit: int, offset: int = 0
+) -> list[Artifact]:
+    """Of all conversations of a user, newest first, from the `offset`th on; of several tags so many each. Every one
+    has the tag that it was found by."""
+    if not tag:
+        return []
+    names: dict[str, str | int] = {**person.names(), "limit": limit, "offset": offset}
+    if isinstance(tag, str):
+        found = f"SELECT * FROM memory_turn_tags WHERE {_USER} AND tag = :tag"
+        found += f" ORDER BY {_NEWEST_TAGS} LIMIT :limit OFFSET :offset"
+        names["tag"] = tag
+    else:
+        listed, chosen = marks("t", tag)
+        place = f"ROW_NUMBER() OVER (PARTITION BY tag ORDER BY {_NEWEST_TAGS}) AS place"
+        found = f"SELECT * FROM (SELECT *, {place} FROM memory_turn_tags WHERE {_USER} AND tag IN ({listed})) p"
+        found += " WHERE place > :offset AND place <= :offset + :limit"
+        names |= chosen
     rows = tx.rows(  # the newest tags first, then their artifacts: the oldest are the first to expire
-        f"SELECT {', '.join('a.' + name for name in _COLUMNS)} FROM (SELECT * FROM memory_turn_tags"
-        f" WHERE {_USER} AND tag = :tag ORDER BY at DESC, turn_id DESC LIMIT :limit) t"
+        f"SELECT {', '.join('a.' + name for name in _COLUMNS)}, t.tag FROM ({found}) t"
         f" JOIN memory_turn_artifacts a ON {_SAME} ORDER BY t.at DESC, t.turn_id DESC, t.conversation",
-        {**person.names(), "tag": tag, "limit": limit},
+        names,
     )
-    return [found for row in rows if (found := Artifact(*row)).expires_at > now]
+    return _unexpired([Artifact(*row[:-1])._replace(tags=row[-1:]) for row in rows], now)
 
 
 def tags(tx: Transaction, person: Person, conversation: str, kind: str) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -180,19 +200,24 @@ def of_session(tx: Transaction, owner: Owner, session_id: str, kind: str) -> lis
 # The active set
 
 
-def load_active_set(tx: Transaction, person: Person, conversation: str, now: Timestamp, lock: str = "") -> str:
-    """Its JSON; empty when there is none."""
+def load_active_set(
+    tx: Transaction, person: Person, conversation: str, now: Timestamp, lock: str = ""
+) -> Artifact | None:
+    """As an artifact of no kind; None when there is none."""
     row = tx.row(
-        f"SELECT text FROM memory_active_sets WHERE {_USER} AND conversation = :conversation"
-        f" AND expires_at > :now{lock}",
+        f"SELECT session_id, at, text, expires_at FROM memory_active_sets WHERE {_USER}"
+        f" AND conversation = :conversation AND expires_at > :now{lock}",
         {**person.names(), "conversation": conversation, "now": now},
     )
-    return str(row[0]) if row else ""
+    if row is None or not row[2]:
+        return None
+    session, at, text, end = row
+    return Artifact(person.project, person.user_id, conversation, "", "", "", session, at, text, "", end)
 
 
 def hold_active_set(
     tx: Transaction, person: Person, conversation: str, session_id: str, at: Timestamp, expires_at: str
-) -> str:
+) -> Artifact | None:
     """The same, and nobody else changes it until the transaction ends; there is one from now on."""
     own = {"conversation": conversation, "session_id": session_id, "text": "", "at": at, "expires_at": expires_at}
     names = {**person.names(), **own}

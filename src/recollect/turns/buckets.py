@@ -3,7 +3,8 @@
 `reconciled` is pure: turn memories go in, and it tells which buckets are added, changed or disabled; none is ever
 deleted but by erasing. Values that contradict each other stand side by side, each with the turns that said so and
 their number as its weight; severity and scope stay as they were said. The same turn counts once, however often it is
-reconciled. A bucket is a file of its own with a revision; rows follow from it.
+reconciled. What was said for one conversation only is in none. A bucket is a file of its own with a revision; rows
+follow from it.
 """
 
 from __future__ import annotations
@@ -101,6 +102,11 @@ class Changes:
     changed: list[str] = field(default_factory=list)
     disabled: list[str] = field(default_factory=list)
 
+    def take(self, other: Changes, bucket_id: str) -> None:
+        """What the other did to this one."""
+        for name in ("added", "changed", "disabled"):
+            getattr(self, name).extend({bucket_id}.intersection(getattr(other, name)))
+
 
 def parsed(data: bytes | str) -> Bucket | None:
     try:
@@ -125,6 +131,8 @@ def reconciled(
     for memory in sorted(memories, key=lambda each: (each.at, each.turn_id)):
         topic = normalise_key(next(iter(memory.fingerprint.topics), "")) or GENERAL
         for said in memory.fingerprint.items:
+            if said.scope is Scope.CONVERSATION:
+                continue
             target = _home(now_held, said) or now_held.get(bucket_id(project, user, topic))
             if target is None:
                 made = bucket_id(project, user, topic)
@@ -157,7 +165,8 @@ def _with(bucket: Bucket, said: Item, told: Evidence) -> Bucket:
         (each for each in about.values if (each.value, each.severity) == (said.value, said.severity)),
         Held(said.value, str(said.severity), 0, ()),
     )
-    if told in one.evidence:
+    unnamed = one.weight > len(one.evidence)  # and earlier than those that are named
+    if told in one.evidence or (unnamed and told.at <= one.evidence[-1].at):
         return bucket
     evidence = tuple(sorted((told, *one.evidence), key=lambda each: each.at, reverse=True)[:_MOST_EVIDENCE])
     values = [each for each in about.values if each is not one]
@@ -190,7 +199,10 @@ def without(bucket: Bucket, gone: Set[tuple[str, str]]) -> Bucket | None:
                 values.append(Held(held.value, held.severity, weight, left))
         if values:
             entries.append(msgspec.structs.replace(about, values=tuple(values)))
-    return msgspec.structs.replace(bucket, entries=tuple(entries)) if entries else None
+    if not entries or tuple(entries) == bucket.entries:
+        return bucket if entries else None
+    name = normalise_key(entries[0].key)  # it may have been a topic of what goes
+    return msgspec.structs.replace(bucket, name=name, entries=tuple(entries))
 
 
 def picked(held: Iterable[Bucket], text: str, limit: int) -> list[Bucket]:
@@ -224,14 +236,18 @@ class BucketFiles:
     def reconcile(
         self, memories: Sequence[TurnMemory], now: str, stale_before: str
     ) -> tuple[dict[str, Bucket], Changes]:
-        """Tried again when somebody else wrote meanwhile: the same turn counts once."""
+        """Tried again when somebody else wrote meanwhile: the same turn counts once. What every try wrote."""
+        written: dict[str, Bucket] = {}
+        done = Changes()
         for attempt in range(_TRIES):
             held = [each for each in self.all() if (each.project, each.user) == (self._project, self._user)]
             changed, changes = reconciled(held, memories, self._project, self._user, now, stale_before)
             try:
                 for each in changed.values():
                     self._log.replace(each.path, encode(each) + "\n", each.revision - 1)
-                return changed, changes
+                    written[each.id] = each
+                    done.take(changes, each.id)
+                return written, done
             except RevisionChanged:
                 if attempt + 1 == _TRIES:
                     raise
@@ -250,22 +266,36 @@ class BucketFiles:
 def bucket_files(log: TurnLog, folder: str) -> list[Bucket]:
     """Every bucket of a folder below the root that can be read, by id."""
     names = sorted(path.name for path in (log.root / folder).glob("b-*.json"))
-    read = (log.read(f"{folder}/{name}") for name in names)
-    return [found for data in read if data is not None and (found := parsed(data)) is not None]
+    read = (_read(log, f"{folder}/{name}") for name in names)
+    return [found for found in read if found is not None]
 
 
-def erase(log: TurnLog, folder: str, gone: Set[tuple[str, str]], now: str) -> list[tuple[Bucket, Bucket | None]]:
-    """Takes the evidence of erased turns out of a user's buckets; each that changed, before and after. An emptied
-    bucket's file goes."""
-    done: list[tuple[Bucket, Bucket | None]] = []
-    for each in bucket_files(log, f"{folder}/{FOLDER}"):
-        left = without(each, gone)
-        if left == each:
-            continue
-        if left is None:
-            log.delete(each.path)
-        else:
-            left = msgspec.structs.replace(left, revision=each.revision + 1, updated_at=now)
-            log.replace(each.path, encode(left) + "\n", each.revision)
-        done.append((each, left))
-    return done
+def _read(log: TurnLog, path: str) -> Bucket | None:
+    data = log.read(path)
+    return None if data is None else parsed(data)
+
+
+def holding(log: TurnLog, folder: str, gone: Set[tuple[str, str]]) -> list[Bucket]:
+    """A user's buckets that hold evidence of these turns."""
+    return [each for each in bucket_files(log, f"{folder}/{FOLDER}") if without(each, gone) != each]
+
+
+def erase(log: TurnLog, path: str, gone: Set[tuple[str, str]], now: str) -> Bucket | None:
+    """Takes the evidence of erased turns out of a bucket's file: what is left, None when it is gone. Tried again when
+    somebody else wrote meanwhile."""
+    for attempt in range(_TRIES):
+        held = _read(log, path)
+        left = None if held is None else without(held, gone)
+        if held is None or left == held:
+            return held
+        try:
+            if left is None:
+                log.delete(path, held.revision)
+                return None
+            left = msgspec.structs.replace(left, revision=held.revision + 1, updated_at=max(now, held.updated_at))
+            log.replace(path, encode(left) + "\n", held.revision)
+            return left
+        except RevisionChanged:
+            if attempt + 1 == _TRIES:
+                raise
+    raise AssertionError("unreachable")

@@ -8,19 +8,20 @@ database is read once per turn; the core is synchronous, and every call may come
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from recollect.config import Settings
 from recollect.errors import NotFound, RecollectError, UsageError
-from recollect.ingest.sources.recollect import Reaction, session, turn_of
+from recollect.ingest.sources.base import UNDECODABLE
+from recollect.ingest.sources.recollect import Reaction, entry_id, session, turn_of
 from recollect.ingest.sources.recollect import Turn as Line
 from recollect.models.base import ModelFailed
 from recollect.models.choose import language_model
@@ -28,9 +29,11 @@ from recollect.models.paid import Paid
 from recollect.note import SOURCE
 from recollect.redact import redact
 from recollect.search.values import Wanted
+from recollect.store import tombstones
 from recollect.store import turns as rows
 from recollect.store.database import Database, Transaction
 from recollect.store.search import Reach
+from recollect.store.tombstones import entry_hash
 from recollect.store.turns import Artifact, Person
 from recollect.store.vectors import Kind as IndexKind
 from recollect.store.words import index_entries
@@ -41,25 +44,30 @@ from recollect.turns.reconcile import Ask
 from recollect.turns.rows import artifacts, expiry, fingerprint_of, hosted_uri, keep_for
 from recollect.turns.turn import ChatTurn, TurnState
 from recollect.turns.values import (
+    ACTIVE_SET,
     BINDING_TAG,
     BUCKET,
     FINGERPRINT,
+    KEY_TAG,
     REACTION,
     SIGNAL_TAG,
+    TITLE_TAG,
     TURN_LOG,
     ActiveSet,
     Feedback,
     Fingerprint,
+    Kind,
     Opinion,
     Origin,
     PriorTurn,
     SaidSignal,
     TurnMemory,
     TurnScope,
+    after,
     key_tag,
     require_name,
 )
-from recollect.types import Clock, Owner, Scope, Timestamp, moment, timestamp
+from recollect.types import Clock, Owner, Role, Scope, Timestamp, moment, timestamp
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -70,7 +78,9 @@ if TYPE_CHECKING:
     from recollect.search.vectors.vectors import Vectors
 
 _MOST_DELTA = 30  # turn memories since the last reconcile that are shown at the most
-_STANDING = 40  # older turns that hold what binds: here, and anywhere
+_STANDING = 40  # older turns that hold what binds, each something of its own: here, and anywhere
+_MOST_STANDING = 1_000  # turns in which they are looked for
+_LATER, _MOST_LATER = 25, 200  # turns in which is looked for what was said about a key since: at a time, and in all
 _RECALLED = 24  # messages that search may find
 _EMBEDDED = 16  # documents that a turn makes vectors of: somebody waits
 _KEYS = 30  # of what was recalled, that are looked up once more
@@ -79,11 +89,13 @@ _RECONCILED = 1_000  # turns that one reconcile takes into buckets
 _TITLE = 80
 
 
+Place = tuple[str, str]  # conversation and turn
+
 log = logging.getLogger(__name__)
 
 
 class TurnConflict(UsageError):
-    """A turn of that id is persisted already, with other words."""
+    """A turn of that id is persisted already, with other words, or was erased."""
 
     hint = "Give every turn an id of its own; the same turn may be persisted again as it was."
 
@@ -100,6 +112,17 @@ class Ground:
     search: Callable[[], Search]
     vectors: Callable[[], Vectors]
     forget: Callable[..., object]  # session, reason
+
+
+class Matter(NamedTuple):
+    """What an item is about: of those of a kind the newest holds."""
+
+    kind: Kind
+    about: tuple[str, tuple[str, ...]]
+
+    @property
+    def key(self) -> str:
+        return self.about[0]
 
 
 class Turns:
@@ -132,8 +155,11 @@ class Turns:
             raise UsageError(str(error), hint="ok, not_ok or neutral; of user or machine.") from None
         with self._ground.database.read() as tx:
             known = rows.find(tx, self._person, self.scope.conversation, TURN_LOG, [turn_id], self.now)
+            before = rows.find(tx, self._person, self.scope.conversation, REACTION, [turn_id], self.now)
         if not known:
             raise NotFound(f"no turn `{turn_id}` in this conversation")
+        own = [after(Timestamp(each.at)) for each in before if each.ref == Origin.USER == told.origin]
+        told = replace(told, at=max([told.at, *own]))
         if not told.counts:
             return told
         scope = self.scope
@@ -159,16 +185,19 @@ class Turns:
         with self._ground.database.read() as tx:
             chosen = self._active_set(tx).conversation_title
             begun = None if chosen else rows.first(tx, self._person, self.scope.conversation, TURN_LOG, self.now)
-            named = begun and rows.first(tx, self._person, self.scope.conversation, FINGERPRINT, self.now)
+            named = rows.tagged(tx, self._person, f"{TITLE_TAG}:{self.session_id}", self.now, 1) if begun else []
         if chosen or begun is None:
             return chosen
-        told = Fingerprint.of(msgspec.json.decode(named.text)).conversation_title if named else ""
+        told = Fingerprint.of(msgspec.json.decode(named[0].text)).conversation_title if named else ""
         return present.inert(told or msgspec.json.decode(begun.text)["user"], _TITLE)
 
     def artifacts(self, kind: str, limit: int = 50) -> list[Artifact]:
         """Stored artifacts of the conversation, newest first, with their tags; buckets are the user's."""
         where = "" if kind == BUCKET else self.scope.conversation
         with self._ground.database.read() as tx:
+            if kind == ACTIVE_SET:
+                held = rows.load_active_set(tx, self._person, where, self.now)
+                return [held._replace(kind=kind, tags=(kind,))] if held else []
             found = rows.newest(tx, self._person, where, kind, self.now, limit)
             tags = rows.tags(tx, self._person, where, kind)
         return [each._replace(tags=(kind, *tags.get((each.turn_id, each.ref), ()))) for each in found]
@@ -180,13 +209,14 @@ class Turns:
         said: list[dict[str, Any]] = []
         for line in (self._log.read(path) or b"").splitlines():
             try:
-                record = msgspec.json.decode(line)
-            except msgspec.DecodeError:
+                record = msgspec.json.decode(line, type=dict[str, Any])
+            except UNDECODABLE:
                 continue
             if record.get("line") == "turn" and record.get("id") == turn_id and found is None:
                 found = record
             elif record.get("line") == "reaction" and record.get("turn") == turn_id:
-                said.append({name: record[name] for name in ("at", "reaction", "text", "confidence", "origin")})
+                names = ("at", "reaction", "text", "confidence", "origin")
+                said.append({name: record[name] for name in names if name in record})
         if found is not None and isinstance(found.get("turn_log"), dict):
             log = found["turn_log"]
             log["feedbacks"] = [*log.get("feedbacks", ()), *said]
@@ -207,12 +237,18 @@ class Turns:
         pairs = dict.fromkeys((hit.session_id, turn_of(hit.entry_uuid, hit.session_id, hit.role)) for hit in hits)
         with self._ground.database.read() as tx:
             found = rows.said_in(tx, self._person, [each for each in pairs if each[1]], FINGERPRINT, self.now)
-            recalled = {(each.conversation, each.turn_id): self.memory(each) for each in found}
+            recalled = {each.turn: each for each in map(self.memory, found)}
             about = dict.fromkeys(key_tag(one) for each in recalled.values() for one in each.fingerprint.items)
-            for tag in list(about)[:_KEYS]:  # what was said about it last, in whatever words
-                for each in rows.tagged(tx, self._person, tag, self.now, 1):
-                    recalled.setdefault((each.conversation, each.turn_id), self.memory(each))
+            for row in rows.tagged(tx, self._person, list(about)[:_KEYS], self.now, 1):
+                recalled |= {each.turn: each for each in self._said_last(tx, row)}
         return [each for each in recalled.values() if each.fingerprint.items]
+
+    def _said_last(self, tx: Transaction, row: Artifact) -> Iterable[TurnMemory]:
+        """What was said last about the key of the row's tag, in whatever words: by the row, unless it is of another
+        conversation alone."""
+        (tag,) = row.tags
+        every = itertools.chain([self.memory(row)], itertools.islice(self._tagged(tx, tag, _LATER), _MOST_LATER))
+        return itertools.islice((each for each in every if tag in each.fingerprint.tags), 1)
 
     def buckets(self) -> list[Bucket]:
         """The user's buckets as their files have them."""
@@ -234,6 +270,9 @@ class Turns:
         with self._ground.database.read() as tx:
             last = self._active_set(tx).last_reconciled_ts
             new = rows.newest(tx, self._person, self.scope.conversation, FINGERPRINT, now, _RECONCILED, since=last)
+        pending = 0
+        if len(new) == _RECONCILED:  # those of the last moment may have company that was not read
+            new, pending = [each for each in new if each.at < new[-1].at] or new, self.reconciles_after
         said = [replace(self.memory(each), conversation=each.conversation) for each in new]
         stale = timestamp(moment(now) - keep_for(self._ground.settings))
         files = BucketFiles(self._log, self.scope.project, self.scope.user)
@@ -241,7 +280,7 @@ class Turns:
         with self._ground.database.write() as tx:
             self._save_buckets(tx, changed.values())
             done = max((each.at for each in new), default=last)
-            self._choose(tx, lambda held: replace(held, last_reconciled_ts=done, since_last_reconcile=0))
+            self._choose(tx, lambda held: replace(held, last_reconciled_ts=done, since_last_reconcile=pending))
         return changes
 
     def forget(self, reason: str) -> object:
@@ -281,6 +320,17 @@ class Turns:
         lasting = told.with_items(lambda each: each.scope is not Scope.CONVERSATION)
         return TurnMemory(row.turn_id, Timestamp(row.at), lasting, row.conversation)
 
+    def held_buckets(self) -> tuple[Bucket, ...]:
+        """The user's buckets as their rows have them; none when they are switched off."""
+        if not self.has_buckets:
+            return ()
+        with self._ground.database.read() as tx:
+            return self._buckets(tx)
+
+    def _buckets(self, tx: Transaction) -> tuple[Bucket, ...]:
+        held = rows.newest(tx, self._person, "", BUCKET, self.now, 200)
+        return tuple(made for each in held if (made := parsed(each.text)) is not None)
+
     def load(self) -> TurnState:
         """One look at the database."""
         config, now, where = self._ground.settings.config, self.now, self.scope.conversation
@@ -292,16 +342,12 @@ class Turns:
             seen = {each.turn_id for each in told}
             again = [each for each in chosen.selected_local_memories_turn_ids if each not in seen]
             told += rows.find(tx, self._person, where, FINGERPRINT, again, now)
-            tags = (BINDING_TAG, f"{BINDING_TAG}:{self.session_id}")
-            standing = [each for tag in tags for each in rows.tagged(tx, self._person, tag, now, _STANDING)]
+            memories = {each.turn: each for each in map(self.memory, told)}
+            unread = self._with_rules(tx, memories)
             prior = rows.newest(tx, self._person, where, TURN_LOG, now, most)
             said = rows.newest(tx, self._person, where, REACTION, now, most)
             promoted = rows.tagged(tx, self._person, SIGNAL_TAG, now, config.assistant_signals_limit)
-            held = rows.newest(tx, self._person, "", BUCKET, now, 200) if self.has_buckets else []
-        memories = {each.ref: each for each in map(self.memory, told)}
-        for each in map(self.memory, standing):
-            lasting = each.fingerprint.with_items(lambda one: one.is_binding)
-            memories.setdefault(each.ref, replace(each, fingerprint=lasting))
+            buckets = self._buckets(tx) if self.has_buckets else ()
         promoted_signals = [
             SaidSignal(one, each.turn_id, each.conversation, Timestamp(each.at))
             for each in promoted
@@ -312,9 +358,76 @@ class Turns:
             memories=tuple(sorted(memories.values(), key=lambda each: (each.at, each.turn_id), reverse=True)),
             feedback=tuple(Feedback.parse(each.text, each.conversation) for each in said),
             signals=tuple(promoted_signals[: config.assistant_signals_limit]),
-            buckets=tuple(made for each in held if (made := parsed(each.text)) is not None),
+            buckets=buckets,
             active_set=chosen,
+            unread=unread,
         )
+
+    def _with_rules(self, tx: Transaction, memories: dict[Place, TurnMemory]) -> bool:
+        """Adds what binds of turns that are not among these, and what was said since about the same. Is there more
+        than was looked at?"""
+        found, unread = self._standing(tx)
+        binding = {each for memory in (*memories.values(), *found.values()) for each in _rules(memory)}
+        about = {each.about for each in binding}
+        for memory in self._since(tx, binding, memories | found):
+            found[memory.turn] = memory
+        for turn, memory in found.items():
+            told = memory.fingerprint.with_items(lambda one: one.about in about)
+            memories.setdefault(turn, replace(memory, fingerprint=told))
+        return unread
+
+    def _since(self, tx: Transaction, binding: set[Matter], known: Mapping[Place, TurnMemory]) -> Iterator[TurnMemory]:
+        """The turns that spoke of these matters last, besides those that are known. The newest that names a key mostly
+        tells; one that speaks of other places, or is of another conversation alone, does not."""
+        tags = sorted({f"{KEY_TAG}:{each.key}" for each in binding})
+        told: set[Matter] = set()
+        for row in rows.tagged(tx, self._person, tags, self.now, 1):
+            memory = self._known(row, known)
+            told |= {each for each in _matters(memory) if f"{KEY_TAG}:{each.key}" in row.tags}
+            yield memory
+        for key in sorted({each.key for each in binding - told}):
+            wanted, said = {each for each in binding if each.key == key}, set[Matter]()
+            for memory in itertools.islice(self._tagged(tx, f"{KEY_TAG}:{key}", _LATER), _MOST_LATER):
+                new = {each for each in _matters(memory) if each.key == key} - said
+                if new:
+                    yield memory
+                said |= new
+                if wanted <= said:
+                    break
+
+    def _known(self, row: Artifact, known: Mapping[Place, TurnMemory]) -> TurnMemory:
+        """Not read twice."""
+        where = "" if row.conversation == self.scope.conversation else row.conversation
+        return known.get((where, row.turn_id)) or self.memory(row)
+
+    def _standing(self, tx: Transaction) -> tuple[dict[Place, TurnMemory], bool]:
+        """The newest turns that hold something that binds, each something of its own or what that replaced; and whether
+        some were not looked at."""
+        found: dict[Place, TurnMemory] = {}
+        unread = False
+        for tag in (BINDING_TAG, f"{BINDING_TAG}:{self.session_id}"):
+            told: dict[Matter, list[str]] = {}  # the newest value, and the one before
+            holding = 0
+            for place, memory in enumerate(self._tagged(tx, tag, _STANDING)):
+                is_new = not _rules(memory) <= told.keys()
+                if place >= _MOST_STANDING or (is_new and holding >= _STANDING):
+                    unread = True
+                    break
+                holding += is_new
+                for one in filter(lambda one: one.is_binding, memory.fingerprint.items):
+                    values, value = told.setdefault(Matter(one.kind, one.about), []), f"{one.severity} {one.value}"
+                    if value not in values and len(values) < 2:
+                        values.append(value)
+                        found[memory.turn] = memory
+        return found, unread
+
+    def _tagged(self, tx: Transaction, tag: str, page: int) -> Iterator[TurnMemory]:
+        """Newest first, as many as are asked for."""
+        for offset in itertools.count(0, page):
+            found = rows.tagged(tx, self._person, tag, self.now, page, offset)
+            yield from map(self.memory, found)
+            if len(found) < page:
+                return
 
     def asks(self, name: str, schema: type[BaseModel]) -> Ask:
         """Asks the configured model with one of our prompts."""
@@ -352,12 +465,16 @@ class Turns:
     ) -> Fingerprint:
         """The line, then what follows from it. Returns the fingerprint that stands."""
         latest = Timestamp(line.at)
+        ids = [entry_hash(SOURCE, entry_id(self.session_id, line.id, role)) for role in Role]
         with self._ground.database.read() as tx:
+            erased = tombstones.erased(tx, self._ground.owner, ids)
             last = rows.newest(tx, self._person, self.scope.conversation, TURN_LOG, self.now, 1)
             known = rows.find(tx, self._person, self.scope.conversation, TURN_LOG, [line.id], self.now)
+        if erased:
+            raise TurnConflict(f"turn `{line.id}` was erased", hint="Give the turn an id that was never used.")
         if last and last[0].at >= latest and last[0].turn_id != line.id:  # turns of one moment stay in order
-            after = timestamp(moment(Timestamp(last[0].at)) + timedelta(milliseconds=1))
-            line = msgspec.structs.replace(line, at=after, answered_at=max(after, line.answered_at))
+            later = after(Timestamp(last[0].at))
+            line = msgspec.structs.replace(line, at=later, answered_at=max(later, line.answered_at))
         written, is_new = self._log.append_once(line, more, known=bool(known))
         if not is_new and _said(written) != _said(rendered(line, more)):
             raise TurnConflict(f"turn `{line.id}` is persisted already, with other words")
@@ -394,8 +511,16 @@ class Turns:
         rows.save(tx, self._ground.owner, made, replacing=True)
 
 
-def _parsed(text: str) -> ActiveSet:
-    return ActiveSet.parse(text) if text else ActiveSet()
+def _matters(memory: TurnMemory) -> set[Matter]:
+    return {Matter(one.kind, one.about) for one in memory.fingerprint.items}
+
+
+def _rules(memory: TurnMemory) -> set[Matter]:
+    return {Matter(one.kind, one.about) for one in memory.fingerprint.items if one.is_binding}
+
+
+def _parsed(held: Artifact | None) -> ActiveSet:
+    return ActiveSet.parse(held.text) if held else ActiveSet()
 
 
 def _prior(row: Artifact) -> PriorTurn:

@@ -26,18 +26,22 @@ def turns_of(said: Iterable[Said]) -> set[tuple[str, str]]:
 
 
 def erase_buckets(database: Database, settings: Settings, owner: Owner, now: Timestamp, said: Iterable[Said]) -> None:
-    """Evidence of these turns leaves the buckets of their users: files, then rows."""
+    """Evidence of these turns leaves the buckets of their users: rows, then files, then the rows of what is left. A run
+    that was cut short leaves no row without its file, so that the next one finds it."""
     told = [each for each in said if _is_ours(each)]
     gone = turns_of(told)
     log = TurnLog(settings.turns)
     for folder in sorted({PurePath(each.source_file).parent.as_posix() for each in told}):
-        for before, after in buckets.erase(log, folder, gone, now):
-            person = Person(owner, before.project, before.user)
+        for held in buckets.holding(log, folder, gone):
+            person = Person(owner, held.project, held.user)
             with database.write() as tx:
-                rows.delete_bucket(tx, person, before.id, BUCKET)
-                if after is not None:
-                    end = expiry(Timestamp(after.updated_at), keep_for(settings))
-                    rows.save(tx, owner, [after.artifact(hosted_uri(settings, after.path), end)])
+                rows.delete_bucket(tx, person, held.id, BUCKET)
+            left = buckets.erase(log, held.path, gone, now)
+            with database.write() as tx:
+                rows.delete_bucket(tx, person, held.id, BUCKET)  # somebody else may have made one meanwhile
+                if left is not None:
+                    end = expiry(Timestamp(left.updated_at), keep_for(settings))
+                    rows.save(tx, owner, [left.artifact(hosted_uri(settings, left.path), end)])
 
 
 def _is_ours(each: Said) -> bool:

@@ -22,9 +22,9 @@ import msgspec
 
 from recollect.errors import ArtifactError
 from recollect.ingest.sources.base import UNDECODABLE, Malformed, State
-from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn, fold, reacted
+from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn, entry_id, fold, reacted, session
 from recollect.redact import redact
-from recollect.types import Entry
+from recollect.types import Entry, Role
 from recollect.workspace import make_private
 
 VERSION = 1
@@ -86,9 +86,12 @@ class TurnLog:
             _replace(name, folder, text.encode())
             os.fsync(folder)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, revision: int) -> None:
+        """Removes a file if it has this revision."""
         *parts, name = path.split("/")
-        with self._folder(tuple(parts)) as folder, _locked(folder), suppress(FileNotFoundError):
+        with self._folder(tuple(parts)) as folder, _locked(folder):
+            if _revision(name, folder) != revision:
+                raise RevisionChanged(f"{path}: not at revision {revision} any more")
             os.unlink(name, dir_fd=folder)
             os.fsync(folder)
 
@@ -102,13 +105,14 @@ class TurnLog:
         return None
 
     def erase(self, file: str, gone: Callable[[Sequence[str]], bool]) -> None:
-        """Lines of a log (its path below the root) whose entries are gone; the file, if no line is left."""
+        """Lines of a log (its path below the root) whose entries are gone, and those that nobody can read: what a
+        crash tore may say the same. The file, if no line is left."""
         path = self.root / file
         if not path.resolve().is_relative_to(self.root.resolve()) or not path.is_file():
             return
         with self._folder(path.parent.relative_to(self.root).parts) as folder, _held(path.name, folder) as descriptor:
             lines = _lines(descriptor)
-            kept = [line for line in lines if not gone(told_ids(line))]
+            kept = [line for line in lines if _is_readable(line) and not gone(told_ids(line))]
             if not kept:
                 os.unlink(path.name, dir_fd=folder)
             elif len(kept) < len(lines):
@@ -253,11 +257,22 @@ def _line_of(descriptor: int, turn: Turn, look_back: int) -> bytes | None:
 
 
 def told_ids(line: bytes) -> list[str]:
-    """Ids of the entries that a line tells, or that it tells something about."""
+    """Ids of the entries that a line tells, or that it tells something about; of a turn both, whatever its words."""
+    with suppress(*UNDECODABLE):
+        turn = msgspec.json.decode(line, type=Turn)
+        return [entry_id(session(turn.project, turn.user, turn.conversation), turn.id, role) for role in Role]
     try:
         return [each.uuid for each in fold(State(), line, 0) if isinstance(each, Entry)] or reacted(line)
     except Malformed:
         return []
+
+
+def _is_readable(line: bytes) -> bool:
+    try:
+        fold(State(), line, 0)
+    except Malformed:
+        return False
+    return True
 
 
 def _append(folder: int, descriptor: int, line: bytes) -> None:

@@ -37,6 +37,7 @@ NEWEST_FIRST = "newest->oldest"
 NOTHING = "(none)"
 _LONGEST = 320  # characters of one text in a line
 _TABLE = ("| turn_id | when | objective | items | feedback |", "| --- | --- | --- | --- | --- |")
+_UNREAD = "(older rules were not read: there are too many turns that hold some)"
 _BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f\ufeff]")
 
 
@@ -141,20 +142,22 @@ def memories_block(
     scope_label: str = "conversation",
     now: datetime | None = None,
     budget: int | None = None,
+    unread: bool = False,
 ) -> Block:
-    """`current` is not shown; where it says otherwise than the others, it replaces them and a line says so."""
+    """`current` is not shown; where it says otherwise than the others, it replaces them and a line says so. `unread`:
+    there may be more that binds, and a line says that, too."""
     every = settled([*memories, *((current,) if current else ())])
-    ordered = [each for each in every if each.fingerprint.items and (current is None or each.ref != current.ref)]
+    ordered = [each for each in every if each.fingerprint.items and (current is None or each.turn != current.turn)]
     head = heading("TURN MEMORIES", order_label, _scope(scope_label))
     groups: list[Group] = [
         (_memory_lines(each, now), partial(_memory_lines, each, now, binding=True)) for each in ordered
     ]
     for each in every if current else ():
-        if current is not None and each.ref == current.ref and each.replaced:
+        if current is not None and each.turn == current.turn and each.replaced:
             told = [f"  - {inert(said)} [newest; {inert(note)}]" for said, note in each.replaced.items()]
             lines = [f"- {inert(each.ref, 120)} (current turn)", *told]
             groups.insert(0, (lines, partial(list, lines)))
-    return _fitted(head, groups, order_label, budget, "turns")
+    return _fitted(head, groups, order_label, budget, "turns", after=(_UNREAD,) if unread else ())
 
 
 def _memory(told: Mapping[str, Any]) -> TurnMemory:
@@ -273,9 +276,13 @@ def _signal(told: Mapping[str, Any]) -> SaidSignal:
 # The blocks around them
 
 
-def current_block(turn_id: str, user_text: str) -> Block:
-    said = inert(user_text, 4_000)
-    return Block("[CURRENT TURN]", (f"- {inert(turn_id, 120)} · user: {said or NOTHING}",))
+def current_block(turn_id: str, user_text: str, *, budget: int | None = None) -> Block:
+    """What is too long for the budget ends with `…`."""
+    head, name, said = "[CURRENT TURN]", f"- {inert(turn_id, 120)} · user: ", inert(user_text, 4_000) or NOTHING
+    if budget is not None and estimate_tokens(f"{head}\n{name}{said}") > budget:
+        left = max(budget - estimate_tokens(f"{head}\n{name}…"), 0)
+        said = said.encode()[: left * 7 // 2].decode(errors="ignore").rstrip() + "…"
+    return Block(head, (f"{name}{said}",))
 
 
 def prior_block(prior: Sequence[PriorTurn], *, now: datetime | None = None, budget: int | None = None) -> Block:
@@ -311,25 +318,39 @@ def candidates_block(
         cells = (each.ref, when(each.at, now), told.objective, keys, liked)
         row = " | ".join(inert(cell, 160).replace("|", "¦") for cell in cells)
         groups.append(([f"| {row} |"], list))
-    block = _fitted("[TURNS CANDIDATES TABLE]", groups, NEWEST_FIRST, budget, "turns")
-    return Block(block.heading, (*_TABLE, *block.lines), block.left_out) if block.lines else block
+    return _fitted("[TURNS CANDIDATES TABLE]", groups, NEWEST_FIRST, budget, "turns", before=_TABLE if groups else ())
 
 
-def _fitted(head: str, groups: Sequence[Group], order_label: str, budget: int | None, what: str) -> Block:
-    """What binds first, then the newest; in the order asked for."""
-    if budget is None or estimate_tokens("\n".join((head, *(line for full, _ in groups for line in full)))) <= budget:
+def _fitted(
+    head: str,
+    groups: Sequence[Group],
+    order_label: str,
+    budget: int | None,
+    what: str,
+    *,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+) -> Block:
+    """What binds first, line by line, then the newest as long as nothing that binds is missing; in the order asked
+    for. `before` heads what is shown, `after` is always there."""
+    every = [line for full, _ in groups for line in full]
+    if budget is None or estimate_tokens("\n".join((head, *before, *every, *after))) <= budget:
         chosen = [full for full, _ in groups]
         lines = [line for each in (reversed(chosen) if _is_oldest_first(order_label) else chosen) for line in each]
-        return Block(head, tuple(lines))
+        return Block(head, (*before, *lines, *after))
     notice = f"(… {what} left out: the budget is {budget} tokens, and they are the oldest)"
-    left = budget - estimate_tokens(f"{head}\n{notice}\n0000")
+    left = budget - estimate_tokens("\n".join((head, *before, notice, *after, "0000")))
     kept: list[list[str]] = [[] for _ in groups]
+    full_up = False
     for place, (_, bind) in enumerate(groups):  # newest first
         binding = bind()
-        if binding and _cost(binding) <= left:
-            kept[place], left = binding, left - _cost(binding)
+        for line in binding[1:]:
+            more = [line] if kept[place] else [binding[0], line]
+            if _cost(more) <= left:
+                kept[place], left = [*kept[place], *more], left - _cost(more)
+            else:
+                full_up = True
     missing = 0
-    full_up = False
     for place, (full, _) in enumerate(groups):
         cost = _cost(full) - _cost(kept[place])
         if not full_up and cost <= left:
@@ -338,7 +359,8 @@ def _fitted(head: str, groups: Sequence[Group], order_label: str, budget: int | 
             full_up, missing = True, missing + 1
     ordered = reversed(kept) if _is_oldest_first(order_label) else kept
     lines = [line for each in ordered for line in each]
-    return Block(head, (*lines, notice.replace("…", str(missing), 1)), missing)
+    before = before if lines else ()
+    return Block(head, (*before, *lines, notice.replace("…", str(missing), 1), *after), missing)
 
 
 def _cost(lines: Sequence[str]) -> int:

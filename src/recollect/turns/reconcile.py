@@ -35,6 +35,7 @@ from recollect.turns.values import (
     Wish,
     item,
     normalise_key,
+    settled,
     shown,
 )
 from recollect.types import MemoryKind, Message, Role, Scope, Severity, Statement, Timestamp
@@ -101,7 +102,7 @@ def finished(found: Reconciled, offer: Offer) -> Reconciled:
     chosen, unknown = chosen_ids(found.local_memories_turn_ids, [each.ref for each in offer.candidates])
     binding = [
         each.ref
-        for each in offer.candidates
+        for each in settled(offer.candidates)
         if each.ref not in chosen and any(one.is_binding for one in each.fingerprint.items)
     ]
     return replace(found, local_memories_turn_ids=chosen, kept_turn_ids=tuple(binding), unknown_turn_ids=unknown)
@@ -153,8 +154,9 @@ def _usable(kind: Kind, told: Iterable[Mapping[str, Any]], said: str) -> Iterabl
         severity, scope = str(each.get("severity") or ""), str(each.get("scope") or Scope.PROJECT)
         value = each.get("value", "")
         try:
-            made = item(kind, str(each.get("key", "")), value, severity, scope=scope, by=By.MODEL)
-            made = replace(made, applies_to=tuple(map(str, each.get("applies_to") or ())), quote=said[:200])
+            places = each.get("applies_to") or ()
+            key, quote = str(each.get("key", "")), said[:200]
+            made = item(kind, key, value, severity, scope=scope, applies_to=places, quote=quote, by=By.MODEL)
         except UsageError:
             continue
         if is_grounded(made, said):

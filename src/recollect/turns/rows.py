@@ -9,25 +9,28 @@ import stat
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from recollect import note
 from recollect.config import Settings
-from recollect.ingest.erasure import erased
-from recollect.ingest.sources.base import UNDECODABLE, State
-from recollect.ingest.sources.recollect import Reaction, Turn, fold, reacted, session
+from recollect.errors import UsageError
+from recollect.ingest.sources.base import UNDECODABLE
+from recollect.ingest.sources.recollect import Reaction, Turn, session
+from recollect.store import tombstones
 from recollect.store import turns as rows
 from recollect.store.database import Database
+from recollect.store.tombstones import entry_hash
 from recollect.store.turns import Artifact
 from recollect.text import plain
 from recollect.turns import buckets
-from recollect.turns.log import TurnLog
+from recollect.turns.log import TurnLog, told_ids
 from recollect.turns.values import (
     BINDING_TAG,
     FINGERPRINT,
     REACTION,
+    TITLE_TAG,
     TURN_LOG,
     Feedback,
     Fingerprint,
@@ -35,7 +38,7 @@ from recollect.turns.values import (
     Origin,
     encode,
 )
-from recollect.types import Clock, Entry, Owner, Role, Scope, Timestamp, moment, parse_timestamp, timestamp
+from recollect.types import Clock, Owner, Scope, Timestamp, moment, parse_timestamp, timestamp
 
 _EXCERPT = 400  # characters of what was said, in a compressed view
 _BATCH = 500  # rows in a commit
@@ -74,7 +77,7 @@ def artifacts(line: bytes, hosted_uri: str, keep: timedelta) -> list[Artifact]:
             return _reaction(_reactions.decode(line), hosted_uri, keep)
         turn, told = found
         at = parse_timestamp(turn.at)
-    except (*UNDECODABLE, ValueError, KeyError):
+    except (*UNDECODABLE, ValueError, UsageError):
         return []
     place = (turn.project, turn.user, turn.conversation)
     end = (at, expiry(at, keep))
@@ -83,21 +86,33 @@ def artifacts(line: bytes, hosted_uri: str, keep: timedelta) -> list[Artifact]:
     if told is not None:
         text = encode(told.json() | {"turn_id": turn.id})
         here = any(each.is_binding and each.scope is Scope.CONVERSATION for each in told.items)
-        tags = (*told.tags, *((f"{BINDING_TAG}:{session(*place)}",) if here else ()))
+        own = (*((BINDING_TAG,) if here else ()), *((TITLE_TAG,) if told.conversation_title else ()))
+        tags = (*told.tags, *(f"{tag}:{session(*place)}" for tag in own))
         made.append(_artifact(place, FINGERPRINT, turn.id, "", text, "", *end, tags))
     log = _logs.decode(line).turn_log
     for each in log.entries if log else ():
-        if each.get("area") == "feedback" and each.get("turn_id"):
-            said = Feedback(
-                each["turn_id"],
-                Opinion(each["reaction"]),
-                each.get("text", ""),
-                each["confidence"],
-                Origin.MACHINE,
-                at,
-            )
+        said = _judged(each, at)
+        if said is not None:
             made.append(_reaction_row(place, said, f"turn:{turn.id}", keep))
     return made
+
+
+class _Judged(msgspec.Struct):
+    """What a turn's user said about an earlier answer."""
+
+    area: Literal["feedback"]
+    turn_id: Annotated[str, msgspec.Meta(min_length=1)]
+    reaction: Opinion
+    confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+    text: str = ""
+
+
+def _judged(entry: dict[str, Any], at: Timestamp) -> Feedback | None:
+    try:
+        told = msgspec.convert(entry, _Judged)
+    except msgspec.ValidationError:
+        return None
+    return Feedback(told.turn_id, told.reaction, told.text, told.confidence, Origin.MACHINE, at)
 
 
 def excerpt(text: str) -> str:
@@ -169,7 +184,7 @@ def rebuild(database: Database, settings: Settings, owner: Owner, clock: Clock, 
             continue
         hosted = hosted_uri(settings, path)
         data = log.read(path) or b""
-        lines = list(_kept(database, owner, data)) if path.endswith(".jsonl") else []
+        lines = _kept(database, owner, data) if path.endswith(".jsonl") else []
         found = [each for line in lines for each in artifacts(line, hosted, keep) if each.expires_at > now]
         if not path.endswith(".jsonl") and (bucket := buckets.parsed(data)):
             found = [bucket.artifact(hosted, expiry(Timestamp(bucket.updated_at), keep))]
@@ -192,22 +207,16 @@ def hosted_uri(settings: Settings, path: str) -> str:
     return (settings.turns / path).relative_to(settings.home).as_posix()
 
 
-def _kept(database: Database, owner: Owner, data: bytes) -> Iterator[bytes]:
-    """Complete lines that nobody erased."""
+def _kept(database: Database, owner: Owner, data: bytes) -> list[bytes]:
+    """Complete lines that nobody erased. Turns keep their ids, so texts need no look."""
     whole = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-    told = [(line, _entries(line)) for line in whole]
     with database.read() as tx:
-        gone = erased(tx, owner, note.SOURCE, [entry for _, said in told for entry in said])
-    yield from (line for line, said in told if not any(entry.uuid in gone for entry in said))
-
-
-def _entries(line: bytes) -> list[Entry]:
-    """What a line tells, or tells something about."""
-    try:
-        said = [each for each in fold(State(), line, 0) if isinstance(each, Entry)]
-    except ValueError:
-        return []
-    return said or [Entry(uuid, "", Role.USER, "", Timestamp(""), 0) for uuid in reacted(line)]
+        if not tombstones.exist(tx, owner):
+            return whole
+    told = [(line, {entry_hash(note.SOURCE, each) for each in told_ids(line)}) for line in whole]
+    with database.read() as tx:
+        gone = tombstones.erased(tx, owner, [each for _, hashes in told for each in hashes])
+    return [line for line, hashes in told if not gone & hashes]
 
 
 def _files(root: Path) -> Iterator[tuple[str, str]]:

@@ -5,13 +5,14 @@ Everything is decided here in memory; `Turns` reads and writes. Nothing is writt
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from recollect.errors import UsageError
+from recollect.errors import ArtifactError, UsageError
 from recollect.ingest.sources.recollect import Turn as Line
 from recollect.redact import redact
 from recollect.turns import present, prompts
@@ -28,14 +29,18 @@ from recollect.turns.values import (
     PriorTurn,
     SaidSignal,
     TurnMemory,
+    after,
     as_items,
     require_name,
+    settled,
     tidy,
 )
 from recollect.types import moment
 
 if TYPE_CHECKING:
     from recollect.turns.chat import Turns
+
+log = logging.getLogger(__name__)
 
 _PICKED = 3  # buckets
 _TOPICS = 8
@@ -53,6 +58,7 @@ class TurnState:
     signals: tuple[SaidSignal, ...] = ()  # of the user, newest first
     buckets: tuple[Bucket, ...] = ()  # of the user; none when they are switched off
     active_set: ActiveSet = field(default_factory=ActiveSet)
+    unread: bool = False  # there may be more that binds
 
 
 @dataclass(slots=True)
@@ -98,7 +104,7 @@ class ChatTurn:
                 self._state = replace(  # a turn that is done again does not come before itself
                     found,
                     prior=tuple(each for each in found.prior if each.turn_id != self.turn_id),
-                    memories=tuple(each for each in found.memories if each.ref != self.turn_id),
+                    memories=tuple(each for each in found.memories if each.turn != self._turn),
                 )
             return self._state
 
@@ -122,13 +128,15 @@ class ChatTurn:
         current = None
         if role in (ViewRole.DOWNSTREAM, ViewRole.FINAL):
             memories = self._chosen(state)
-            current = TurnMemory(self.turn_id, self._turns.now, self.fingerprint)
+            at = max([self._turns.now, *(after(each.at) for each in state.memories[:1])])  # whatever the clock says
+            current = TurnMemory(self.turn_id, at, self.fingerprint)
         more: dict[str, Any] = {"now": now, "budget": budget}
+        told = {"current": current, "unread": state.unread, **more}
         if role is ViewRole.FINAL:
             return View(
                 role,
                 (
-                    present.memories_block(memories, current=current, order_label="selected", **more),
+                    present.memories_block(memories, order_label="selected", **told),
                     present.feedback_block(state.feedback, order_label="", **more),
                     present.signals_block(state.signals, order_label="", **more),
                 ),
@@ -136,24 +144,26 @@ class ChatTurn:
         return View(
             role,
             (
-                present.current_block(self.turn_id, redact(self.user_text)),
+                present.current_block(self.turn_id, redact(self.user_text), budget=budget),
                 present.prior_block(state.prior, **more),
                 present.candidates_block(memories, state.feedback, **more),
                 present.feedback_block(state.feedback, **more),
-                present.memories_block(memories, current=current, **more),
+                present.memories_block(memories, **told),
             ),
         )
 
     def _chosen(self, state: TurnState) -> list[TurnMemory]:
-        """The chosen turns; of the others only what binds."""
+        """The chosen turns; of the others only what binds, and what says last what these or a rule spoke about."""
         if self._selected is None:
             raise UsageError(
                 "nothing is selected yet", hint="Call `reconcile` first, or give `local_memories_turn_ids`."
             )
+        told = [(each.ref in self._selected, one) for each in state.memories for one in each.fingerprint.items]
+        about = {one.about for is_chosen, one in told if is_chosen or one.is_binding}
         kept = []
-        for each in state.memories:
+        for each in settled(state.memories):
             if each.ref not in self._selected:
-                each = replace(each, fingerprint=each.fingerprint.with_items(lambda one: one.is_binding))
+                each = replace(each, fingerprint=each.fingerprint.with_items(lambda one: one.about in about))
             if each.fingerprint.items:
                 kept.append(each)
         return kept
@@ -167,10 +177,10 @@ class ChatTurn:
                 raise UsageError("there is nothing to reconcile", hint="Give the user's text.")
             state = self.preload()
             if state.active_set.since_last_reconcile >= self._turns.reconciles_after:
-                self._turns.reconcile_buckets()
+                state = replace(state, buckets=self._reconciled_buckets())
             recalled = self._turns.recall(redact(self.user_text))
-            recalled = [each for each in recalled if each.ref != self.turn_id]
-            everything = {each.ref: each for each in (*state.memories, *recalled)}
+            recalled = [each for each in recalled if each.turn != self._turn]
+            everything = {each.turn: each for each in (*state.memories, *recalled)}
             ordered = sorted(everything.values(), key=lambda each: (each.at, each.turn_id), reverse=True)
             self._state = state = replace(state, memories=tuple(ordered))
             offer = Offer(
@@ -195,6 +205,14 @@ class ChatTurn:
                 facts=found.facts,
             )
             return self.result
+
+    def _reconciled_buckets(self) -> tuple[Bucket, ...]:
+        """A bucket that cannot be written stops no turn."""
+        try:
+            self._turns.reconcile_buckets()
+        except ArtifactError as error:
+            log.warning("the newest turns are in no buckets yet: %s", error)
+        return self._turns.held_buckets()
 
     def _ask(self, what: str) -> Ask | None:
         if self._turns.model is None:
@@ -222,9 +240,9 @@ class ChatTurn:
             self._open()
             short: dict[str, Any] = {"objective": (objective, 400), "conversation_title": (conversation_title, 80)}
             given: dict[str, Any] = {
-                name: None if text is None else present.inert(text, most) for name, (text, most) in short.items()
+                name: None if text is None else _short(text, most) for name, (text, most) in short.items()
             }
-            given["topics"] = None if topics is None else tuple(present.inert(each, 60) for each in topics)[:_TOPICS]
+            given["topics"] = None if topics is None else tuple(_short(each, 60) for each in topics)[:_TOPICS]
             lists = {"assertions": assertions, "exceptions": exceptions, "facts": facts}
             for (name, items), kind in zip(lists.items(), (Kind.ASSERTION, Kind.EXCEPTION, Kind.FACT), strict=True):
                 given[name] = None if items is None else as_items(kind, items)
@@ -284,9 +302,17 @@ class ChatTurn:
             conversation_title=made.conversation_title or before.conversation_title,
         )
 
+    @property
+    def _turn(self) -> tuple[str, str]:
+        return "", self.turn_id
+
     def _own_ids(self) -> set[str]:
         return {each.ref for each in self.preload().memories if not each.conversation}
 
     def _open(self) -> None:
         if self.persisted:
             raise UsageError(f"turn `{self.turn_id}` is persisted", hint="Begin the next one.")
+
+
+def _short(text: str, most: int) -> str:
+    return present.inert(redact(text), most)

@@ -6,17 +6,21 @@ grows: unknown keys are passed over, and an item that cannot be read is left out
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from recollect.errors import UsageError
-from recollect.types import Scope, Timestamp
+from recollect.redact import redact
+from recollect.types import Scope, Timestamp, moment, timestamp
 
 TURN_LOG = "artifact:turn.log"
 FINGERPRINT = "artifact:turn.fingerprint.v1"
@@ -26,6 +30,8 @@ BUCKET = "conversation.memory.bucket.v1"
 REACTION_PREFIX = "[turn.log.reaction]"
 SIGNAL_TAG = "assistant_signal"
 BINDING_TAG = "binding"  # of fingerprints that hold what must or must not be done beyond their conversation
+KEY_TAG = "key"  # followed by a key that is spoken of
+TITLE_TAG = "title"  # of those that gave their conversation one
 _NEVER = Timestamp("")
 _LONGEST = 4_000  # characters of a key or a value
 SURE = 0.7  # confidence from which a machine's reaction counts
@@ -96,6 +102,7 @@ class By(StrEnum):
     MODEL = "model"
 
 
+@lru_cache(maxsize=8192)  # the same keys are compared before every turn
 def normalise_key(key: str) -> str:
     """As it stands in a tag: lower case, letters and digits, words joined by `_`."""
     folded = unicodedata.normalize("NFKC", str(key)).casefold()
@@ -119,8 +126,17 @@ class Item:
     def text(self) -> str:
         """The statement: a value that is a sentence speaks for itself."""
         value = shown(self.value)
-        said = value if " " in value and value[-1:] in ".!?…" else f"{self.key}: {value}"
-        return f"{said} (for {', '.join(self.applies_to)})" if self.applies_to else said
+        return (value if is_sentence(value) else f"{self.key}: {value}") + self.places
+
+    @property
+    def places(self) -> str:
+        """How the statement ends: where it holds."""
+        return f" (for {', '.join(self.applies_to)})" if self.applies_to else ""
+
+    @property
+    def about(self) -> tuple[str, tuple[str, ...]]:
+        """Two items with the same are about the same thing."""
+        return normalise_key(self.key), self.applies_to
 
     @property
     def is_binding(self) -> bool:
@@ -136,6 +152,10 @@ class Item:
 def tidy(text: str) -> str:
     """What every store and model can take: no NUL, no half characters."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def is_sentence(value: str) -> bool:
+    return " " in value and value[-1:] in ".!?…"
 
 
 def shown(value: Value) -> str:
@@ -156,7 +176,7 @@ def item(
     """Checked; UsageError names what is wrong."""
     if not normalise_key(key):
         raise UsageError(f"an item needs a key, and {key!r} is none")
-    if not isinstance(value, str | int | float | bool) or (isinstance(value, str) and not value.strip()):
+    if not _is_value(value):
         raise UsageError(f"the value of `{key}` is empty, or neither text, a number nor true or false")
     if len(str(key)) > _LONGEST or len(str(value)) > _LONGEST:
         raise UsageError(f"an item is a statement, and {_LONGEST:,} characters are the most")
@@ -168,8 +188,18 @@ def item(
         raise UsageError(
             f"`{key}`: {error}", hint=f"The severity is one of {', '.join(allowed)}; the scope of {', '.join(Scope)}."
         ) from None
-    places = (applies_to,) if isinstance(applies_to, str) else tuple(map(str, applies_to))
-    return Item(kind, str(key).strip(), value, strict, within, tuple(filter(None, places)), quote, by)
+    places = (applies_to,) if isinstance(applies_to, str) else applies_to
+    named = tuple(filter(None, (str(each).strip() for each in places)))
+    return Item(kind, str(key).strip(), value, strict, within, named, quote, by)
+
+
+def _is_value(value: object) -> bool:
+    """What JSON can hold, and says something."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    if isinstance(value, int):
+        return value.bit_length() <= _LONGEST
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def assertion(key: str, value: Value, severity: str = "prefer", **more: Any) -> Item:
@@ -201,7 +231,7 @@ _FIELDS = {
 
 
 def key_tag(one: Item) -> str:
-    return f"key:{normalise_key(one.key)}"
+    return f"{KEY_TAG}:{normalise_key(one.key)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,19 +293,12 @@ _SCOPES = {str(scope): scope for scope in Scope}
 def _items(kind: Kind, told: Any) -> Iterable[Item]:
     for each in told if isinstance(told, list | tuple) else ():
         try:  # as we write it: many are read before every turn
-            source = each["provenance"]
-            yield Item(
-                kind,
-                each["key"],
-                each["value"],
-                _SEVERITIES[kind](each["severity"]),
-                _SCOPES[each["scope"]],
-                tuple(each["applies_to"]),
-                source["quote"],
-                By(source["by"]),
-            )
-            continue
-        except (KeyError, TypeError, ValueError):
+            key, value, source = each["key"], each["value"], each["provenance"]
+            if key.strip() and _is_value(value) and len(f"{key}{value}") <= _LONGEST and not each["applies_to"]:
+                severity, scope = _SEVERITIES[kind](each["severity"]), _SCOPES[each["scope"]]
+                yield Item(kind, key, value, severity, scope, (), source["quote"], By(source["by"]))
+                continue
+        except (KeyError, TypeError, ValueError, AttributeError):
             pass
         if isinstance(each, Mapping):
             source = each.get("provenance")
@@ -296,17 +319,30 @@ def _items(kind: Kind, told: Any) -> Iterable[Item]:
                 continue
 
 
+_GIVEN = frozenset(("key", "value", "severity", "scope", "applies_to", "provenance"))
+
+
 def as_items(kind: Kind, given: Iterable[Item | Mapping[str, Any]]) -> tuple[Item, ...]:
-    """From values or their JSON, as a caller gives them. UsageError for what is neither."""
+    """From values or their JSON, as a caller gives them, without secrets. UsageError for what is neither."""
     made = []
     for each in given:
         if isinstance(each, Item) and each.kind is kind:
-            made.append(each)
-        elif isinstance(each, Mapping) and not set(each) - {"key", "value", "severity", "scope", "applies_to"}:
-            made.append(item(kind, **each))
+            one = each
+        elif isinstance(each, Mapping) and not set(each) - _GIVEN and isinstance(each.get("provenance", {}), Mapping):
+            source = each.get("provenance", {})
+            told = {name: value for name, value in each.items() if name != "provenance"}
+            by = By(source["by"]) if source.get("by") in list(By) else By.CALLER
+            one = item(kind, **{"key": "", "value": "", **told}, quote=_text(source.get("quote")), by=by)
         else:
             raise UsageError(f"no {kind}: {each!r}"[:200], hint="Make one with recollect.turns.values." + kind)
+        made.append(_clean(one))
     return tuple(made)
+
+
+def _clean(one: Item) -> Item:
+    value = redact(one.value) if isinstance(one.value, str) else one.value
+    places = tuple(map(redact, one.applies_to))
+    return replace(one, key=redact(one.key), value=value, applies_to=places, quote=redact(one.quote))
 
 
 def _text(value: Any) -> str:
@@ -382,6 +418,11 @@ class TurnMemory:
     replaced: Mapping[str, str] = field(default_factory=dict)  # text of an item → what it said before, and where
 
     @property
+    def turn(self) -> tuple[str, str]:
+        """Which turn it is; a `ref` may be that of two."""
+        return self.conversation, self.turn_id
+
+    @property
     def ref(self) -> str:
         """How it is named beside turns of the present conversation."""
         return f"{self.conversation}/{self.turn_id}" if self.conversation else self.turn_id
@@ -425,6 +466,14 @@ class ActiveSet:
         return msgspec.json.decode(text, type=ActiveSet)
 
 
+def after(at: Timestamp) -> Timestamp:
+    """The next moment: what is said later is newer, whatever the clocks say."""
+    try:
+        return timestamp(moment(at) + timedelta(milliseconds=1))
+    except OverflowError:  # at the end of time
+        return at
+
+
 def encode(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
@@ -455,29 +504,28 @@ def settled(memories: Sequence[TurnMemory]) -> list[TurnMemory]:
     """Newest first; where items contradict each other the newest stands, and says what it replaced.
 
     Two items are about the same thing when key and `applies_to` are equal. An exception for a special case stands
-    beside the rule.
+    beside the rule. What is settled stays as it is.
     """
-    newest: dict[tuple[str, tuple[str, ...]], list[tuple[str, Item]]] = {}  # ref and item
-    notes: dict[tuple[str, str], str] = {}
+    newest: dict[tuple[str, tuple[str, ...]], list[tuple[TurnMemory, Item]]] = {}
+    notes: dict[tuple[str, str], dict[str, str]] = {}
     ordered = sorted(memories, key=lambda each: (each.at, each.turn_id), reverse=True)
     kept: list[TurnMemory] = []
     for each in ordered:
 
-        def holds(one: Item, ref: str = each.ref) -> bool:
-            about = (normalise_key(one.key), one.applies_to)
-            for by, other in newest.get(about, ()):
-                if by != ref and _contradicts(other, one):
-                    notes.setdefault((by, other.text), f"replaces “{one.text}” ({ref})")
+        def holds(one: Item, memory: TurnMemory = each) -> bool:
+            for by, other in newest.get(one.about, ()):
+                if by.turn != memory.turn and _contradicts(other, one):
+                    told = notes.setdefault(by.turn, dict(by.replaced))
+                    told.setdefault(other.text, f"replaces “{one.text}” ({memory.ref})")
                     return False
-                if by != ref and (other.kind, other.value, other.severity) == (one.kind, one.value, one.severity):
+                same = (other.kind, other.value, other.severity) == (one.kind, one.value, one.severity)
+                if by.turn != memory.turn and same:
                     return False  # said again since
-            newest.setdefault(about, []).append((ref, one))
+            newest.setdefault(one.about, []).append((memory, one))
             return True
 
         kept.append(replace(each, fingerprint=each.fingerprint.with_items(holds)))
-    return [
-        replace(each, replaced={text: note for (ref, text), note in notes.items() if ref == each.ref}) for each in kept
-    ]
+    return [replace(each, replaced=notes.get(each.turn, each.replaced)) for each in kept]
 
 
 def _contradicts(newer: Item, older: Item) -> bool:

@@ -6,8 +6,8 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-WORK = "consolidate_v1"  # for an agent with tools
-ANSWER = "consolidate_answer_v1"  # for one structured answer
+WORK = "consolidate_v2"  # for an agent with tools
+ANSWER = "consolidate_answer_v2"  # for one structured answer
 
 
 @cache

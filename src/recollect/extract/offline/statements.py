@@ -10,7 +10,7 @@ from recollect.extract.offline import cues, proposals
 from recollect.extract.offline.units import TOOL, Unit, own_words, units
 from recollect.occasions import occasions
 from recollect.text import COMMON, content_words, overlap
-from recollect.types import MemoryKind, Message, Role, Scope, Severity, Statement
+from recollect.types import BINDING, MemoryKind, Message, Role, Scope, Severity, Statement
 
 LONGEST = 400  # characters of sentences that are joined
 _MOST_CHARACTERS = 800  # of a statement; some people write without full stops
@@ -226,7 +226,7 @@ def _severity(text: str) -> Severity:
 def _kind(text: str, severity: Severity) -> MemoryKind:
     if _has(text, "open"):
         return MemoryKind.OPEN_THREAD
-    if _has(text, "always") and severity in (Severity.MUST, Severity.DO_NOT):
+    if _has(text, "always") and severity in BINDING:
         return MemoryKind.CONSTRAINT
     if _has(text, "procedure"):
         return MemoryKind.PROCEDURE
@@ -236,6 +236,6 @@ def _kind(text: str, severity: Severity) -> MemoryKind:
         return MemoryKind.DECISION
     if _has(text, "prefer", "from-now-on", "x-not-y", "keep-x"):
         return MemoryKind.PREFERENCE
-    if _has(text, "must", "pinned", "no-thing") or severity in (Severity.MUST, Severity.DO_NOT):
+    if _has(text, "must", "pinned", "no-thing") or severity in BINDING:
         return MemoryKind.CONSTRAINT
     return MemoryKind.PREFERENCE if severity is not Severity.NONE else MemoryKind.FACT

@@ -98,6 +98,11 @@ def decode(decoder: msgspec.json.Decoder[_Record], line: bytes | msgspec.Raw) ->
         raise Malformed(str(error)) from None
 
 
+def as_text(value: object) -> str:
+    """A name or an id as it may be stored; empty when it is no text."""
+    return value.replace("\0", "") if isinstance(value, str) else ""
+
+
 def clean(text: str) -> str:
     """Text as it may be stored: no injected block, no secret, no NUL, no white space around it."""
     if "\0" in text:

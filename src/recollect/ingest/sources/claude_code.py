@@ -1,10 +1,11 @@
 """Claude Code transcripts: `~/.claude/projects/<folder>/<session>.jsonl`.
 
 The payload trusted here: records with `type`, `uuid`, `sessionId`, `timestamp` and, for `user` and `assistant`, a
-`message` with `role` and `content` (text, or a list of blocks). Kept are the user's text and the assistant's text with
-a line per tool call. Left out: tool results (they arrive as user records), `isMeta`, `isSidechain` and sub-agent
-records, attachments, hook output, API errors, everything that is no message. One assistant message may stand on
-several lines with the same `message.id`: it is one entry, with the uuid of its first line.
+`message` with `content` (text, or a list of blocks). A field of another kind than it should be counts as missing. Kept
+are the user's text and the assistant's text with a line per tool call. Left out: tool results (they arrive as user
+records), `isMeta`, `isSidechain` and sub-agent records, attachments, hook output, API errors, everything that is no
+message. One assistant message may stand on several lines with the same `message.id`: it is one entry, with the uuid of
+its first line.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from recollect.ingest.sources.base import (
     NOTHING,
@@ -26,61 +28,53 @@ from recollect.ingest.sources.base import (
     OpenTool,
     Source,
     State,
+    as_text,
     clean,
     content_id,
-    decode,
     read_time,
 )
-from recollect.ingest.sources.tags import inside
+from recollect.ingest.sources.tags import inside, without
 from recollect.ingest.sources.tools import summarise
-from recollect.types import Entry, Role
+from recollect.types import Entry, Role, Timestamp
 
 NAME = "claude-code"
 _MOST_OPEN = 4  # assistant messages that may still wait for lines or tool results
 
 
 class _Block(msgspec.Struct):
-    type: str | None = None
-    text: str | None = None
-    id: str | None = None
-    name: str | None = None
-    input: msgspec.Raw = msgspec.Raw()
-    tool_use_id: str | None = None
-    is_error: bool | None = None
+    type: Any = None
+    text: Any = None
+    id: Any = None
+    name: Any = None
+    input: Raw = Raw()
+    tool_use_id: Any = None
+    is_error: Any = None
+
+
+_Item = _Block | list[Raw] | str | float | bool | None  # what is no block is one of text, if it is text
+_Content = str | list[_Item] | _Block | float | bool | None
 
 
 class _Message(msgspec.Struct):
-    content: str | list[_Block]
-    id: str | None = None
-
-
-class _Origin(msgspec.Struct):
-    kind: str | None = None
+    content: _Content = None
+    id: Any = None
 
 
 class _Record(msgspec.Struct, rename="camel"):
-    type: str
-    uuid: str | None = None
-    session_id: str | None = None
-    timestamp: str | float | None = None
-    cwd: str | None = None
-    git_branch: str | None = None
-    agent_id: str | None = None
-    is_meta: bool | None = None
-    is_sidechain: bool | None = None
-    is_compact_summary: bool | None = None
-    is_api_error_message: bool | None = None
-    origin: _Origin | None = None
-    message: _Message | None = None
-
-
-class _Envelope(msgspec.Struct, rename="camel"):
-    """A record of which only the kind is looked at: those that are no message may have any shape inside."""
-
-    type: str
-    is_meta: bool | None = None
-    is_sidechain: bool | None = None
-    agent_id: str | None = None
+    type: Any = None
+    uuid: Any = None
+    session_id: Any = None
+    timestamp: Any = None
+    cwd: Any = None
+    git_branch: Any = None
+    agent_id: Any = None
+    is_meta: Any = None
+    is_sidechain: Any = None
+    is_compact_summary: Any = None
+    is_api_error_message: Any = None
+    origin: Any = None
+    forked_from: Any = None
+    message: _Message | list[Raw] | str | float | bool | None = None
 
 
 class _Opened(OpenMessage, kw_only=True):
@@ -92,7 +86,6 @@ class ClaudeState(State, kw_only=True):
 
 
 _records = msgspec.json.Decoder(_Record)
-_envelopes = msgspec.json.Decoder(_Envelope)
 
 
 def begin(key: PurePath) -> ClaudeState:
@@ -103,42 +96,59 @@ def fold(state: ClaudeState, line: bytes, offset: int) -> Sequence[Change]:
     try:
         record = _records.decode(line)
     except UNDECODABLE as error:
-        return _not_a_message(line, error)
+        raise Malformed(str(error)) from None
     kind = record.type
     if kind != "assistant" and kind != "user":
+        if not isinstance(kind, str):
+            raise Malformed("a record without a type")
         return NOTHING
     if record.is_meta or record.is_sidechain or record.agent_id or record.is_api_error_message:
         return NOTHING
-    if record.origin is not None and record.origin.kind == "task-notification":
+    if isinstance(record.origin, dict) and record.origin.get("kind") == "task-notification":
         return NOTHING
     message = record.message
-    if message is None:
+    if not isinstance(message, _Message):
         raise Malformed(f"a {kind} record without a message")
+    blocks = message.content if type(message.content) is list else _alone(message.content)
     if kind == "assistant":
-        return _assistant(state, record, message, line, offset)
-    return _user(state, record, message, offset)
+        return _assistant(state, record, as_text(message.id), blocks, line, offset)
+    return _user(state, record, blocks, offset)
 
 
-def _not_a_message(line: bytes, error: Exception) -> Sequence[Change]:
-    """Nothing to complain about when the record is one that would be left out anyway."""
-    envelope = decode(_envelopes, line)
-    if envelope.type in ("user", "assistant") and not (envelope.is_meta or envelope.is_sidechain or envelope.agent_id):
-        raise Malformed(str(error))
-    return NOTHING
+def _alone(content: _Content) -> list[_Item]:
+    """Text, or a block, that stands where a list should."""
+    if isinstance(content, str | _Block):
+        return [content]
+    raise Malformed("a message without content")
 
 
-def _user(state: ClaudeState, record: _Record, message: _Message, offset: int) -> Sequence[Change]:
-    blocks = message.content
-    if isinstance(blocks, str):
-        text, changes = blocks, []
-    else:
-        text = "\n\n".join(block.text for block in blocks if block.type == "text" and block.text)
-        changes = _tool_results(state, blocks)
-    if not text:
-        return changes
-    at = read_time(record.timestamp, state)
-    session = state.session_id = record.session_id or state.session_id
-    uuid = record.uuid or content_id(state, NAME, session, at, Role.USER, text)
+def _time(state: ClaudeState, record: _Record) -> Timestamp:
+    return read_time(record.timestamp if type(record.timestamp) in (str, int, float) else None, state)
+
+
+def _session(state: ClaudeState, record: _Record) -> str:
+    """Where it was said: a fork stamps what it copies with its own session, and names the other."""
+    state.session_id = as_text(record.session_id) or state.session_id
+    source = record.forked_from
+    return (isinstance(source, dict) and as_text(source.get("sessionId"))) or state.session_id
+
+
+def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: int) -> Sequence[Change]:
+    texts: list[str] = []
+    failed: set[str] = set()
+    for item in blocks:
+        block = item if type(item) is _Block else _Block("text", item)
+        if block.type == "tool_result":
+            if block.is_error is True:
+                failed.add(as_text(block.tool_use_id))
+        elif block.type == "text" and block.text and type(block.text) is str:
+            texts.append(block.text)
+    if not texts:
+        return _fail(state, failed) if failed else NOTHING
+    text, at = "\n\n".join(texts), _time(state, record)
+    changes = _fail(state, failed)
+    session = _session(state, record)
+    uuid = as_text(record.uuid) or content_id(state, NAME, session, at, Role.USER, text)
     state.last_timestamp = at
     if record.is_compact_summary:
         state.open.clear()
@@ -154,65 +164,64 @@ def _user(state: ClaudeState, record: _Record, message: _Message, offset: int) -
         content=text,
         timestamp=at,
         line_offset=offset,
-        cwd=record.cwd or "",
-        branch=record.git_branch or "",
+        cwd=as_text(record.cwd),
+        branch=as_text(record.git_branch),
     )
     return [*changes, entry]
 
 
-def _assistant(state: ClaudeState, record: _Record, message: _Message, line: bytes, offset: int) -> Sequence[Change]:
+def _assistant(
+    state: ClaudeState, record: _Record, identity: str, blocks: Sequence[_Item], line: bytes, offset: int
+) -> Sequence[Change]:
     texts: list[str] = []
     tools: list[_Block] = []
-    if isinstance(message.content, str):
-        texts.append(clean(message.content))
-    else:
-        for block in message.content:
-            if block.type == "text":
-                texts.append(clean(block.text or ""))
-            elif block.type == "tool_use" or block.type == "server_tool_use":
-                tools.append(block)
-    texts = [text for text in texts if text]
+    for item in blocks:
+        block = item if type(item) is _Block else _Block("text", item)
+        if block.type == "text":
+            if type(block.text) is str and (text := clean(block.text)):
+                texts.append(text)
+        elif block.type == "tool_use" or block.type == "server_tool_use":
+            tools.append(block)
     if not texts and not tools:
         return NOTHING
-    key = message.id or record.uuid
+    uuid = as_text(record.uuid)
+    key = identity or uuid
     opened = state.open.get(key) if key else None
     if opened is None:
-        at = read_time(record.timestamp, state)
-        session = state.session_id = record.session_id or state.session_id
+        at = _time(state, record)
+        session = _session(state, record)
         opened = _Opened(
-            uuid=record.uuid or content_id(state, NAME, session, at, Role.ASSISTANT, line),
+            uuid=uuid or content_id(state, NAME, session, at, Role.ASSISTANT, line),
             session_id=session,
             timestamp=at,
             line_offset=offset,
-            cwd=record.cwd or "",
-            branch=record.git_branch or "",
+            cwd=as_text(record.cwd),
+            branch=as_text(record.git_branch),
         )
         state.last_timestamp = at
         state.open[key or opened.uuid] = opened
         while len(state.open) > _MOST_OPEN:
             del state.open[next(iter(state.open))]
-    if record.uuid:
-        if record.uuid in opened.lines:
+    if uuid:
+        if uuid in opened.lines:
             return NOTHING  # written twice
-        opened.lines.append(record.uuid)
+        opened.lines.append(uuid)
     opened.texts.extend(texts)
     for block in tools:
-        if not block.id or all(block.id != tool.call_id for tool in opened.tools):  # not a call written twice
-            opened.tools.append(OpenTool(block.id or "", summarise(block.name or "tool", block.input)))
-        if block.name and block.name not in opened.names:
-            opened.names.append(block.name)
+        call, name = as_text(block.id), as_text(block.name)
+        if not call or all(call != tool.call_id for tool in opened.tools):  # not a call written twice
+            opened.tools.append(OpenTool(call, summarise(name or "tool", block.input)))
+        if name and name not in opened.names:
+            opened.names.append(name)
     return [opened.entry()]
 
 
-def _tool_results(state: ClaudeState, blocks: Sequence[_Block]) -> list[Change]:
+def _fail(state: ClaudeState, calls: set[str]) -> list[Change]:
     """A result says whether its call failed; what the tool printed is not kept."""
-    failed = {
-        block.tool_use_id for block in blocks if block.type == "tool_result" and block.is_error and block.tool_use_id
-    }
     changes: list[Change] = []
-    if failed:
+    if calls:
         for message in state.open.values():
-            hits = [tool for tool in message.tools if tool.call_id in failed and not tool.failed]
+            hits = [tool for tool in message.tools if tool.call_id in calls and tool.call_id and not tool.failed]
             for tool in hits:
                 tool.failed = True
             if hits:
@@ -223,9 +232,9 @@ def _tool_results(state: ClaudeState, blocks: Sequence[_Block]) -> list[Change]:
 _CAVEAT = "Caveat: The messages below were generated by the user while running local commands."
 _INSERTED = re.compile(
     r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|"
-    r"user-prompt-submit-hook|ide_selection|ide_opened_file|ide_diagnostics|new-diagnostics)>.*?(?:</\1>|\Z)",
-    re.DOTALL,
+    r"user-prompt-submit-hook|ide_selection|ide_opened_file|ide_diagnostics|new-diagnostics)>"
 )
+_COMMAND = ("<command-name>", "<command-message>", _CAVEAT)  # how a command begins
 _BASH = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
 
 
@@ -233,8 +242,8 @@ def _own_words(text: str) -> str:
     """The user's part of a user record: without what the harness wrote into it; a command as it was typed."""
     if "<" not in text:
         return "" if text.startswith(_CAVEAT) else text
-    text = _INSERTED.sub("", text)
-    if (command := inside(text, "command-name")) is not None:
+    text = without(text, _INSERTED)
+    if text.lstrip().startswith(_COMMAND) and (command := inside(text, "command-name")) is not None:
         return f"/{command.removeprefix('/')} {inside(text, 'command-args') or ''}".strip()
     closed, closing, rest = text.rpartition("</bash-input>")  # behind the last one a search would be in vain
     text = _BASH.sub(lambda found: f"! {found[1].strip()}", closed + closing) + rest
@@ -270,9 +279,9 @@ class _Head(msgspec.Struct, rename="camel"):
     session_id: Any = None
     uuid: Any = None
     leaf_uuid: Any = None
-    message: msgspec.Raw = msgspec.Raw()
-    payload: msgspec.Raw = msgspec.Raw()
-    snapshot: msgspec.Raw = msgspec.Raw()
+    message: Raw = Raw()
+    payload: Raw = Raw()
+    snapshot: Raw = Raw()
 
 
 _heads = msgspec.json.Decoder(_Head)

@@ -36,6 +36,7 @@ from recollect.ingest.sources.base import (
     Source,
     State,
     Withdrawn,
+    as_text,
     clean,
     content_id,
     decode,
@@ -197,16 +198,12 @@ def _typed(state: CodexState, record: _Record, offset: int) -> Sequence[Change]:
         return _meta(state, payload)
     if kind == "compacted":
         return _compaction(state, "r", payload, when, offset)
-    state.cwd = _text(payload.cwd) or state.cwd
+    state.cwd = as_text(payload.cwd) or state.cwd
     return NOTHING
 
 
-def _text(value: object) -> str:
-    return value.replace("\0", "") if isinstance(value, str) else ""
-
-
 def _native(identity: object) -> str:
-    return _text(identity) if len(_text(identity)) >= _SHORTEST_ID else ""
+    return as_text(identity) if len(as_text(identity)) >= _SHORTEST_ID else ""
 
 
 def _is_known(state: CodexState, uuid: str) -> bool:
@@ -217,7 +214,7 @@ def _untyped(state: CodexState, record: _Record) -> Sequence[Change]:
     """The bare meta line and the state lines of mid-2025."""
     if isinstance(record.record_type, str):
         return NOTHING
-    if not _text(record.id) or not isinstance(record.timestamp, str) or record.payload is not None:
+    if not as_text(record.id) or not isinstance(record.timestamp, str) or record.payload is not None:
         raise Malformed("neither a type nor a meta line")
     at = read_time(record.timestamp, state)
     if not state.identified:
@@ -226,28 +223,28 @@ def _untyped(state: CodexState, record: _Record) -> Sequence[Change]:
 
 
 def _meta(state: CodexState, meta: _Record) -> Sequence[Change]:
-    thread = _text(meta.id)
+    thread = as_text(meta.id)
     if state.identified and thread != state.session_id:
         return NOTHING  # a fork copies its parent's meta line with the history
-    state.cwd = _text(meta.cwd) or state.cwd
+    state.cwd = as_text(meta.cwd) or state.cwd
     if isinstance(meta.git, dict):
-        state.branch = _text(meta.git.get("branch")) or state.branch
-        remote = _text(meta.git.get("repository_url"))
+        state.branch = as_text(meta.git.get("branch")) or state.branch
+        remote = as_text(meta.git.get("repository_url"))
         state.remote = re.sub(r"://[^/@]*@", "://", remote) or state.remote  # without credentials
     if state.identified:
         return NOTHING
     state.identified = True
     state.session_id = thread or state.session_id
-    state.fork_of = _text(meta.forked_from_id)
+    state.fork_of = as_text(meta.forked_from_id)
     state.excluded = _is_subagent(meta)
     return _roll_back(state, len(state.turns)) if state.excluded else NOTHING
 
 
 def _is_subagent(meta: _Record) -> bool:
-    if _text(meta.parent_thread_id) or _text(meta.agent_role) or _text(meta.agent_nickname):
+    if as_text(meta.parent_thread_id) or as_text(meta.agent_role) or as_text(meta.agent_nickname):
         return True
     kinds = [*meta.source] if isinstance(meta.source, dict) else [meta.source]
-    names = [_text(kind).replace("_", "").lower() for kind in (*kinds, meta.thread_source)]
+    names = [as_text(kind).replace("_", "").lower() for kind in (*kinds, meta.thread_source)]
     return any(name.startswith(("subagent", "internal", "guardian")) for name in names)
 
 
@@ -296,7 +293,7 @@ def _event(state: CodexState, payload: _Record, when: _When, offset: int) -> Seq
         return _message(state, _Said(role, [text] if text else [], images, "", "e", when, offset))
     if kind == "item_completed":
         item = decode(_records, bytes(payload.item))
-        kind = _text(item.type).replace("_", "").lower()
+        kind = as_text(item.type).replace("_", "").lower()
         if kind == "contextcompaction":
             return _compaction(state, "c", item, when, offset)
         if kind not in _ROLES:
@@ -329,7 +326,7 @@ def _message(state: CodexState, said: _Said) -> Sequence[Change]:
         words = [own for own in map(_own_words, texts) if own]
         if not words and (not said.images or any(map(str.strip, texts))):
             if found := _CWD.search("\n".join(texts).partition("<environment_context>")[2]):
-                state.cwd = found[1].strip()  # mid-2025 it is named nowhere else
+                state.cwd = as_text(found[1].strip())  # mid-2025 it is named nowhere else
             return NOTHING
     elif not (words := [own for own in (_CITATION.sub("", text).strip() for text in said.texts) if own]):
         return NOTHING
@@ -415,7 +412,7 @@ _FRAGMENT = re.compile(
     r"collaboration_mode|multi_agent_mode|realtime_conversation|model_switch|personality_spec|apps_instructions|"
     r"skills_instructions|plugins_instructions|recommended_plugins|extension_context|goal_context|app-context|"
     r"codex_internal_context|browser_snapshot|external_\w+|context_window(?:_guidance)?|token_budget(?:_reminder)?|"
-    r"rollout_budget))(?:\s[^<>]*)?>"
+    r"rollout_budget|in-app-browser-context))(?:\s[^<>]*)?>"
 )
 _BRIDGES = (  # what Codex says in the user's name, without a tag around it
     "Another language model started to solve this problem and produced a summary",
@@ -424,7 +421,13 @@ _BRIDGES = (  # what Codex says in the user's name, without a tag around it
     "Warning: The maximum number of unified exec processes you can keep open is",
     "Warning: apply_patch was requested via ",
 )
-_REQUEST = re.compile(r"^#{1,3} My request for [^\n:]{1,40}:[ \t]*", re.MULTILINE)
+_EDITOR = re.compile(  # what an editor puts before the request
+    r"#{1,2} (?:Context from my IDE setup|Selected text|(?:Files|Applications) mentioned by the user|MCP app context|"
+    r"Response annotations|(?:Diff|Browser) comments|Failing PR checks|Pull request [a-z ]{1,20}|Auto resolve merge|"
+    r"Chrome tabs|In app browser|Prior conversation with Codex|Referenced (?:chats with Codex|ChatGPT conversation)|"
+    r"Code review guidelines|My request(?: for Codex)?):"
+)
+_REQUEST = re.compile(r"^#{1,3} My request(?: for [^\n:]{1,40})?:[ \t]*", re.MULTILINE)
 _CWD = re.compile(r"(?:<cwd>|Current working directory: )([^<>\n]+)")
 
 
@@ -433,7 +436,7 @@ def _own_words(text: str) -> str:
     text = behind(text.strip(), _FRAGMENT)
     if text.startswith(_BRIDGES):
         return ""
-    if text.startswith("# ") and (request := _REQUEST.search(text)):
+    if _EDITOR.match(text) and (request := _REQUEST.search(text)):
         return text[request.end() :].strip()
     return text
 
@@ -451,7 +454,7 @@ _ERRORS = ("apply_patch verification failed", "exec_command failed", "execution 
 
 def _call(state: CodexState, payload: _Record, when: _When, offset: int) -> Sequence[Change]:
     name, line, raw = _described(payload)
-    call_id = _text(payload.call_id) or _text(payload.id)
+    call_id = as_text(payload.call_id) or as_text(payload.id)
     if state.in_turn and state.opened and len(state.opened[-1].tools) < _MOST_TOOLS:
         message = state.opened[-1]
     else:
@@ -473,7 +476,7 @@ def _described(payload: _Record) -> tuple[str, str, str]:
     if payload.type == "local_shell_call" or payload.type == "web_search_call":
         name = payload.type.removesuffix("_call")
         return name, tools.summarise(name, payload.action), _string(payload.action)
-    name, space = _text(payload.name) or "tool", _text(payload.namespace)
+    name, space = as_text(payload.name) or "tool", as_text(payload.namespace)
     if space and not name.startswith(space):
         name = space + name if space.endswith(("_", ".")) else f"{space}.{name}"
     free = payload.type == "custom_tool_call"
@@ -539,7 +542,7 @@ def _compaction(state: CodexState, sign: str, payload: _Record, when: _When, off
     if state.compacted and sign not in state.compacted:
         state.compacted += sign
         return NOTHING
-    message = _text(payload.message)
+    message = as_text(payload.message)
     preface, _, rest = message.partition("\n")
     at = read_time(when, state)
     uuid = _native(payload.id) or content_id(state, NAME, state.session_id, at, "compaction", message)

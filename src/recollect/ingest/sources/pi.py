@@ -32,6 +32,7 @@ from recollect.ingest.sources.base import (
     Source,
     State,
     Withdrawn,
+    as_text,
     clean,
     content_id,
     decode,
@@ -109,7 +110,7 @@ def fold(state: PiState, line: bytes, offset: int) -> Sequence[Change]:
         kind = record.type
         if not isinstance(kind, str):
             raise Malformed("a record without a type")
-        record.id = _text(record.id)
+        record.id = as_text(record.id)
         if kind == "message":
             return _message(state, record, offset)
         if kind == "session":
@@ -122,21 +123,17 @@ def fold(state: PiState, line: bytes, offset: int) -> Sequence[Change]:
     return NOTHING
 
 
-def _text(value: object) -> str:
-    return value.replace("\0", "") if isinstance(value, str) else ""
-
-
 def _header(state: PiState, record: _Record) -> Sequence[Change]:
     if state.identified:
         return NOTHING
     state.identified = True
-    state.cwd = _text(record.cwd)
+    state.cwd = as_text(record.cwd)
     if not state.nodes:  # else uuids were already given under the id in the file's name
         state.session_id = record.id or state.session_id
     if isinstance(record.timestamp, str) and not state.last_timestamp:
         with suppress(Malformed):  # the header is of use without it
             state.last_timestamp = read_time(record.timestamp, state)
-    parent = _text(record.parent_session) or _text(record.branched_from)
+    parent = as_text(record.parent_session) or as_text(record.branched_from)
     state.fork_of = _session_in(parent) if parent else ""
     return NOTHING
 
@@ -233,7 +230,7 @@ def _message(state: PiState, record: _Record, offset: int) -> Sequence[Change]:
 
 def _user(state: PiState, record: _Record, message: _Message, offset: int) -> Sequence[Change]:
     if message.role == "bashExecution":
-        raw = _text(message.command)
+        raw = as_text(message.command)
         text = clean(f"! {raw}") if raw.strip() else ""
     else:
         raw = "\n\n".join(block.text for block in _blocks(message.content) if block.type == "text")
@@ -255,9 +252,9 @@ def _assistant(state: PiState, record: _Record, content: Raw, offset: int) -> Se
         if block.type == "text":
             texts.append(clean(block.text))
         elif block.type == "toolCall":
-            name = _text(block.name) or "tool"
+            name = as_text(block.name) or "tool"
             names[name] = None
-            lines.append(OpenTool(_text(block.id), summarise(name, block.arguments)))
+            lines.append(OpenTool(as_text(block.id), summarise(name, block.arguments)))
     texts = [text for text in texts if text]
     at = _time(state, record)
     said = bool(texts or lines)
@@ -299,7 +296,7 @@ def _failed(state: PiState, call_id: object) -> Sequence[Change]:
 def _compaction(state: PiState, record: _Record, summary: object, offset: int) -> Sequence[Change]:
     if record.id in state.nodes:
         return NOTHING
-    at, text = _time(state, record), _text(summary)
+    at, text = _time(state, record), as_text(summary)
     uuid = _identity(state, record, at, "compaction", text)
     state.last_timestamp = at
     _grow(state, record)

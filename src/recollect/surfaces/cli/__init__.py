@@ -87,7 +87,13 @@ def run(arguments: Sequence[str]) -> int:
 
     def call() -> object:
         with cli.make_context("recollect", list(arguments)) as context:  # not cli.main(): it exits by itself
-            return cli.invoke(context)
+            try:
+                return cli.invoke(context)
+            except UnicodeEncodeError as error:  # of the database: it holds nothing that is not UTF-8
+                for each in arguments:
+                    if not each.isascii() and each in str(error.object):
+                        raise UsageError(f"{each!r} is not UTF-8") from error
+                raise
 
     return guarded(call, as_json="--json" in arguments)
 
@@ -109,19 +115,30 @@ def guarded(call: Callable[[], object], *, as_json: bool) -> int:
         return _say(as_json, "UsageError", error.format_message(), f"Try `{where} --help`.", 2)
     except RecollectError as error:
         return _say(as_json, error.kind, error.message, error.hint, 2 if isinstance(error, UsageError) else 1)
-    except (KeyboardInterrupt, click.Abort):
+    except click.Abort:
+        return _say(as_json, "Aborted", "not confirmed; nothing more was done", "", 1)
+    except KeyboardInterrupt:
         return _say(as_json, "Interrupted", "stopped; what was finished is kept", "Run it again to go on.", 130)
     except BrokenPipeError:  # the reader went away (`| head`): not an error of ours
         _drop_output()
         return 0
     except OSError as error:
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+        if isinstance(error, FileNotFoundError) and not error.filename and _is_nowhere():
+            message = "the current folder is gone"
         return _say(as_json, "OSError", message, "", 1)
     except RuntimeError as error:
         if "home directory" not in str(error):  # of pathlib: `~` is nobody's
             raise
         hint = "Set HOME, or write the path in full."
         return _say(as_json, "UsageError", "`~` stands for a home folder that is not known", hint, 2)
+
+
+def _is_nowhere() -> bool:
+    try:
+        return not os.getcwd()  # noqa: PTH109
+    except OSError:
+        return True
 
 
 def _open_streams() -> None:

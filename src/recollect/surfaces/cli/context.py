@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import click
 
+from recollect.app import Memory
 from recollect.inject.values import Given
 from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, table
 
@@ -30,29 +32,49 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
     """Show exactly what an agent would be given now, and why. Nothing is changed by looking."""
     if last and (prompt or project):
         raise click.UsageError("--last shows what was given: it takes no --prompt and no --project")
+    off = ""
     with memory(agent_id) as opened:
         if last:
             told = opened.given_last(session)
             shown = [(each.given, _told(each.session, each.turn, each.given_at)) for each in told]
         else:
-            given = opened.context(project or os.getcwd(), prompt, session)  # noqa: PTH109 - as the agent recorded it
-            shown = [(given, {})]
+            place = project or os.getcwd()  # noqa: PTH109 - as the agent recorded it
+            off = _off(opened, place)
+            shown = [] if off else [(_given(opened, place, prompt, session), {})]
     blocks = [(each, about) for each, about in shown if each.lines]
     if as_json:
         plain = [{**about, **_plain(each)} for each, about in blocks]
         held = [
             {"id": one.id, "revision": one.revision, "reason": one.reason} for each, _ in shown for one in each.held
         ]
-        print_json({"blocks": plain, "tokens": sum(each.tokens for each, _ in blocks), "held": held})
+        why = {"off": off} if off else {}
+        print_json({"blocks": plain, "tokens": sum(each.tokens for each, _ in blocks), "held": held, **why})
         return 0
     for each, about in blocks:
         if about:
             click.secho(f"session {about['session'] or '-'}, {day_and_time(about['given_at'])}", bold=True)
         _print(each)
     if not blocks:
-        click.echo(_nothing(last, session, prompt))
+        click.echo(f"Nothing: {off}." if off else _nothing(last, session, prompt))
     _print_held([each for each, _ in shown])
     return 0
+
+
+def _given(opened: Memory, place: str, prompt: str, session: str) -> Given:
+    """To a prompt, or at the start of a session."""
+    if prompt.strip():
+        return opened.context(place, prompt, session)
+    return opened.briefing.told(opened.project(place))
+
+
+def _off(opened: Memory, place: str) -> str:
+    """Why an agent is given nothing there, whatever is known; empty: it is given something."""
+    config = opened.settings.config
+    if not config.enabled:
+        return "memory is switched off (enabled = false)"
+    folder = os.path.abspath(opened.settings.expand(place))  # noqa: PTH100 - as the agent recorded it
+    off = not opened.intake.allowed([folder]) if Path(folder).is_dir() else place in config.disabled_projects
+    return f"{place} is switched off (disabled_projects, ignore)" if off else ""
 
 
 def _told(session: str, turn: int, given_at: str) -> dict[str, Any]:
@@ -85,4 +107,4 @@ def _nothing(last: bool, session: str, prompt: str) -> str:
         return f"Nothing was given to session {session}." if session else "Nothing was given to any session yet."
     if prompt:
         return "Nothing: no memory of this project is about that, and none is pinned."
-    return "Nothing: no memory of this project is pinned, and no rule binds. --prompt shows what a question would get."
+    return "Nothing: no memory of this project, and none that holds everywhere."

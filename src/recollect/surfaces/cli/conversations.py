@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import click
 
 from recollect.surfaces.cli.common import memory, options, print_json, table
@@ -37,14 +34,11 @@ Examples:
 )
 @click.option("--status", type=click.Choice([str(each) for each in ConversationStatus]), help="Only in this state.")
 @click.option("--project", metavar="P", help="Only of this project: a path or a project id.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many, newest first.")
+@click.option("--limit", type=click.IntRange(1, 1_000_000), metavar="N", help="At most so many, newest first.")
 @options
 def command(status: str | None, project: str | None, limit: int | None, as_json: bool, agent_id: str | None) -> int:
     """List conversations, newest first."""
     with memory(agent_id) as opened:
-        if project and (project.startswith(("~", ".", "/")) or Path(project).is_dir()):
-            project = os.path.abspath(Path(project).expanduser())  # noqa: PTH100 - as the agent recorded it
-            opened.project(project)  # or the error that says why it cannot be one
         found = opened.conversations(ConversationStatus(status) if status else None, project, limit)
     if as_json:
         print_json([{key: getattr(each, key) for key in _KEYS} for each in found])

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from recollect.app import open_memory
+from recollect.config import AGENT_ID, Settings
 from recollect.doctor import Fault, Finding, Report, set_aside_database
-from recollect.errors import StoreDamaged
+from recollect.errors import RecollectError, StoreDamaged
 from recollect.surfaces.cli.common import count, memory, options, print_json, settings
 from recollect.surfaces.cli.serve import started, stopped
 from recollect.types import timestamp, utc_now
+
+if TYPE_CHECKING:
+    from recollect.surfaces.daemon.place import Running
 
 _SHOWN = 50
 
@@ -44,7 +50,7 @@ def command(fix: bool, as_json: bool, agent_id: str | None) -> int:
 
 def _examine(fix: bool, agent_id: str | None) -> tuple[Report, dict[str, Any]]:
     """A damaged database cannot mend itself: it is set aside, and a new one is made from the files. No daemon runs
-    meanwhile: it would go on with the old one."""
+    meanwhile: it would go on with the old one. Whatever happens, one that ran runs again."""
     try:
         with memory(agent_id) as opened:
             report = opened.doctor(fix=fix)
@@ -56,25 +62,48 @@ def _examine(fix: bool, agent_id: str | None) -> tuple[Report, dict[str, Any]]:
         damage = Finding(Fault.DAMAGED_DATABASE, error.message, "`recollect doctor --fix` rebuilds it from the files.")
         report = Report(problems=[damage])
     if not fix:
-        return report, {}
+        return report, {"tables": {}, "jobs": {}}
     chosen = settings(agent_id)
     daemon = stopped(chosen.home)
+    try:
+        report, state = _rebuilt(chosen, agent_id, damage)
+    finally:
+        down = _again(chosen, daemon)
+    report.problems += down
+    return report, state
+
+
+def _rebuilt(chosen: Settings, agent_id: str | None, damage: Finding) -> tuple[Report, dict[str, Any]]:
+    """One database holds every agent's rows, so all of them come back."""
     kept = set_aside_database(chosen, timestamp(utc_now()))
+    folders = {each.name for each in (chosen.home / "agents").glob("*")}
+    for name in sorted({"default", *folders} - {chosen.config.agent_id}):
+        if re.fullmatch(AGENT_ID, name):
+            with open_memory(agent_id=name) as other:
+                other.reindex()
     with memory(agent_id) as opened:
         opened.reindex()
         report = opened.doctor(fix=True)
         status = opened.status()
-    if daemon:
-        started(chosen, None)  # whose it was is not known: as a hook would start it
     told = f"It was rebuilt from the files, and kept as {kept.name if kept else 'it was'}."
     report.problems.insert(0, replace(damage, hint=f"{told} `recollect ingest` reads the rest.", fixed=True))
     return report, {"tables": status.tables, "jobs": status.jobs}
 
 
+def _again(chosen: Settings, daemon: Running | None) -> list[Finding]:
+    """Starts a daemon that was stopped; what is wrong where it does not come up."""
+    try:
+        if daemon:
+            started(chosen, daemon.agent or None)
+    except RecollectError as error:
+        return [Finding(Fault.FAILED_JOB, error.message, error.hint)]
+    return []
+
+
 def _show(report: Report) -> None:
     for each in report.problems[:_SHOWN]:
         click.echo(f"{'fixed  ' if each.fixed else 'problem'}  {each.what}")
-        if not each.fixed:
+        if not each.fixed or each.kind is Fault.DAMAGED_DATABASE:
             click.echo(f"         {each.hint}")
     if len(report.problems) > _SHOWN:
         click.echo(f"and {len(report.problems) - _SHOWN:,} more; --json lists all")

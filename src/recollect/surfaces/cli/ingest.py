@@ -12,6 +12,7 @@ import click
 
 from recollect.errors import UsageError
 from recollect.surfaces.cli.common import count, embed, is_terminal, memory, options, print_json, size, table
+from recollect.text import printable
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -97,7 +98,7 @@ def describe(opened: Memory, report: Report, *, everything: bool) -> None:
             [(each.file_path, each.line_number, each.reason) for each in report.malformed_lines[:20]],
         )
     for problem in report.problems:
-        click.echo(f"could not read {problem.path}: {problem.reason}", err=True)
+        click.echo(printable(f"could not read {problem.path}: {problem.reason}"), err=True)
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.config import DAMAGED_DATABASES, Settings
-from recollect.errors import RecollectError, UsageError
+from recollect.config import DAMAGED_DATABASES, Settings, located
+from recollect.errors import ConfigError, RecollectError, UsageError
 from recollect.surfaces.cli.common import count, embed, memory, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
@@ -65,7 +65,7 @@ class Result:
 
 @click.command(
     "init",
-    epilog="""\\b
+    epilog="""\b
 Examples:
   recollect init                       asks about every agent found on this machine
   recollect init --print               shows what would change, and changes nothing
@@ -104,7 +104,7 @@ def command(
         raise UsageError("--purge goes with --uninstall")
     if not (yes or only_print) and (as_json or not sys.stdin.isatty()):
         raise UsageError("there is nobody to ask", hint="Add --yes, or --print to see what would change.")
-    settings, say = load_settings(agent_id), _Speaker(as_json)
+    settings, say = _settings(agent_id, uninstall), _Speaker(as_json)
     if purge and not only_print:
         _require_own_home(settings)
     known = agents(settings)
@@ -132,6 +132,20 @@ def command(
     if as_json:
         print_json({name: getattr(result, name) for name in Result.__slots__})
     return 0
+
+
+def _settings(agent_id: str | None, uninstall: bool) -> Settings:
+    """What is taken out needs no configuration. What is plugged in is one agent's: hooks and server name none."""
+    try:
+        chosen = load_settings(agent_id)
+    except ConfigError:
+        if uninstall:
+            return located()
+        raise
+    if not uninstall and chosen.config.agent_id != load_settings(None).config.agent_id:
+        hint = f'Set agent_id = "{agent_id}" in config.toml, then run init.'
+        raise UsageError("hooks know one agent per home", hint=hint)
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)

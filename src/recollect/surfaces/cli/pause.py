@@ -10,8 +10,9 @@ from pathlib import Path
 
 import click
 
+from recollect.config import located
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import options, print_json, settings
+from recollect.surfaces.cli.common import options, print_json
 
 _VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID")
 
@@ -34,7 +35,7 @@ def command(session: str | None, resume: bool, as_json: bool, agent_id: str | No
     """
     from recollect.surfaces.hooks import client
 
-    home = settings(agent_id).home
+    home = located().home
     chosen = session or _this_session(home)
     if not client.is_name(chosen):
         raise UsageError(f"{chosen!r} is no session's id")

@@ -88,7 +88,12 @@ def _describe(report: Report, now: bool) -> None:
     )
     if report.paused:
         click.echo(f"{count(report.paused, 'conversation')} paused: the tokens of the day are used up.")
+    if report.ungrounded:
+        dropped = count(report.ungrounded, "statement")
+        click.echo(f"{dropped} of the model dropped: the messages they name do not say so.")
     for key, reason in report.problems[:20]:
         click.echo(f"  {line(key)}: {reason}", err=True)
-    if report.failed:
+    if report.failed > report.given_up:
         click.echo("  They are tried again by themselves; `recollect status` tells when.", err=True)
+    if report.given_up:
+        click.echo("  Where the cause has to be mended first, `recollect retry` takes them up again.", err=True)

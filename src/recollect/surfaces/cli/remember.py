@@ -58,4 +58,4 @@ def _project(opened: Memory, given: str | None) -> Path | str:
     if given is not None and not folder.is_dir():
         return given
     opened.project(folder)  # or the error that says why it cannot be one
-    return folder
+    return folder.resolve()  # agents record no links

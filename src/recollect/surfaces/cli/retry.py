@@ -12,8 +12,8 @@ from recollect.surfaces.cli.common import count, memory, options, print_json
 def command(as_json: bool, agent_id: str | None) -> int:
     """Give jobs that failed a fresh start.
 
-    Jobs that are dead, failed or waiting for their next try become pending; the next run of their command takes them
-    up.
+    Jobs that are dead, failed, paused or waiting for their next try become pending; the next run of their command
+    takes them up.
     """
     with memory(agent_id) as opened:
         number = opened.retry()

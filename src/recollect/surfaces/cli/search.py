@@ -5,15 +5,25 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from recollect.app import Memory
 from recollect.artifacts.sanitize import line
+from recollect.errors import NotFound
+from recollect.ingest.sources import all_sources
 from recollect.search.values import ALL_PROJECTS, Hit
 from recollect.store.vectors import Kind
 from recollect.surfaces.cli.common import count, memory, options, print_json, since, until
 from recollect.types import Role
+
+
+def _source(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    if value and value not in all_sources():
+        raise click.BadParameter(f"`{value}` is none of {', '.join(all_sources())}")
+    return value
 
 
 @click.command(
@@ -41,7 +51,7 @@ Examples:
 @click.option(
     "--role", type=click.Choice([str(role) for role in Role]), default=None, help="Only entries of this role."
 )
-@click.option("--source", default="", metavar="S", help="Only of this source, e.g. claude-code.")
+@click.option("--source", default="", callback=_source, metavar="S", help="Only of this source, e.g. claude-code.")
 @click.option("--explain", is_flag=True, help="Show why each hit ranked.")
 @options
 def command(
@@ -65,6 +75,8 @@ def command(
     """
     if project and all_projects:
         raise click.UsageError("--project and --all-projects exclude each other")
+    if not " ".join(query).strip():
+        raise click.UsageError("QUERY is empty")
     with memory(agent_id) as opened:
         hits = opened.search(
             " ".join(query),
@@ -76,6 +88,8 @@ def command(
             since=first or "",
             until=last or "",
         )
+        if project and not hits and not _is_known(opened, project):
+            raise NotFound(f"no project `{project}`", hint="`recollect conversations` lists projects.")
     if as_json:
         print_json({"hits": [_plain(hit, explain) for hit in hits]})
         return 0
@@ -85,6 +99,11 @@ def command(
     for hit in hits:
         _print(hit, explain)
     return 0
+
+
+def _is_known(opened: Memory, project: str) -> bool:
+    """A folder may be new; an id that nothing was said in is a mistake."""
+    return Path(opened.settings.expand(project)).is_dir() or bool(opened.conversations(project=project, limit=1))
 
 
 _KEYS = (

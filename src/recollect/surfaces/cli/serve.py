@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recollect.config import HOME_VARIABLE
+from recollect.config import HOME_VARIABLE, located
 from recollect.errors import RecollectError
-from recollect.surfaces.cli.common import print_json, settings
+from recollect.surfaces.cli.common import is_terminal, print_json, settings
 
 if TYPE_CHECKING:
     from recollect.config import Settings
@@ -52,24 +52,26 @@ def _command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) 
     from recollect.surfaces.daemon import place
     from recollect.surfaces.hooks import client
 
-    read = client.stamp(client.parse((), os.environ)[2] + "/config.toml")  # before it is: a change after that is seen
-    chosen = settings(agent_id)
     if stop:
-        was = stopped(chosen.home)
+        was = stopped(located().home)
         _say(as_json, "stopped" if was else "not running", was)
         return 0
-    lock = place.acquire(chosen.home)
+    read = client.stamp(client.parse((), os.environ)[2] + "/config.toml")  # before it is: a change after that is seen
+    chosen = settings(agent_id)
+    told = chosen.origins["agent_id"] not in ("default", "config.toml")
+    lock = place.acquire(chosen.home, chosen.config.agent_id if told else "")
     if lock is None:
         _say(as_json, "running already", place.running(chosen.home))
         return 0
     if foreground:
-        return _serve(chosen, lock, read)
+        return _serve(chosen, lock, read, as_json)
     lock.release()
     _say(as_json, "running", started(chosen, agent_id))
     return 0
 
 
-def _serve(chosen: Settings, lock: Lock, read: str) -> int:
+def _serve(chosen: Settings, lock: Lock, read: str, as_json: bool) -> int:
+    from recollect.surfaces.daemon import place
     from recollect.surfaces.daemon.daemon import Daemon
     from recollect.surfaces.daemon.logs import log_to
 
@@ -77,11 +79,16 @@ def _serve(chosen: Settings, lock: Lock, read: str) -> int:
     os.environ[HOME_VARIABLE] = str(chosen.home)  # a relative one would mean another from here on
     os.chdir(chosen.home)  # no folder of the user's is kept busy
     daemon = Daemon(chosen, lock, read)
+    if as_json:
+        _say(as_json, "running", place.running(chosen.home))
+    elif is_terminal():
+        click.echo(f"serving {chosen.home}, process {os.getpid()}", err=True)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: daemon.stop())
     daemon.run()
     if daemon.is_outdated:  # the same process, from its beginning
-        os.execv(sys.executable, [sys.executable, "-P", "-m", "recollect", *sys.argv[1:]])
+        again = [each for each in sys.argv[1:] if each != "--json"]  # its document is printed
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "recollect", *again])
     return 0
 
 
@@ -95,7 +102,7 @@ def started(chosen: Settings, agent_id: str | None) -> Running:
     command = [sys.executable, "-P", "-m", "recollect", "serve", *(["--agent-id", agent_id] if agent_id else [])]
     environ = {**os.environ, HOME_VARIABLE: str(chosen.home)}
     nothing = subprocess.DEVNULL
-    with told.open("wb") as errors:
+    with os.fdopen(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as errors:
         process = subprocess.Popen(
             command, cwd=chosen.home, env=environ, stdin=nothing, stdout=nothing, stderr=errors, start_new_session=True
         )

@@ -12,13 +12,14 @@ import click
 
 from recollect.config import Settings
 from recollect.surfaces.cli.common import print_json, settings
+from recollect.surfaces.cli.serve import stopped
 
 _UNIT = """\
 [Unit]
 Description=recollect: long-term memory for AI agents
 
 [Service]
-ExecStart={command} -P -m recollect serve --foreground
+ExecStart="{command}" -P -m recollect serve --foreground
 Environment="RECOLLECT_HOME={home}"
 Restart=on-failure
 RestartSec=5
@@ -49,11 +50,16 @@ def command(action: str, only_print: bool, as_json: bool) -> int:
     chosen = settings(None)
     file = _file(chosen)
     if only_print:
-        click.echo(_text(chosen), nl=False)
+        if as_json:
+            print_json({"unit": str(file), "text": unit_text(sys.executable, str(chosen.home))})
+        else:
+            click.echo(unit_text(sys.executable, str(chosen.home)), nl=False)
         return 0
     if action == "install":
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_text(chosen))
+        file.write_text(unit_text(sys.executable, str(chosen.home)))
+        if _has_systemd():
+            stopped(chosen.home)  # beside one that a hook started, the unit's would end at once
     ran = _systemctl(action, file.name) if action != "status" else []
     if action == "remove":
         file.unlink(missing_ok=True)
@@ -73,8 +79,9 @@ def _file(chosen: Settings) -> Path:
     return Path(base) / "systemd" / "user" / "recollect.service"
 
 
-def _text(chosen: Settings) -> str:
-    return _UNIT.format(command=_escaped(sys.executable), home=_escaped(str(chosen.home)))
+def unit_text(program: str, home: str) -> str:
+    """Pure. Variables stand in ExecStart only: a `$` in the environment is one."""
+    return _UNIT.format(command=_escaped(program).replace("$", "$$"), home=_escaped(home))
 
 
 def _escaped(text: str) -> str:
@@ -84,13 +91,17 @@ def _escaped(text: str) -> str:
 def _systemctl(action: str, unit: str) -> list[str]:
     """What is left for the person to run."""
     calls = [["systemctl", "--user", *each, *([unit] if "daemon-reload" not in each else [])] for each in _WHAT[action]]
-    if shutil.which("systemctl") is None or not os.environ.get("XDG_RUNTIME_DIR"):
+    if not _has_systemd():
         return [" ".join(call) for call in calls]
     return [
         " ".join(call)
         for call in calls
         if subprocess.run(call, capture_output=True, timeout=30, check=False).returncode != 0
     ]
+
+
+def _has_systemd() -> bool:
+    return shutil.which("systemctl") is not None and bool(os.environ.get("XDG_RUNTIME_DIR"))
 
 
 def _is_active(unit: str) -> bool:

@@ -60,7 +60,9 @@ def show(result: Overview, as_json: bool) -> None:
         return
     click.echo(f"{result.database} ({size(result.database_bytes)})")
     if not result.tables["memory_transcript_entries"]:
-        click.echo("Nothing taken in yet: run `recollect ingest`.")
+        files = any((Path(result.home) / "memory").glob("*.md"))
+        lost = "The database is empty, but memory/ is not: run `recollect reindex`."
+        click.echo(lost if files else "Nothing taken in yet: run `recollect ingest`.")
     if result.sources:
         table(
             ("source", "files", "entries"),

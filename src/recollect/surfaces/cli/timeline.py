@@ -31,7 +31,9 @@ Examples:
     "--since", "first", callback=since, metavar="T", help="Not before: a day, a time, or how long ago (7d, 12h)."
 )
 @click.option("--until", "last", callback=until, metavar="T", help="Not after.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, metavar="N", help="At most so many conversations.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000_000), default=50, metavar="N", help="At most so many conversations."
+)
 @click.option("--memory", "name", metavar="ID", help="Only what has to do with this memory, in any project.")
 @options
 def command(

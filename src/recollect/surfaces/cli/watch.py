@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from recollect.surfaces.cli.common import count, memory
+from recollect.text import printable
 
 if TYPE_CHECKING:
     from recollect.ingest.run import Report
@@ -33,4 +34,4 @@ def _report(report: Report) -> None:
     if report.entries or report.malformed or report.problems:
         click.echo(f"{count(report.entries, 'new entry', 'new entries')} from {count(report.files, 'file')}")
     for problem in report.problems:
-        click.echo(f"could not read {problem.path}: {problem.reason}", err=True)
+        click.echo(printable(f"could not read {problem.path}: {problem.reason}"), err=True)

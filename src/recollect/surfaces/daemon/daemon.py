@@ -2,7 +2,8 @@
 
 This process only watches and answers; everything long is done by the lanes' processes, so that an answer waits for
 nobody. Idle, it waits: for the system to report a change, for a connection, and once per poll interval for
-conversations that fell silent. It may end at any moment: what it queued is found again by the scan at its next start.
+conversations that fell silent and jobs whose time has come. It may end at any moment: what it queued is found again by
+the scan at its next start.
 """
 
 from __future__ import annotations
@@ -19,18 +20,22 @@ from recollect.app import Memory
 from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError
 from recollect.ingest.watch import existing, follow
+from recollect.store.jobs import Jobs
 from recollect.surfaces.daemon import place
 from recollect.surfaces.daemon.lanes import Lane
 from recollect.surfaces.daemon.server import Server
 from recollect.surfaces.daemon.work import LANES, Backlog, Result, Task, Work
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.answer import Hooks
-from recollect.types import timestamp
+from recollect.types import JobStatus, Timestamp, timestamp
 
 if TYPE_CHECKING:
     from recollect.surfaces.mcp.http import Serving
 
 log = logging.getLogger(__name__)
+
+_WAITING = (JobStatus.BACKING_OFF, JobStatus.PAUSED, JobStatus.COOLING_DOWN)
+_MOST = 1000  # jobs that are looked at
 
 
 class Daemon:
@@ -52,6 +57,7 @@ class Daemon:
         self._config = read
         self._code = client.stamp(__file__)
         self._database = _identity(settings)
+        self._due: set[tuple[str, str, Timestamp]] = set()  # jobs whose waiting time had ended at the last look
         self._hooks = Hooks(self._memory, self._backlog.add)
         listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
@@ -150,12 +156,21 @@ class Daemon:
             self.stop()
         else:
             try:
-                if self._memory.intake.mark_ready():
+                if self._memory.intake.mark_ready() or self._became_due():
                     self._backlog.add(Work(task=Task.RUN))
             except RecollectError as error:  # the next poll may find it mended
                 log.warning("%s", error)
             except Exception:  # reason: the watcher must not end with it; the next poll may be another matter
                 log.exception("poll")
+
+    def _became_due(self) -> bool:
+        """Are other jobs due than at the last look? One that no run takes up is not run for again and again."""
+        with self._memory.database.read() as tx:
+            waiting = Jobs(self._memory.owner).list(tx, _WAITING, _MOST)
+        now = timestamp(self._memory.clock())
+        due = {(job.kind, job.key, job.not_before) for job in waiting if job.not_before <= now}
+        before, self._due = self._due, due
+        return bool(due) and due != before
 
     def _change(self) -> str:
         """Why another one has to begin; empty: there is no reason."""

@@ -1,7 +1,7 @@
 """Where the daemon of a home is found: a lock that dies with it, and a socket that only its owner may use.
 
-The lock file tells three lines: process id, start time, address. Whoever holds the lock is the daemon; what a dead one
-left in the file, or its socket, means nothing.
+The lock file tells four lines: process id, start time, address, agent. Whoever holds the lock is the daemon; what a
+dead one left in the file, or its socket, means nothing.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ class Running:
 
     pid: int
     since: Timestamp
+    agent: str = ""  # whose memory it serves, where it was told so at its start
 
 
 class Lock:
     """Held until `release`, or the end of the process."""
 
-    def __init__(self, descriptor: int, path: Path) -> None:
+    def __init__(self, descriptor: int, path: Path, agent: str = "") -> None:
         self._descriptor = descriptor
         self._path = path
+        self._agent = agent
 
     def tell(self, since: Timestamp, address: str) -> None:
-        text = f"{os.getpid()}\n{since}\n{address}\n".encode()
+        text = f"{os.getpid()}\n{since}\n{address}\n{self._agent}\n".encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text, 0)
 
@@ -55,7 +57,7 @@ class Lock:
         os.close(self._descriptor)
 
 
-def acquire(home: Path) -> Lock | None:
+def acquire(home: Path, agent: str = "") -> Lock | None:
     """None: there is a daemon already."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / client.LOCK
@@ -70,7 +72,7 @@ def acquire(home: Path) -> Lock | None:
                 return None
             time.sleep(0.02)
             continue
-        lock = Lock(descriptor, path)
+        lock = Lock(descriptor, path, agent)
         if lock.is_valid():
             lock.tell(Timestamp(""), "")  # at once: what stands there is another process's
             return lock
@@ -87,8 +89,9 @@ def running(home: Path) -> Running | None:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return None
     except OSError:
-        pid, since, *_ = [*os.pread(descriptor, 4096, 0).decode("utf-8", "replace").splitlines(), "", ""]
-        return Running(int(pid) if pid.isdigit() else 0, Timestamp(since))
+        told = os.pread(descriptor, 4096, 0).decode("utf-8", "replace").splitlines()
+        pid, since, _, agent, *_ = [*told, "", "", "", ""]
+        return Running(int(pid) if pid.isdigit() else 0, Timestamp(since), agent)
     finally:
         os.close(descriptor)
 

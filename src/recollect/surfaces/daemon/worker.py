@@ -97,7 +97,8 @@ class Worker:
         return 0
 
     def _compacted(self, work: Work) -> None:
-        """Its artifact. The transcript reports it too, often a moment later: then that one counts."""
+        """Its artifact. The transcript reports it too, often a moment later: then that one counts. What the session
+        was given is gone since the start that followed, which may have told it anew by now."""
         text = redact(work.compaction).strip()
         deadline = time.monotonic() + _PATIENCE
         while True:
@@ -113,7 +114,7 @@ class Worker:
         if talks and text:
             uuid = "h-" + sha256(f"{work.session}\n{text}".encode()).hexdigest()[:32]
             now = timestamp(self._memory.clock())
-            self._memory.record_compaction(talks[0].session_key, text, now, uuid)
+            self._memory.record_compaction(talks[0].session_key, text, now, uuid, reset=False)
 
     def _run(self, work: Work) -> Result:
         most = self._memory.settings.config.confirm_above_tokens

@@ -127,6 +127,8 @@ class Hooks:
         if event.source in _FRESH:
             self._keeper.later(session, lambda: self._memory.compacted(session))
         if event.transcript_path and event.source != "compact":  # no transcript: an ephemeral session
+            if event.source == "resume":
+                self._enqueue(call)  # so that it has not ended any more
             self._queue(Work(task=Task.RUN))
         project = self._project(event)
         if project is None:

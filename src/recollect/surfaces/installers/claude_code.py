@@ -73,8 +73,11 @@ def with_server(text: str, server: Server) -> str:
     for name, value in (("command", server.command), ("args", list(server.args))):
         if there.get(name) != value:
             text = put(text, ("mcpServers", NAME, name), value)
+    env = there.get("env", {})
+    if server.env and not isinstance(env, dict):
+        raise NotJson(f"`mcpServers.{NAME}.env` is no object")
     for name, value in server.env.items():
-        if "env" not in there or there["env"].get(name) != value:
+        if env.get(name) != value:
             text = put(text, ("mcpServers", NAME, "env", name), value)
     return text
 

@@ -81,6 +81,8 @@ def with_server(text: str, server: Server) -> str:
         return appended(text, ("mcp_servers", NAME), entry)
     if not isinstance(there, dict) or not is_own_server(there.get("command"), there.get("args")):
         raise ValueError(f"`mcp_servers.{NAME}` is a server of somebody else")
+    if not isinstance(there.get("env", {}), dict):
+        raise ValueError(f"`mcp_servers.{NAME}.env` is no table")
     wanted = {**there, **entry, "env": {**there.get("env", {}), **server.env}}
     changed = [name for name, value in wanted.items() if value != there.get(name, {})]
     if not changed:
@@ -125,7 +127,7 @@ def without_toml_hooks(text: str) -> str:
 
 def without_trust(text: str, file: Path, ours: Sequence[Place]) -> str:
     """Without the trust in hooks of ours that go; the trust in others goes up with them."""
-    state = plain(text).get("hooks", {}).get("state", {}) if ours else {}
+    state = _hooks(text).get("state", {}) if ours else {}
     known = {f"{path}:{_snake(event)}:": event for path in (file, file.resolve()) for event, _, _ in ours}
     moved: list[tuple[int, str, str]] = []
     for key in state if isinstance(state, dict) else ():
@@ -158,10 +160,14 @@ def _snake(event: str) -> str:
 
 def _events(text: str) -> dict[str, Any]:
     """`hooks` of config.toml without what Codex itself keeps there."""
+    return {event: groups for event, groups in _hooks(text).items() if event != "state"}
+
+
+def _hooks(text: str) -> dict[str, Any]:
     hooks = plain(text).get("hooks", {})
     if not isinstance(hooks, dict):
         raise ValueError("`hooks` is no table")
-    return {event: groups for event, groups in hooks.items() if event != "state"}
+    return hooks
 
 
 def _ours(text: str) -> list[Place]:

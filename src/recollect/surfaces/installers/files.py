@@ -77,7 +77,7 @@ def apply(changes: Sequence[Change], now: datetime) -> list[Path]:
     backups = [_back_up(change, now) for change in changes if change.before is not None]
     for change in changes:
         if change.after is None:
-            change.file.unlink()
+            change.file.resolve().unlink()  # a link stays one
         else:
             write(change.file, change.before, change.after or "")
     return backups

@@ -42,7 +42,6 @@ class Calls:
         """`project` None: in all of them."""
         scope = ALL_PROJECTS if project is None else project
         hits = self._memory.search(query, scope=scope, limit=limit, kinds=kinds, since=since, until=until)
-        noted = {each.session_id for each in hits if each.memory_kind}
         found = [
             answers.Found(
                 id=each.id,
@@ -53,8 +52,7 @@ class Calls:
                 project=each.project_id,
                 score=round(each.score, 3),
             )
-            for each in hits  # a note is its memory: its message and summary say it once more
-            if each.memory_kind or each.source != note.SOURCE or each.session_id not in noted
+            for each in hits
         ]
         return answers.Search(project=project or "", hits=found)
 
@@ -97,6 +95,11 @@ class Calls:
         )
 
     def sessions(self, project: str | None, limit: int) -> answers.Sessions:
+        """Without notes: each is a memory, and no session that somebody had."""
+        size, talks = limit, self._talks(project, limit)
+        while len(talks) == size and sum(map(_is_session, talks)) < limit:
+            size *= 4
+            talks = self._talks(project, size)
         found = [
             answers.Session(
                 session=each.session_key,
@@ -105,7 +108,7 @@ class Calls:
                 about=each.sentence,
                 project=each.project_id,
             )
-            for each in self._talks(project, limit)
+            for each in [talk for talk in talks if _is_session(talk)][:limit]
         ]
         return answers.Sessions(project=project or "", sessions=found)
 
@@ -201,6 +204,10 @@ def _belongs(shown: Shown, project: str) -> bool:
     if scope == Scope.PROJECT:
         return bool(scope_id == project)
     return any(each.session_key == scope_id and each.project_id == project for each in shown.conversations)
+
+
+def _is_session(talk: Talk) -> bool:
+    return talk.source != note.SOURCE or not note.is_session(talk.session_id)
 
 
 def _short(text: str) -> str:

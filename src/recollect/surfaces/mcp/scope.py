@@ -35,6 +35,8 @@ def place(argument: str | None, launch: Launch, roots: Sequence[str]) -> str:
     if argument is not None:
         if not argument.strip() or argument.strip() in ("*", "all"):
             raise NoProject(f"{argument!r} is no project")
+        if argument.strip().startswith(".") and not launch.folder:
+            raise NoProject(f"{argument!r} is a folder from where nobody is")
         return argument.strip()
     if launch.project:
         return launch.project

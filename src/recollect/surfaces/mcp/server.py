@@ -289,7 +289,7 @@ def _guarded(tool: _Function) -> _Function:
 
 
 def _said(error: RecollectError) -> str:
-    return f"{error.message}. {error.hint}".strip() if error.hint else error.message
+    return f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
 
 
 def _log_to_our_file() -> None:

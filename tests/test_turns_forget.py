@@ -1,0 +1,165 @@
+"""What erasing leaves of chat turns: nothing of what went, whatever crashes or writes meanwhile; and all that stays."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from recollect.app import Memory
+from recollect.store import memories
+from recollect.store.erasing import Said
+from recollect.turns import buckets as bucket_rules
+from recollect.turns.chat import TurnConflict, Turns
+from recollect.turns.erasing import erase_buckets
+from recollect.turns.log import TurnLog
+from recollect.turns.values import BUCKET, FINGERPRINT, assertion, fact
+from recollect.types import Timestamp
+from tests.conftest import Clock
+from tests.test_turns import TURN_TABLES, chat, everything, lines, say
+
+
+def processed(memory: Memory, clock: Clock) -> dict[str, str]:
+    """Text → id of what is remembered once everybody has fallen silent."""
+    clock.advance(7200)
+    memory.ingest()
+    memory.process()
+    with memory.database.read() as tx:
+        return {each.text: each.id for each in memories.current(memories.all_of(tx, memory.owner))}
+
+
+def said_by(turns: Turns, turn_id: str) -> list[Said]:
+    """The user's words of a turn, as a plan of what goes has them."""
+    uuid = f"{turns.session_id}:{turn_id}:user"
+    return [Said("recollect", uuid, turns.session_id, "user", "", "shop/alice/c1.jsonl")]
+
+
+@pytest.mark.parametrize("again", [{}, {"severity": "low"}, {"scope": "conversation"}])
+def test_a_memory_that_several_turns_state_is_forgotten_with_all_of_them(
+    memory: Memory, clock: Clock, again: dict[str, str]
+) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "I am vegan by the way.", "Noted.", facts=[fact("diet", "vegan", **again)])
+    say(turns, "t2", "Dinner as always, you know what.", "Sure thing.", facts=[fact("diet", "vegan")])
+    say(turns, "t3", "Something about trains.", "Right.", facts=[fact("train", "night")])
+    memory.forget(memory=processed(memory, clock)["diet: vegan"], reason="asked to")
+    assert [each.turn_id for each in turns.artifacts(FINGERPRINT)] == ["t3"]
+    say(turns, "t4", "Something about ships.", "Right you are.", facts=[fact("ship", "big")])
+    assert set(processed(memory, clock)) == {"train: night", "ship: big"}
+
+
+@pytest.mark.parametrize("words", ["My blood type is AB.", "I prefer aisle seats."])
+def test_a_turn_that_was_erased_is_not_persisted_again(memory: Memory, words: str) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "My blood type is AB.", facts=[fact("blood", "AB")])
+    turns.forget("asked to")
+    with pytest.raises(TurnConflict, match="erased"):
+        say(turns, "t1", words, facts=[fact("blood", "AB")])
+    assert lines(memory) == [] and turns.artifacts(FINGERPRINT) == []
+    say(turns, "t2", "The tea is green.", facts=[fact("tea", "green")])
+    assert [each.turn_id for each in turns.artifacts(FINGERPRINT)] == ["t2"]
+
+
+def test_a_line_that_a_crash_tore_goes_with_what_it_was_to_say(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "Hello there.")
+    (path,) = memory.settings.turns.rglob("*.jsonl")
+    with path.open("ab") as file:
+        file.write(b'{"type":"recollect","v":1,"line":"turn","id":"t2","user_text":"The word is Xylophone')
+    say(turns, "t2", "The word is Xylophone.")
+    turns.forget("asked to")
+    assert not path.exists()
+
+
+def test_a_turn_without_words_of_its_own_has_its_ids_all_the_same(memory: Memory) -> None:
+    turns = chat(memory)
+    block = "[Context from memory]\n- x\n[End of context from memory]"
+    say(turns, "t1", block, " ", facts=[fact("word", "Xylophone")])
+    TurnLog(memory.settings.turns).erase("shop/alice/c1.jsonl", lambda ids: said_by(turns, "t1")[0].uuid in ids)
+    assert lines(memory) == []
+
+
+def test_the_same_words_in_another_turn_come_back_from_the_log(memory: Memory, clock: Clock) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "I am vegan by the way.", "Noted.", facts=[fact("diet", "vegan")])
+    processed(memory, clock)
+    (first,) = memory.conversations()
+    say(turns, "t2", "I sit at the aisle.", "Noted.", assertions=[assertion("seat", "aisle", "must")])
+    processed(memory, clock)
+    (path,) = memory.settings.turns.rglob("*.jsonl")
+    backup = path.read_bytes()
+    memory.forget(conversation=first.session_key, reason="asked to")
+    path.write_bytes(backup)
+    with memory.database.write() as tx:
+        for table in TURN_TABLES:
+            tx.run(f"DELETE FROM {table}")
+    memory.reindex(full=True)
+    assert [each.turn_id for each in turns.artifacts(FINGERPRINT)] == ["t2"], "what was erased stays away"
+
+
+def test_erasing_that_was_cut_short_leaves_no_row_of_a_bucket(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "I am vegan.", topics=["food"], facts=[fact("diet", "vegan")])
+    turns.reconcile_buckets()
+    delete = TurnLog.delete
+
+    def deleted_and_killed(self: TurnLog, *which: Any) -> None:
+        delete(self, *which)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TurnLog, "delete", deleted_and_killed)
+    with pytest.raises(KeyboardInterrupt):
+        turns.forget("asked to")
+    monkeypatch.undo()
+    turns.forget("asked to")
+    memory.reindex(full=True)
+    assert turns.buckets() == [] and turns.artifacts(BUCKET) == [] and "vegan" not in str(everything(memory))
+
+
+@pytest.mark.parametrize("emptied", [True, False])
+def test_erasing_evidence_that_somebody_else_adds_to_meanwhile(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, emptied: bool
+) -> None:
+    """Their evidence stays, whether the bucket was to go or to be written again."""
+    turns, other = chat(memory), chat(memory, "c2")
+    say(turns, "t1", "I am vegan.", topics=["food"], facts=[fact("diet", "vegan")])
+    turns.reconcile_buckets()
+    without, drinks = bucket_rules.without, ["tea", "rum", "gin"]
+
+    def drunk() -> None:
+        drink = drinks.pop(0)
+        say(other, drink, f"I like {drink}.", topics=["food"], facts=[fact("drink", drink)])
+        other.reconcile_buckets()
+
+    def overtaken(bucket: bucket_rules.Bucket, gone: set[tuple[str, str]]) -> bucket_rules.Bucket | None:
+        left = without(bucket, gone)
+        if drinks and (left is None) is emptied:
+            drunk()
+        return left
+
+    if not emptied:
+        drunk()
+    monkeypatch.setattr(bucket_rules, "without", overtaken)
+    erase_buckets(memory.database, memory.settings, memory.owner, Timestamp(turns.now), said_by(turns, "t1"))
+    monkeypatch.undo()
+    (bucket,) = turns.buckets()
+    (about,) = bucket.entries
+    assert about.key == "drink" and len(about.values) == 3 - len(drinks)
+    (row,) = turns.artifacts(BUCKET)
+    assert json.loads(row.text)["revision"] == bucket.revision
+
+
+def test_a_bucket_loses_the_name_that_an_erased_turn_may_have_given_it(memory: Memory) -> None:
+    turns, other = chat(memory), chat(memory, "c2")
+    say(turns, "t1", "Find a lawyer.", topics=["Divorce lawyer"], facts=[fact("city", "Lisbon")])
+    turns.reconcile_buckets()
+    say(other, "t1", "How is the weather?", topics=["weather"], facts=[fact("city", "Porto")])
+    other.reconcile_buckets()
+    turns.forget("asked to")
+    (bucket,) = other.buckets()
+    assert (bucket.name, bucket.entries[0].values[0].value) == ("city", "Porto")
+    assert "divorce" not in str(everything(memory))
+    say(other, "t2", "Find a lawyer.", topics=["Divorce lawyer"], facts=[fact("fee", 300)])
+    other.reconcile_buckets()
+    assert {about.key for each in other.buckets() for about in each.entries} == {"city", "fee"}
