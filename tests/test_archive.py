@@ -957,7 +957,7 @@ def refused_or_whole(taker: Memory, good: dict[str, bytes], tmp_path: Path, arch
         (tmp_path / "a").write_bytes(data)
         try:
             taker.import_(tmp_path / "a")
-        except BadArchive:
+        except (BadArchive, SchemaTooNew):  # a bit of the number that it names is one, too
             assert tree(taker) == before
         else:
             before, taken = wanted, taken + 1

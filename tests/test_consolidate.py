@@ -1125,6 +1125,31 @@ def test_a_lost_lease_publishes_nothing_but_is_paid_for(worlds: Callable[..., Wo
     assert next_one.calls == bool(wait), "an answer that came too late serves"
 
 
+def test_a_lease_that_ran_out_while_files_were_written_takes_none_away(world: World) -> None:
+    fill(world)
+    world.consolidation().run()
+    world.add(row("c", updated=at(0)))
+
+    def reached(step: Step) -> None:
+        if step is Step.PUBLISHED:
+            world.clock.advance(3600)
+
+    assert world.consolidation(reached=reached).run(now=True).outcome is Outcome.FAILED
+    assert {"workspace/handbook.md", "workspace/summary.md"} <= world.kept().keys()
+    assert world.consolidation().run(now=True).outcome is Outcome.SUCCEEDED
+
+
+def test_an_agent_with_nothing_to_change_need_not_write(world: World) -> None:
+    fill(world)
+    world.consolidation(Clerk()).run()
+    handbook = world.root / "handbook.md"
+    handbook.write_text(handbook.read_text() + f"- my own line [{key_of('a')}]\n")
+    world.clock.advance(7 * 3600)
+    assert world.consolidation(Idle()).run().outcome is Outcome.SUCCEEDED
+    world.clock.advance(7 * 3600)
+    assert world.consolidation(Idle()).run().outcome is Outcome.UNCHANGED
+
+
 @pytest.mark.parametrize("failure", [Failure.TIMEOUT, Failure.REJECTED, Failure.EXHAUSTED])
 def test_a_model_that_fails_leaves_the_files_and_is_paid_for(world: World, failure: Failure) -> None:
     fill(world)

@@ -763,6 +763,9 @@ def test_a_file_that_moved_goes_on_where_it_was(
     report = memory.intake.ingest(folder=folder)
     assert (report.entries, report.files) == (0, 0)
     assert [row[4] for row in conversations(memory)] == ["archived"], "nothing changed"
+    for place, other in ((old, new), (new, old)):  # there and back again
+        other.rename(place)
+        assert memory.intake.ingest(folder=tmp_path / place.relative_to(tmp_path).parts[0]).busy == []
     append(new, more)
     memory.ingest(folder=folder)
     assert texts(memory) == stands
@@ -771,6 +774,19 @@ def test_a_file_that_moved_goes_on_where_it_was(
     write(old, data)
     memory.ingest(folder=tmp_path / before.partition("/")[0])
     assert texts(memory) == stands, "a copy beside the file that went on"
+
+
+def test_a_disk_that_is_not_there_does_not_make_its_copy_the_file(memory: Memory, tmp_path: Path) -> None:
+    disk, copy = tmp_path / "disk", tmp_path / "copy"
+    file = write(disk / "-a" / f"{SESSION}.jsonl", claude(1, "m1") + claude(2, "m2"))
+    memory.ingest(folder=disk)
+    disk.rename(tmp_path / "away")
+    write(copy / "-b" / f"{SESSION}.jsonl", claude(1, "m1") + claude(2, "m2"))
+    memory.ingest(folder=copy)
+    (tmp_path / "away").rename(disk)
+    append(file, claude(3, "m3"))
+    memory.ingest(folder=disk)
+    assert [row[3] for row in conversations(memory)] == [3]
 
 
 @pytest.fixture

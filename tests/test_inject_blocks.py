@@ -163,6 +163,12 @@ def test_words_about_a_memory_are_kept() -> None:
         f"- [fact] is what it says before {PREFIX}\n- [decision, must] is another",
     ):
         assert strip_blocks(text) is text
+    for before, after in (
+        ("You were told ", " but that is wrong now: we use sessions."),
+        ('{"note": "', '", "mine": 1}'),
+        ("Memory `", "` is outdated, change it to sessions"),
+    ):
+        assert strip_blocks(f"{before}[fact] {TEXT} {REF}{after}") == before + after
     for own in ("- [fact] Mine.\n\n", "- [fact] Mine.\n- Mine, too.\n", "What is [fact] for?\n"):
         assert strip_blocks(f"{own}{TEXT} {REF}") == own
 

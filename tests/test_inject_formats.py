@@ -421,6 +421,20 @@ def test_what_a_tool_adds_to_its_result_is_no_prompt(memory: Memory) -> None:
     assert len(sent) == 2 and "Page text" in str(sent[1]) and [shown(messages) for messages in sent] == [[], []]
 
 
+def test_a_prompt_joined_to_the_end_of_a_structured_run_is_a_prompt(injector: Injector) -> None:
+    ended = ToolReturnPart("final_result", "Final result processed.", "c1")
+    joined = ModelRequest(parts=[ended, UserPromptPart(PROMPT)])
+    (made,) = injector.prepare([joined]).history
+    assert len(shown([made])) == 1 and injector.strip([made]) == [joined]
+
+
+def test_a_result_of_any_type_is_left_as_it_is(injector: Injector) -> None:
+    import numpy as np
+
+    odd = ModelRequest(parts=[ToolReturnPart("measure", np.zeros(3), "c1")])
+    assert injector.prepare([odd], ModelRequest(parts=[UserPromptPart(PROMPT)])).history[0] is odd
+
+
 def test_a_block_whose_prompt_was_cut_off_is_no_prompt_whatever_stands_beside_it(injector: Injector) -> None:
     (made,) = injector.prepare([ModelRequest(parts=[SystemPromptPart("Be kind."), UserPromptPart(PROMPT)])]).history
     orphan = ModelRequest(parts=made.parts[:2])

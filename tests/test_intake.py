@@ -182,6 +182,21 @@ def test_a_compressed_file_that_is_damaged_is_reported_and_tried_again(memory: M
     assert len(texts(memory)) == 299
 
 
+def test_what_stands_before_the_damage_is_kept(memory: Memory, root: Path) -> None:
+    said = [
+        b"".join(claude(10 * n + each, f"m{each} " * 50_000) for each in range(10)) for n in range(4)
+    ]  # 1.5 MB each
+    frames = [zstandard.ZstdCompressor(write_checksum=True).compress(each) for each in said]
+    bad = bytearray(frames[2])
+    bad[len(bad) // 2] ^= 0xFF
+    file = write(root / "-p" / f"{SESSION}.jsonl.zst", b"".join([*frames[:2], bytes(bad), frames[3]]))
+    assert [problem.path for problem in memory.ingest(folder=root).problems] == [str(file)]
+    assert 0 < len(texts(memory)) <= 20
+    file.write_bytes(b"".join(frames))
+    assert memory.ingest(folder=root).problems == []
+    assert len(texts(memory)) == 40
+
+
 def test_a_compressed_file_may_end_anywhere(tmp_path: Path) -> None:
     data = zstandard.compress(talk(1, 3)) + zstandard.compress(talk(4, 6))
     path = tmp_path / "x.jsonl.zst"

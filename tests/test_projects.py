@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from recollect import open_memory
 from recollect.ingest.projects import normalise_remote, resolve
 from recollect.ingest.scan import Ignore
+from recollect.search.values import ALL_PROJECTS
 
 
 @pytest.mark.parametrize(
@@ -77,3 +79,22 @@ def test_the_transcripts_own_remote_serves_for_folders_that_are_gone() -> None:
 )
 def test_ignore_globs(glob: str, path: str, matches: bool) -> None:
     assert Ignore([glob], "/home/me").matches(path) is matches
+
+
+@pytest.mark.parametrize("name", ["shop", "./shop", "~shop"])
+def test_a_chats_project_goes_before_a_folder_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    monkeypatch.chdir(tmp_path)
+    with open_memory(tmp_path / "home", environ={}, embedder="none") as memory:
+        memory.remember("The shop repository uses pnpm.", project=folder)
+        with memory.turns(project=name, user="alice", conversation="c1").turn("t1", "My word is zanzibar.") as turn:
+            turn.persist(answer="Noted.")
+        memory.ingest(folder=memory.settings.turns)
+        assert [each.project_id for each in memory.conversations(project=name)] == [name]
+        assert memory.search("zanzibar", scope=name)
+        memory.forget(project=name, reason="asked")
+        assert [each.project_id for each in memory.conversations()] == [str(folder)]
+        assert not memory.search("zanzibar", scope=ALL_PROJECTS)

@@ -119,7 +119,7 @@ def test_every_score_is_a_number(tmp_path: Path, project: Path) -> None:
     assert all(isinstance(each["score"], float) for each in found)
 
 
-def test_forget_and_conversations_take_a_project_as_a_whole(tmp_path: Path) -> None:
+def test_forget_takes_a_folder_and_conversations_the_project_that_it_is_in(tmp_path: Path) -> None:
     """Sessions in two folders of one repository are of one project, whichever folder names it."""
     folder = tmp_path / "tides"
     (folder / ".git").mkdir(parents=True)
@@ -134,9 +134,10 @@ def test_forget_and_conversations_take_a_project_as_a_whole(tmp_path: Path) -> N
     for place in (".", "sub", str(folder)):
         listed = run(tmp_path, "conversations", "--project", place, "--json", cwd=folder)
         assert len(json.loads(listed.stdout)) == 2, place
-    gone = run(tmp_path, "forget", "--project", "sub", "--yes", "--reason", "x", "--json", cwd=folder)
-    assert gone.returncode == 0, gone.stderr
-    assert json.loads(run(tmp_path, "conversations", "--json").stdout) == []
+    for place, left in (("sub", [str(folder)]), (".", [])):  # nothing but a folder and what is below it is erased
+        gone = run(tmp_path, "forget", "--project", place, "--yes", "--reason", "x", "--json", cwd=folder)
+        assert gone.returncode == 0, gone.stderr
+        assert [each["project"] for each in json.loads(run(tmp_path, "conversations", "--json").stdout)] == left
 
 
 def test_the_last_day_is_seen_as_a_whole(tmp_path: Path, project: Path) -> None:

@@ -1073,6 +1073,7 @@ WRITES: dict[str, Read] = {
     "erasing.recount": lambda tx, owner: erasing.recount(tx, owner, [only(tx, owner)], at(9)),
     "answers.delete_all": lambda tx, owner: answers.delete_all(tx, owner, ["running"]),
     "Jobs.revoke": lambda tx, owner: jobs_of(owner).revoke(tx, ["waiting"]),
+    "Jobs.forget": lambda tx, owner: jobs_of(owner).forget(tx, KIND, "waiting"),
     "tombstones.save": lambda tx, owner: tombstones.save(tx, owner, "memory/tombstones/b.md", ["h2"]),
     "entries.restore": lambda tx, owner: entries.restore(tx, rows_of(key_of(owner), an_entry("e1", content="other"))),
     "Jobs.reopen": lambda tx, owner: (

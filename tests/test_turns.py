@@ -16,13 +16,15 @@ import pytest
 
 from recollect.app import Memory, open_memory
 from recollect.errors import NotFound, UsageError
+from recollect.ingest.sources.recollect import Turn as Line
 from recollect.store import memories
 from recollect.store import turns as rows
 from recollect.store.turns import Person
 from recollect.turns import buckets as bucket_rules
 from recollect.turns.buckets import BucketStatus, Changes
 from recollect.turns.chat import TurnConflict, Turns
-from recollect.turns.log import RevisionChanged, TurnLog
+from recollect.turns.log import RevisionChanged, TurnLog, rendered
+from recollect.turns.rows import artifacts
 from recollect.turns.signals import SignalRule
 from recollect.turns.values import (
     ACTIVE_SET,
@@ -40,7 +42,7 @@ from recollect.turns.values import (
     exception,
     fact,
 )
-from recollect.types import Scope, Severity
+from recollect.types import Scope, Severity, timestamp
 from tests.conftest import Clock, Place
 from tests.model_server import Answer, ModelServer, RateLimit, Request
 
@@ -433,6 +435,41 @@ def test_workflow_what_binds_is_not_lost_behind_what_is_said_over_and_over(
         assert late.view(role, budget=60).blocks[-1 if role == "gate" else 0].tokens <= 60
 
 
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [("places", 300), ("passing", 300), ("rules", 100)],
+)
+def test_workflow_however_much_was_said_a_turn_reads_little_of_it(
+    memory: Memory, clock: Clock, monkeypatch: pytest.MonkeyPatch, kind: str, most: int
+) -> None:
+    """Forty rules, and then much about the same keys that says nothing of them."""
+    more: dict[str, dict[str, Any]] = {"places": {"applies_to": ["x"]}, "passing": {"scope": "conversation"}}
+    made: list[rows.Artifact] = []
+    for number in range(400):
+        items = [assertion(f"k{each}", number, **more.get(kind, {})) for each in range(40)]
+        if number < 40 or kind == "rules":
+            items = [*(items if kind == "rules" else ()), assertion(f"k{number % 40}", "held", "must")]
+        told = {"state": {"fingerprint": Fingerprint(assertions=tuple(items)).json()}}
+        at = timestamp(clock() + timedelta(seconds=number))
+        line = Line(id=f"t{number}", at=at, project="shop", user="alice", conversation=f"c{number % 9}", user_text="hi")
+        made += artifacts(rendered(line, {"turn_log": told}), "", timedelta(days=9))
+    with memory.database.write() as tx:
+        rows.save(tx, memory.owner, made)
+    read: list[str] = []
+    made_of = Fingerprint.of
+
+    def counted(told: Any, *, binding: bool = False) -> Fingerprint:
+        read.extend([] if binding else [told["turn_id"]])
+        return made_of(told, binding=binding)
+
+    monkeypatch.setattr(Fingerprint, "of", counted)
+    found = chat(memory, "new").turn("now", "go on").preload()
+    assert {one.key for each in found.memories for one in each.fingerprint.items if one.is_binding} == {
+        f"k{number}" for number in range(40)
+    }
+    assert len(read) <= most
+
+
 def test_workflow_a_turn_of_another_conversation_is_told_from_one_of_that_name(memory: Memory) -> None:
     say(chat(memory, "c2"), "t1", assertions=[assertion("units", "metric", "must")])
     turns = chat(memory)
@@ -760,6 +797,12 @@ def test_title_comes_from_the_active_set_then_from_the_start(memory: Memory) -> 
             tx.run(f"DELETE FROM {table}")
     memory.reindex()
     assert turns.title() == "Roses", "as the log has it"
+    early = chat(memory, "c2")
+    say(early, "t1", conversation_title="Tulips")
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_active_sets")
+        tx.run("DELETE FROM memory_turn_tags WHERE tag LIKE 'title:%'")
+    assert early.title() == "Tulips", "though its rows do not say where it is told"
     say(turns, "t4", conversation_title="Red roses")
     assert turns.title() == "Red roses"
 
@@ -863,7 +906,27 @@ def test_a_passing_wish_leaves_the_lasting_rule(memory: Memory, clock: Clock) ->
     say(turns, "t1", assertions=[assertion("units", "feet", "must")])
     say(turns, "t2", assertions=[assertion("units", "metric", "must")])
     say(turns, "t3", assertions=[assertion("units", "imperial", scope="conversation")])
-    assert remembered(memory, clock) == [("units: imperial", 1), ("units: metric", 1)]
+    say(turns, "t4", assertions=[assertion("tone", "dry")])
+    say(turns, "t5", assertions=[assertion("tone", "dry", scope="conversation")])
+    assert remembered(memory, clock) == [("tone: dry", 1), ("units: imperial", 1), ("units: metric", 1)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (assertion("editor: theme", "dark"), assertion("Editor: theme", "light")),
+        (assertion("editor: theme", "dark"), assertion("editor_theme", "light")),
+        (assertion("units", "metric (for now)"), assertion("units", "imperial (for good)")),
+        (assertion("a: b", "dark", applies_to=["x: y"]), assertion("a: b", "light", applies_to=["x: y"])),
+    ],
+)
+def test_a_correction_is_told_whatever_its_key_and_value_look_like(
+    memory: Memory, clock: Clock, first: Item, second: Item
+) -> None:
+    for conversation, made in (("c1", first), ("c2", second)):
+        say(chat(memory, conversation), "t1", assertions=[made])
+        found = remembered(memory, clock)
+    assert found == [(second.text, 2)]
 
 
 @pytest.mark.parametrize(

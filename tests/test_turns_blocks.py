@@ -169,6 +169,15 @@ def test_a_turn_with_more_rules_than_fit_shows_as_many_as_do_and_nothing_else() 
     assert "sky" not in block.text and "city" not in block.text and "(3 turns left out" in block.text
 
 
+def test_a_turn_that_is_shown_in_full_is_not_left_out() -> None:
+    long = [assertion(f"rule{n}", "x" * 300, "must") for n in range(6)]
+    short = {n: Fingerprint(assertions=(assertion(f"r{n}", "short", "must"),)) for n in (1, 2, 4)}
+    told = [TurnMemory(f"t{n}", at(n), each) for n, each in short.items()]
+    block = present.memories_block([*told, memory("t3", 3, *long), memory("t5", 5, fact("sky", "blue"))], budget=250)
+    assert all(f"r{n}: short" in block.text for n in (1, 2, 4)) and "sky" not in block.text
+    assert block.left_out == 2 and "(2 turns left out" in block.text
+
+
 @pytest.mark.parametrize("budget", [50, 60, 300, 1_500])
 def test_every_block_of_a_journal_keeps_to_its_budget(budget: int) -> None:
     told = [memory(f"t{n}", n, fact(f"key{n}", "value " * 9)) for n in range(40)]
@@ -223,9 +232,18 @@ def test_no_id_comes_from_nowhere(asked: list[str], offered: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("key", "normal"),
-    [("Plus Plan!", "plus_plan"), ("  a--b__c ", "a_b_c"), ("ÄRGER", "ärger"), ("!!", ""), ("x" * 99, "x" * 64)],
+    [
+        ("Plus Plan!", "plus_plan"),
+        ("  a--b__c ", "a_b_c"),
+        ("ÄRGER", "ärger"),
+        ("!!", ""),
+        ("x" * 99, "x" * 64),
+        (["seat"], "seat"),
+        (True, "true"),
+        (1, "1"),
+    ],
 )
-def test_keys_are_normalised_for_tags(key: str, normal: str) -> None:
+def test_keys_are_normalised_for_tags(key: Any, normal: str) -> None:
     assert normalise_key(key) == normal
 
 

@@ -57,6 +57,9 @@ def test_a_turn_that_was_erased_is_not_persisted_again(memory: Memory, words: st
     with pytest.raises(TurnConflict, match="erased"):
         say(turns, "t1", words, facts=[fact("blood", "AB")])
     assert lines(memory) == [] and turns.artifacts(FINGERPRINT) == []
+    with pytest.raises(TurnConflict, match="erased") as refused:
+        turns.turn("t1", words).preload()
+    assert "begin a conversation with another id" in (refused.value.hint or ""), "before anybody answers"
     say(turns, "t2", "The tea is green.", facts=[fact("tea", "green")])
     assert [each.turn_id for each in turns.artifacts(FINGERPRINT)] == ["t2"]
 

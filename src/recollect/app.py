@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -198,15 +199,27 @@ class Memory(Parts):
 
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
-        return self._eraser().run(
-            Target(session, conversation, memory, self.project(project) if project else ""), reason
-        )
+        return self._eraser().run(Target(session, conversation, memory, self._stored_as(project)), reason)
 
     def forgetting(self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "") -> Plan:
         """What `forget` would erase."""
         from recollect.artifacts.forget import Target
 
-        return self._eraser().plan(Target(session, conversation, memory, self.project(project) if project else ""))
+        return self._eraser().plan(Target(session, conversation, memory, self._stored_as(project)))
+
+    def _stored_as(self, project: str) -> str:
+        """As rows have it: an id, or the folder that is named, by whatever path."""
+        from recollect.ingest.scan import is_utf8
+        from recollect.store import erasing
+
+        def known(name: str) -> bool:
+            with self.database.read() as tx:
+                return is_utf8(name) and bool(erasing.keys(tx, self.owner, project=name))
+
+        if not project or known(project):
+            return project
+        folder = os.path.abspath(self.settings.expand(project))  # noqa: PTH100 - as the agent recorded it
+        return next(filter(known, (folder, os.path.realpath(folder))), project)
 
     def remember(
         self,

@@ -58,6 +58,8 @@ def strip_blocks(text: str) -> str:
 
 def escape(text: str) -> str:
     """The text of somebody else: nothing in it begins or ends a block. The same object when nothing did."""
+    if text.isascii() and ("[" not in text or "context" not in text.lower()):
+        return text
     return _MARKS.sub(r"(\1)", text) if "[" in text or "［" in text else text
 
 
@@ -71,14 +73,18 @@ def _without_listed(text: str) -> str:
 
 
 def _without_lines(text: str) -> str:
-    """Without rows that end like a line of ours, or that go on after one which still has its kind."""
+    """Without rows that begin or end like a line of ours. Of a row that only has one in it, that goes."""
     kept: list[str] = []
     for row in _ROW.findall(text):
         refs = [each.span() for each in _REF.finditer(row)]
-        is_labelled = bool(refs) and _LABEL.search(row, 0, refs[-1][0]) is not None
-        if not refs or not (is_labelled or _CLOSING.fullmatch(row, refs[-1][1])):
+        label = _LABEL.search(row, 0, refs[-1][0]) if refs else None
+        ends = bool(refs) and _CLOSING.fullmatch(row, refs[-1][1]) is not None
+        if not label and not ends:
             kept.append(row)
-        elif not is_labelled:
+        elif label and not ends and not _FIRST.match(row):
+            start = min([label.start(), *(at for each in OPENINGS if (at := row.find(each)) >= 0)])
+            kept.append(row[:start] + row[refs[-1][1] :])
+        elif not label:
             del kept[_beginning(kept, row) :]
     return "".join(kept)
 

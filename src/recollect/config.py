@@ -66,7 +66,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = ""
     conversation_gap_minutes: Annotated[
-        int, Meta(ge=1, le=525_600, description="Silence after which a conversation counts as finished.")
+        int, Meta(ge=1, le=5_256_000, description="Silence after which a conversation counts as finished.")
     ] = 60
     min_conversation_messages: Annotated[
         int,

@@ -40,8 +40,9 @@ from recollect.ingest.run import KIND as INGEST
 from recollect.overview import LOW_SPACE, damage
 from recollect.redact import scan
 from recollect.store import artifacts as artifact_rows
-from recollect.store import conversations, files, memories, stage1
+from recollect.store import conversations, entries, files, memories, stage1
 from recollect.store.database import Database
+from recollect.store.entries import FileKey
 from recollect.store.jobs import Job, Jobs
 from recollect.types import Clock, Conversation, ConversationStatus, FileStatus, JobStatus, Owner, timestamp
 
@@ -437,9 +438,27 @@ class Doctor:
                 (self._settings.home / each.path).unlink(missing_ok=True)
 
     def _delete_erased(self, found: Sequence[Finding]) -> None:
-        for each in found:
-            if each.kind is Fault.ERASED:
-                self._files.delete(each.path)
+        """A set that tells more than what was erased goes once rows hold the rest: a re-index takes it in."""
+        names = [name for each in found if each.kind is Fault.ERASED and (name := parse_name(each.path))]
+        erased = tombstones.graveyard((stone for _, stone in tombstones.read_all(self._files)), self._owner.agent_id)
+        rest: dict[str, set[tuple[str, str]]] = {}
+        for token in sorted({name.token for name in names if not erased.covers(name)}):
+            held = reindex.loaded(self._files, token, dict.fromkeys(self._files.names(token), ""))
+            rest[token] = reindex.beside(held, self._owner.agent_id, erased)
+            keys = {each.head.session_key for each in held.documents.values() if isinstance(each, Document)}
+            with self._database.write() as tx:
+                artifact_rows.replace_sessions(tx, self._owner, sorted(keys), ())  # read again, whatever was known
+        if any(rest.values()):
+            self._reindex()
+        for name in names:
+            if erased.covers(name) or self._holds(rest[name.token]):
+                self._files.delete(name.path)
+
+    def _holds(self, messages: set[tuple[str, str]]) -> bool:
+        with self._database.read() as tx:
+            return all(
+                entries.find(tx, FileKey(self._owner, source, ""), [uuid]).keys() == {uuid} for source, uuid in messages
+            )
 
     def _roll_back(self) -> None:
         Intake(self._database, self._settings, self._owner, self._clock).recover()

@@ -223,10 +223,14 @@ class Parts:
         """The id of a project; `place` is a folder in it, or the id itself."""
         from recollect.ingest.projects import resolve
         from recollect.ingest.scan import is_utf8
-        from recollect.store import projects
+        from recollect.store import conversations, projects
 
-        if isinstance(place, str) and not place.startswith(("/", "~", ".")) and not Path(place).is_dir():
-            return place
+        if isinstance(place, str) and not place.startswith("/"):
+            if not place.startswith(("~", ".")) and not Path(place).is_dir():
+                return place
+            with self.database.read() as tx:  # an id goes before a folder of that name
+                if is_utf8(place) and conversations.search(tx, self.owner, project=place, limit=1):
+                    return place
         folder = os.path.abspath(self.settings.expand(str(place)))  # noqa: PTH100 - as the agent recorded it
         if not is_utf8(folder):
             raise UsageError(f"{folder!r} is not UTF-8", hint="Rename the folder, or name another project.")

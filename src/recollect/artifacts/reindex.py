@@ -4,7 +4,8 @@ Files that are what they were when they were last read cost one `stat`. The othe
 conversation, checked (frontmatter, checksums, names, links) and turned into rows by the same step as at the end of a
 session. What only the database knows stays as it is: offsets, jobs, use, baselines, states. A conversation that is
 ahead of its files, because it grew or is being processed, is left to the pipeline; a file that is not what it was
-written as changes nothing and is listed. What tombstones name goes from the rows first.
+written as changes nothing and is listed. What tombstones name goes from the rows first; a set that tells it among other
+things, and that no tombstone names, is taken in, and a set without it takes its place before the run ends.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.forget import Forget
 from recollect.artifacts.names import FOLDER, Kind, Name, session_token, wikilinks
 from recollect.artifacts.names import parse as parse_name
-from recollect.artifacts.removal import telling
+from recollect.artifacts.removal import spoken, telling
 from recollect.artifacts.rows import Derived
 from recollect.artifacts.tombstones import Graveyard
 from recollect.artifacts.upkeep import KIND as ARCHIVE
@@ -28,12 +29,12 @@ from recollect.config import Settings
 from recollect.errors import ArtifactError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import UNREAD, read_by, watermark
-from recollect.ingest.erasure import bury, stones
 from recollect.ingest.writer import is_named_after
 from recollect.store import artifacts as artifact_rows
 from recollect.store import compactions, memories, projects, stage1
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
+from recollect.store import tombstones as tombstone_rows
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
 from recollect.store.database import Database, Transaction
@@ -57,7 +58,7 @@ _HINTS = {
     "NoManifest": "Run `recollect doctor --fix`: the manifest is written from the files that are there.",
     "BrokenLink": _AGAIN,
     "Missing": _AGAIN,
-    "Erased": "Run `recollect doctor --fix`: it deletes the file, and what rows hold of it.",
+    "Erased": "Run `recollect doctor --fix`: it deletes the file, and what rows hold of what was erased.",
 }
 
 Progress = Callable[[int, int], None]  # (files, of)
@@ -86,7 +87,7 @@ class Report:
     entries: int = 0
     memories: int = 0
     skipped: int = 0  # conversations that are ahead of their files
-    erased: int = 0  # conversations and messages that tombstones name, and that rows still held
+    erased: int = 0  # conversations and messages that tombstones name, and that rows or a set still held
     seconds: float = 0.0
     problems: list[Problem] = field(default_factory=list)
 
@@ -110,6 +111,7 @@ class Assessed:
     snapshot: str
     files: tuple[Indexed, ...]
     problems: tuple[Problem, ...]
+    tells: bool = False  # what was erased, beside the rest: rows take it in, and a set without it follows from them
 
 
 # Decisions
@@ -121,7 +123,11 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     telling_it = _telling(held, agent_id, erased)
     problems = [found for name in named if (found := _wrong(name, held.documents[name], agent_id, erased, telling_it))]
     bad = {problem.path for problem in problems}
-    good = {name: doc for name, doc in held.documents.items() if isinstance(doc, Document) and name.path not in bad}
+    sound = {name: doc for name, doc in held.documents.items() if isinstance(doc, Document)}
+    good = {name: doc for name, doc in sound.items() if name.path not in bad}
+    usable = good | {
+        name: sound[name] for name in telling_it if name in sound and _is_usable(name, sound[name], erased)
+    }
     foreign = [name for name, doc in good.items() if doc.head.agent_id != agent_id]
     if foreign:
         return Assessed(
@@ -134,8 +140,8 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     else:
         if good:
             problems.append(Problem(min(good).path, "NoManifest", "its conversation has no manifest"))
-        chosen = _newest(good)
-    transcript, summary = (good.get(name) if path and (name := parse_name(path)) else None for path in chosen)
+        chosen = _newest(usable)
+    transcript, summary = (usable.get(name) if path and (name := parse_name(path)) else None for path in chosen)
     derived, snapshot = None, ""
     superseded = manifest is not None and manifest.superseded_by
     if transcript is not None and not superseded and not (summary is None and chosen[1]):
@@ -155,8 +161,9 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
         )
         for name, doc in good.items()
     ]
-    key = next((doc.head.session_key for doc in good.values()), "")
-    return Assessed(key, derived, tuple(kept), snapshot, tuple(files), tuple(problems))
+    key = next((doc.head.session_key for doc in usable.values()), "")
+    tells = derived is not None and parse_name(chosen[0] or "") in telling_it
+    return Assessed(key, derived, tuple(kept), snapshot, tuple(files), tuple(problems), tells)
 
 
 def _compacted(kept: Iterable[Document], problems: list[Problem]) -> Iterator[Compacted]:
@@ -177,6 +184,17 @@ def _telling(held: Held, agent_id: str, erased: Graveyard) -> set[Name]:
     return telling(mine, lambda source, uuid: entry_hash(source, uuid) in erased.hashes)
 
 
+def beside(held: Held, agent_id: str, erased: Graveyard) -> set[tuple[str, str]]:
+    """(source, id) of the messages that sets tell beside erased ones; of sets that no tombstone names."""
+    told = [held.documents[name] for name in _telling(held, agent_id, erased) if not erased.covers(name)]
+    return {each for found in told for each in spoken(found) if entry_hash(*each) not in erased.hashes}
+
+
+def _is_usable(name: Name, found: Document, erased: Graveyard) -> bool:
+    """No tombstone names it: what else it tells stays."""
+    return not erased.covers(name) and _named(found) == name
+
+
 def _wrong(
     name: Name, found: Document | ArtifactError, agent_id: str, erased: Graveyard, telling_it: Container[Name]
 ) -> Problem | None:
@@ -185,11 +203,15 @@ def _wrong(
         return Problem(name.path, "Erased", "it was erased, and is here again")
     if isinstance(found, ArtifactError):
         return Problem(name.path, found.kind, found.message)
-    head = found.head
-    told = Name(head.captured_at, session_token(head.agent_id, head.session_key, head.session_id), head.kind)
+    told = _named(found)
     if told != name:
         return Problem(name.path, "WrongName", f"by its frontmatter it is {told.file}")
     return None
+
+
+def _named(found: Document) -> Name:
+    head = found.head
+    return Name(head.captured_at, session_token(head.agent_id, head.session_key, head.session_id), head.kind)
 
 
 def _is_erased(head: Content | Manifest, agent_id: str, erased: Graveyard) -> bool:
@@ -248,7 +270,7 @@ def _foreign(name: Name, signature: str) -> Indexed:
     )
 
 
-def entry_rows_of(owner: Owner, derived: Derived, erased: Graveyard) -> list[EntryRow]:
+def entry_rows_of(owner: Owner, derived: Derived) -> list[EntryRow]:
     """Rows of a transcript's messages. They stand before everything that is read from the agent's own file."""
     talk = derived.conversation
     owned = int(is_named_after(PurePath(talk.source_file).stem, talk.session_id))
@@ -272,7 +294,6 @@ def entry_rows_of(owner: Owner, derived: Derived, erased: Graveyard) -> list[Ent
             owned,
         )
         for number, message in enumerate(derived.messages)
-        if not erased.hashes or entry_hash(talk.source, message.uuid) not in erased.hashes
     ]
 
 
@@ -308,8 +329,9 @@ class Reindex:
         started = time.monotonic()
         report = Report()
         erased = self._bury(report)
+        eraser = Forget(self._database, self._settings, self._owner, self._clock)
         if erased:
-            report.erased = Forget(self._database, self._settings, self._owner, self._clock).complete(erased)
+            report.erased = eraser.complete(erased)
         there = dict(self._files.scan())
         with self._database.read() as tx:
             known = artifact_rows.signatures(tx, self._owner)
@@ -322,12 +344,15 @@ class Reindex:
             if name.token in held:
                 held[name.token].append(name)
         of = sum(map(len, held.values()))
+        tells = False
         for batch in _batches(held.items(), _BATCH):
             found = [self._load(token, {name: there[name] for name in names}) for token, names in batch]
-            self._store([assess(each, self._owner.agent_id, erased) for each in found], known, erased, report)
+            tells |= self._store([assess(each, self._owner.agent_id, erased) for each in found], known, report)
             self._stored()
             report.read += sum(len(names) for _, names in batch)
             progress(report.read, of)
+        if tells:
+            report.erased += eraser.complete(erased)
         report.problems += missing(known.keys() - foreign, there, erased)
         self._let_go(name.token for path in foreign if (name := parse_name(path)) and name not in there)
         others = self._files.others((each.path for each in report.problems), self._owner.agent_id)
@@ -344,18 +369,23 @@ class Reindex:
 
     def _bury(self, report: Report) -> Graveyard:
         """What tombstones say is known to the database before anything else is read."""
-        home = self._settings.home
-        bury(self._database, self._owner, home, stones(home))
         every = list(tombstones.read_all(self._files))
         report.problems += [Problem(path, "BadFrontmatter", "no tombstone") for path, stone in every if stone is None]
+        own = {path: stone for path, stone in every if stone and stone.agent_id == self._owner.agent_id}
+        with self._database.read() as tx:
+            new = own.keys() - tombstone_rows.known(tx, self._owner, sorted(own))
+        if new:
+            with self._database.write() as tx:
+                for path in sorted(new):
+                    told = (own[path].hashes, own[path].whole_tokens, own[path].removed_paths)
+                    tombstone_rows.save(tx, self._owner, path, *told)
         return tombstones.graveyard((stone for _, stone in every), self._owner.agent_id)
 
     def _load(self, token: str, signatures: Mapping[Name, str]) -> Held:
         return loaded(self._files, token, signatures)
 
-    def _store(self, found: Sequence[Assessed], known: Mapping[str, str], erased: Graveyard, report: Report) -> None:
-        for each in found:
-            report.problems += each.problems
+    def _store(self, found: Sequence[Assessed], known: Mapping[str, str], report: Report) -> bool:
+        """Is something among it that was erased, and goes again with the set that tells it?"""
         keys = [each.session_key for each in found if each.session_key]
         with self._database.write() as tx:
             standing = conversation_rows.states(tx, self._owner, keys)
@@ -364,17 +394,19 @@ class Reindex:
             settled = [each for each in fresh if _SETTLED.issuperset(standing.get(each.session_key, ()))]
             files = [row for each in fresh for row in each.files]
             told = [(each.derived, each.snapshot) for each in settled if each.derived]
-            self._rebuild(tx, told, standing.keys(), erased, report)
+            self._rebuild(tx, told, standing.keys(), report)
             compactions.save(tx, self._owner, [one for each in settled for one in each.compactions])
             artifact_rows.replace_sessions(tx, self._owner, sorted({row.session_key for row in files}), files)
         report.skipped += len(found) - len(settled)
+        tells = [each for each in settled if each.tells]
+        report.problems += [problem for each in found if each not in tells for problem in each.problems]
+        return bool(tells)
 
     def _rebuild(
         self,
         tx: Transaction,
         told: Sequence[tuple[Derived, str]],  # with its snapshot
         standing: Container[str],
-        erased: Graveyard,
         report: Report,
     ) -> None:
         """Jobs before the rest, as everywhere: no two processes wait for each other."""
@@ -390,7 +422,7 @@ class Reindex:
             done[kind].append((talk.session_key, watermark(talk.last_message_at, snapshot), status))
         for kind, jobs in done.items():
             self._jobs.settle(tx, kind, jobs)
-        added = [row for derived, _ in told for row in entry_rows_of(owner, derived, erased)]
+        added = [row for derived, _ in told for row in entry_rows_of(owner, derived)]
         entry_rows.restore(tx, added)
         talks = [
             replace(each.conversation, status_reason=UNREAD) if _is_unread(each) else each.conversation

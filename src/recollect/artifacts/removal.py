@@ -42,6 +42,8 @@ _FEW = 4  # messages that use a name
 _NAME = re.compile(r"\b\w*(?:\w[-_.@/:]\w|\d)[\w\-.@/:]*\w|(?<=[^.!?\s] )[^\W\d_a-z]\w+|\b\w+[^\W\d_a-z]\w*\b")
 _PARTLY = "Some of what was said in this conversation was removed."
 
+Read = Document | ArtifactError | None  # None: it is there, and was not read
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -151,9 +153,9 @@ def shortened(talk: Conversation, left: Sequence[Message]) -> Conversation:
     return replace(talk, session_key=key, first_message_at=first, last_message_at=last, entry_count=len(left))
 
 
-def telling(documents: Mapping[Name, Document | ArtifactError], gone: Callable[[str, str], bool]) -> set[Name]:
+def telling(documents: Mapping[Name, Read], gone: Callable[[str, str], bool]) -> set[Name]:
     """Of the files of one conversation, those that tell a message which is gone by its source and id: transcripts, and
-    summaries that go with one, or that stand alone and are no newer."""
+    summaries, by their names, that go with one, or that stand alone and are no newer."""
     told = {name: found for name, found in documents.items() if name.kind is Kind.TRANSCRIPT}
     hit = {name for name, found in told.items() if any(gone(*each) for each in spoken(found))}
     newest = max(hit, default=None)
@@ -164,9 +166,9 @@ def telling(documents: Mapping[Name, Document | ArtifactError], gone: Callable[[
     return hit | {name for name in summaries if name.captured_at not in clean}
 
 
-def spoken(found: Document | ArtifactError) -> list[tuple[str, str]]:
+def spoken(found: Read) -> list[tuple[str, str]]:
     """(source, id) of the messages of a transcript; nothing of one that cannot be read."""
-    if isinstance(found, ArtifactError):
+    if not isinstance(found, Document):
         return []
     try:
         return [(found.head.harness, each.uuid) for each in bodies.parse_transcript(found.body)]
@@ -258,7 +260,12 @@ class Planner:
         with self._database.read() as tx:
             found.say(tombstone_rows.standing(tx, self._owner, graves.hashes))
             logs = [self._turn(*each) for each in tombstone_rows.turns(tx, self._owner, TURN_LOG)]
-            found.say(each for each in logs if entry_hash(each.source, each.uuid) in graves.hashes)
+            begun = set(self._sessions(found))  # in another chat, the same ids may have been used again since
+            found.say(
+                each
+                for each in logs
+                if each.session_id in begun and entry_hash(each.source, each.uuid) in graves.hashes
+            )
             every = tombstone_rows.session_keys(tx, self._owner)
             near = {key for each in self._sessions(found) for key in erasing.keys(tx, self._owner, session=each)}
         named = {key for key in every if self.token(key) in graves.tokens}
@@ -382,7 +389,7 @@ class Planner:
         going = {*found.whole, *found.partly}
         with self._database.read() as tx:
             near = {key for each in self._sessions(found) for key in erasing.keys(tx, self._owner, session=each)}
-        held = {key: self._read(self._files.names(self.token(key))) for key in sorted(near - going)}
+        held = self._held(near - going)
         swallowed = swallowed_by({key: _manifest(each) for key, each in held.items()}, going)
         files: set[tuple[str, Name]] = set()
         vanished: set[str] = set()
@@ -401,6 +408,18 @@ class Planner:
             told |= left if all(name.kind is Kind.MANIFEST for name in left) else set()
             files |= {(key, name) for name in told}
         return files, vanished
+
+    def _held(self, keys: Set[str]) -> dict[str, dict[Name, Read]]:
+        """The files of these conversations: what their messages are, and what they consist of."""
+        by_token: dict[str, list[Name]] = {}
+        for name in self.names(keys):
+            by_token.setdefault(name.token, []).append(name)
+        held: dict[str, dict[Name, Read]] = {}
+        for key in sorted(keys):
+            names = by_token.get(self.token(key), [])
+            read = self._read(name for name in names if name.kind in (Kind.TRANSCRIPT, Kind.MANIFEST))
+            held[key] = {name: read.get(name) for name in names}
+        return held
 
     def _transcript(self, key: str, found: _Found) -> Transcript | None:
         """None when there is no such conversation."""
@@ -425,7 +444,7 @@ def _ids(transcript: Transcript) -> set[tuple[str, str]]:
     return {(transcript.conversation.source, each.uuid) for each in transcript.messages}
 
 
-def _is_current(name: Name, held: Mapping[Name, Document | ArtifactError]) -> bool:
+def _is_current(name: Name, held: Mapping[Name, Read]) -> bool:
     """Does the conversation consist of it? Without a manifest that can be read, of the newest set."""
     manifest = _manifest(held)
     if manifest is not None:
@@ -433,7 +452,7 @@ def _is_current(name: Name, held: Mapping[Name, Document | ArtifactError]) -> bo
     return name.captured_at == max(each.captured_at for each in held if each.kind in sets.SET)
 
 
-def _manifest(held: Mapping[Name, Document | ArtifactError]) -> Manifest | None:
+def _manifest(held: Mapping[Name, Read]) -> Manifest | None:
     heads = (each.head for each in held.values() if isinstance(each, Document))
     return next((head for head in heads if isinstance(head, Manifest)), None)
 

@@ -80,7 +80,8 @@ def _work(model: LanguageModel, task: Task, staging: Workspace, config: Config) 
     )
     written: set[str] = set()
     done = model.work(instructions, work_content(task), tools(staging, task.standard, written), limits)
-    if render.HANDBOOK not in written:  # what lies there is what lay there before
+    is_news = bool(task.selection.added) or render.HANDBOOK not in task.kept
+    if is_news and render.HANDBOOK not in written:  # what lies there is what lay there before
         raise ModelFailed(Failure.INVALID, f"{render.HANDBOOK} was not written", usage=done.usage)
     present = set(staging.files())
     return Answer({path: clean(staging.read(path)) for path in task.standard.required if path in present}, done.usage)

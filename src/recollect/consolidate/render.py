@@ -85,11 +85,17 @@ def is_kept(path: str) -> bool:
 def one_line(text: str) -> str:
     """The text on one line, unable to open a fence or a comment, or to pass for a citation."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    before = ""
-    while before != text:  # what is taken out may join what stood around it
-        before = text
-        text = MEMORY.sub(r"\1", SOURCE.sub(r"(\1)", _FENCES.sub("`", text)))
+    text = _uncited(_uncited(text))  # what is taken out may join what stood around it
+    if _uncited(text) != text:  # nested on purpose
+        text = _uncited(text.translate(_NO_MARKS))
     return text.replace("<!--", "< !--")
+
+
+_NO_MARKS = str.maketrans("[]^", "() ", "`~")
+
+
+def _uncited(text: str) -> str:
+    return MEMORY.sub(r"\1", SOURCE.sub(r"(\1)", _FENCES.sub("`", text)))
 
 
 def fenced(text: str) -> str:

@@ -247,7 +247,7 @@ class Consolidation:
         return self._report(selection, Outcome.SUCCEEDED, watermark)
 
     def _publish(self, lease: Lease, material: Material, files: Mapping[str, str]) -> str:
-        """The files, then the end of the job: its watermark. Where that is not ours to tell, they go again."""
+        """The files, then the end of the job: its watermark. Where the job is another's by then, they go again."""
         selection = material.selection
         raw = self._raw(material, union=False)
         newest = max(_time(lease.watermark), selection.newest)
@@ -259,7 +259,9 @@ class Consolidation:
             self._reached(Step.PRUNED)
             self._finish(lease, selection, watermark)
         except LeaseLost:
-            for path in (*files, *raw):
+            with self._database.write() as tx:
+                ran_out = self._jobs.standing(tx, lease) is Standing.OURS
+            for path in () if ran_out else (*files, *raw):
                 with suppress(ToolRefused):
                     self._workspace.delete(path)
             raise

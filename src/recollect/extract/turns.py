@@ -6,6 +6,7 @@ one go the usual way. What one user said never revises what another said: they m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -138,7 +139,7 @@ class ChatItems:
 
 
 def _standing(turns: Sequence[TurnMemory]) -> list[Item]:
-    """What holds, in the order of the conversation: a passing wish replaces no lasting one."""
+    """What holds, in the order of the conversation: a passing wish replaces no lasting one, nor repeats it."""
     found: list[Item] = []
     for passing in (False, True):
 
@@ -146,7 +147,9 @@ def _standing(turns: Sequence[TurnMemory]) -> list[Item]:
             return (one.scope is Scope.CONVERSATION) is passing
 
         parts = [replace(each, fingerprint=each.fingerprint.with_items(keep)) for each in turns]
-        found += [one for memory in reversed(settled(parts)) for one in memory.fingerprint.items]
+        said = {one.text for one in found}
+        every = [one for memory in reversed(settled(parts)) for one in memory.fingerprint.items]
+        found += [one for one in every if one.text not in said]
     return found
 
 
@@ -156,12 +159,19 @@ def _is_stated(held: Remembered, talk: Conversation) -> bool:
 
 def _is_about(held: Remembered, one: Item, each: Statement) -> bool:
     """Does the memory name the item's key, for the same places and on the same side? A sentence names none."""
-    key, sign, rest = held.text.partition(": ")
-    value = rest.removesuffix(one.places)
-    if not sign or is_sentence(shown(one.value)) or is_sentence(value) or normalise_key(key) != normalise_key(one.key):
+    ends = (sign.span() for sign in re.finditer(": ", held.text))
+    key = normalise_key(one.key)
+    rest = next((held.text[end:] for start, end in ends if normalise_key(held.text[:start]) == key), "")
+    value, new = rest.removesuffix(one.places), shown(one.value)
+    if not rest or is_sentence(new) or is_sentence(value):
         return False
-    placed = value != rest if one.places else not (" (for " in rest and rest.endswith(")"))
+    placed = value != rest if one.places else _is_placed(new) or not _is_placed(rest)
     return placed and _side(held.kind, held.severity) == _side(each.kind, each.severity)
+
+
+def _is_placed(value: str) -> bool:
+    """Does it end like one that holds somewhere?"""
+    return " (for " in value and value.endswith(")")
 
 
 def _side(kind: MemoryKind, severity: Severity) -> str:

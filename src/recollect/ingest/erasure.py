@@ -27,8 +27,10 @@ COMPACTION = "compaction"  # the role of a summary that an agent made of its own
 
 _FOLDER = "memory/tombstones"
 _END = "--tombstone.md"
-_TEXT = re.compile(r'^([a-z_0-9]+): "([^"\\]*)"$', re.MULTILINE)
-_LIST = re.compile(r'^([a-z_0-9]+):\n((?:- "[^"\\\n]*"\n)+)', re.MULTILINE)
+_QUOTED = r'"[^"\\\n]*"'
+_OURS = re.compile(rf"([a-z_0-9]+):(?: ({_QUOTED}|\[\])|((?:\n- {_QUOTED})+))\n")
+_TEXTS = ("kind", "agent_id", "session_token", "removed_at", "reason", "content_sha256")
+_LISTS = ("whole_tokens", "removed_paths", "hashes")
 
 
 class Stone(NamedTuple):
@@ -41,15 +43,41 @@ class Stone(NamedTuple):
 
 
 def parsed(text: str) -> Stone | None:
-    """A tombstone as `artifacts.tombstones` writes it; None when its body is not what its checksum says."""
-    front, _, body = text.replace("\r\n", "\n").removeprefix("---\n").partition("\n---\n")
-    texts = dict(_TEXT.findall(front))
+    """A tombstone as `artifacts.tombstones` reads it, also one whose frontmatter an editor wrote anew; None when it is
+    none, or its body is not what its checksum says."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    front, _, body = text.removeprefix("---\n").partition("\n---\n")
+    values = _ours(f"{front}\n") or _yaml(front)
     checksum = hashlib.sha256(trimmed(body.removeprefix("\n")).encode("utf-8", "replace")).hexdigest()
-    if texts.get("kind") != "tombstone" or texts.get("content_sha256") != checksum:
+    if values.get("kind") != "tombstone" or values.get("content_sha256") != checksum:
         return None
-    lists = {name: tuple(re.findall(r'"(.*)"', lines)) for name, lines in _LIST.findall(f"{front}\n")}
-    names = ("whole_tokens", "removed_paths", "hashes")
-    return Stone(texts.get("agent_id", ""), *(lists.get(name, ()) for name in names))
+    if any(name not in values for name in _TEXTS) or any(type(values.get(name)) is not list for name in _LISTS):
+        return None
+    return Stone(str(values["agent_id"]), *(tuple(map(str, values[name])) for name in _LISTS))
+
+
+def _ours(front: str) -> dict[str, Any]:
+    """Frontmatter just as we write it, without a library; nothing when a line is not."""
+    values: dict[str, Any] = {}
+    end = 0
+    while end < len(front):
+        found = _OURS.match(front, end)
+        if found is None:
+            return {}
+        name, text, lines = found.groups()
+        values[name] = text[1:-1] if text and text != "[]" else re.findall(r'"(.*)"', lines or "")
+        end = found.end()
+    return values
+
+
+def _yaml(front: str) -> dict[Any, Any]:
+    import yaml
+
+    try:
+        values = yaml.load(front, Loader=yaml.BaseLoader)  # every value as the text that it is
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def stones(home: Path) -> frozenset[str]:

@@ -87,8 +87,9 @@ def _second_look(source: Source, state: State, line: bytes, offset: int, reason:
         return (), reason
     changes: list[Change] = []
     told = [] if is_whole else [f"kept what is whole of it: {reason}"]
+    place, at = offset, 0
     for start, end, value in records:
-        place = offset + len(text[:start].encode(errors="surrogateescape"))
+        place, at = place + len(text[at:start].encode(errors="surrogateescape")), start
         raw = text[start:end].encode(errors="surrogateescape")
         more, trouble = _kept(source, state, raw, value, place)
         changes += more

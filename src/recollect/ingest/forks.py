@@ -7,7 +7,6 @@ and then those.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -27,8 +26,15 @@ class ForkState(msgspec.Struct):
 
     matched: int = 0  # how many of the parent's entries it begins with
     others: list[int] = []  # or how many, where what was taken back there was said again
+    whole: bool = False  # what was taken back there is counted; earlier versions left it out
     done: bool = False  # the first difference was seen: everything from there on is the fork's own
     dropped: list[str] = []  # the last of them: a later line may amend one, which does not make it the fork's own
+
+    def place(self, parent: Sequence[Heard]) -> int:
+        if self.whole or not self.matched:
+            return self.matched
+        live = [number for number, (_, _, withdrawn) in enumerate(parent, 1) if not withdrawn]
+        return live[min(self.matched, len(live)) - 1] if live else self.matched
 
 
 class Saved(msgspec.Struct):
@@ -52,7 +58,7 @@ class Ancestry(NamedTuple):
 
 def ancestry(tx: Transaction, owner: Owner, source: str, fork: State) -> Ancestry:
     """A session is never its own ancestor, whatever the files say."""
-    copied: dict[str, int] = {}  # session → how many entries of its parent it begins with
+    copied: dict[str, ForkState] = {}  # session → how much of its parent's it begins with
     own, session = bounded(fork.session_id), bounded(fork.fork_of)
     is_read = True
     while session and session != own and session not in copied and len(copied) < _MOST_ANCESTORS:
@@ -62,13 +68,13 @@ def ancestry(tx: Transaction, owner: Owner, source: str, fork: State) -> Ancestr
         parent, copied[session] = _forked(states, session)
         session = parent
     said: list[Heard] = []
-    for each, matched in reversed(copied.items()):
-        said = said[:matched] + entry_rows.of_session(tx, owner, source, each)
+    for each, fork_state in reversed(copied.items()):
+        said = said[: fork_state.place(said)] + entry_rows.of_session(tx, owner, source, each)
     return Ancestry(list(copied), said, is_read)
 
 
-def _forked(states: Sequence[FileState], session: str) -> tuple[str, int]:
-    """The session that this one was forked from, if any, and how many of its entries it begins with."""
+def _forked(states: Sequence[FileState], session: str) -> tuple[str, ForkState]:
+    """The session that this one was forked from, if any, and how much of it it begins with."""
     found = []
     for state in states:
         try:
@@ -77,8 +83,8 @@ def _forked(states: Sequence[FileState], session: str) -> tuple[str, int]:
         except msgspec.DecodeError:
             continue  # nothing of it was read yet, or by another version
         if bounded(fold.session_id) == session and fold.fork_of:
-            found.append((bounded(fold.fork_of), saved.fork.matched))
-    return max(found, key=itemgetter(1), default=("", 0))
+            found.append((bounded(fold.fork_of), saved.fork))
+    return max(found, key=lambda each: each[1].matched, default=("", ForkState()))
 
 
 def drop_copied(
@@ -86,7 +92,9 @@ def drop_copied(
 ) -> tuple[list[Entry], ForkState]:
     """The entries that are the fork's own, and the state after them. What was erased of the parent is not. A copy of
     what the parent took back is: the fork may go on with it."""
-    places, done, dropped, own = {state.matched, *state.others}, state.done, list(state.dropped), []
+    if not entries:
+        return [], state
+    places, done, dropped, own = {state.place(parent), *state.others}, state.done, list(state.dropped), []
     for entry in entries:
         if entry.uuid in dropped:
             continue
@@ -101,15 +109,19 @@ def drop_copied(
         done = not found
         places = set(found) or places
     matched = max(places)
-    return own, ForkState(matched, sorted(places - {matched}), done, dropped[-8:])
+    return own, ForkState(matched, sorted(places - {matched}), True, done, dropped[-8:])
 
 
 def _places(parent: Sequence[Heard], places: Collection[int], entry: Entry) -> dict[int, bool]:
     """Where in the parent's history the fork may be behind this entry, and does what it repeats stand there? What was
     taken back there may be missing here."""
     found: dict[int, bool] = {}
-    for place in places:
+    seen = 0
+    for place in sorted(places):
+        if place < seen:
+            continue  # an earlier one went this way
         for number in range(place, len(parent)):
+            seen = number + 1
             role, content, withdrawn = parent[number]
             if (role, content) == (entry.role, entry.content):
                 found[number + 1] = not withdrawn

@@ -8,6 +8,7 @@ runner.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -49,6 +50,7 @@ from recollect.types import (
 )
 
 _PATIENCE = 2.0  # seconds to wait for files that another process holds
+_GLOB = re.compile(r"[*?\[$]")
 UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, so that they cost one stat next time
 
 
@@ -71,7 +73,7 @@ class Intake:
         """Source → the folders that it is read from."""
         chosen = self._settings.config.roots
         found = {
-            name: [self._settings.expand(each) for each in chosen[name]]
+            name: [_absolute(self._settings.expand(each)) for each in chosen[name]]
             if name in chosen
             else source.default_roots(self._settings.environ)
             for name, source in all_sources().items()
@@ -400,8 +402,9 @@ def _allowed(gate: Gate, cwd: str, project: str = "") -> str | None:
 
 
 def _expanded(text: str, settings: Settings) -> str:
-    """A path from `~` or `~name`; all else, names and globs of names too, as it is."""
-    return str(settings.expand(text)) if text == "~" or (text.startswith("~") and "/" in text) else text
+    """A path from `~` or `~name`; all else, names and globs too, as it is."""
+    is_path = text == "~" or (text.startswith("~") and "/" in text and not _GLOB.search(text.partition("/")[0]))
+    return str(settings.expand(text)) if is_path else text
 
 
 def _absolute(path: Path) -> Path:

@@ -28,7 +28,7 @@ from recollect.ingest.forks import Ancestry, ForkState, Saved, ancestry, drop_co
 from recollect.ingest.gate import Gate
 from recollect.ingest.scan import Found, Problem, refresh
 from recollect.ingest.sources.base import Source, State, bounded
-from recollect.ingest.tail import PROBE, Transcript
+from recollect.ingest.tail import PROBE, Lines, Transcript
 from recollect.ingest.writer import Chunk, Touched, Writer
 from recollect.store import entries as entry_rows
 from recollect.store import files
@@ -325,7 +325,8 @@ class Ingest:
             state, fold, fork = _resume(source, identify(reading.state, transcript))
             copies = _Copies(fork)
             batch = Batch(state.last_processed_offset, state.last_processed_offset)
-            for lines in transcript.lines(state.last_processed_offset, found.size):
+            damage: list[OSError] = []
+            for lines in _until(damage, transcript.lines(state.last_processed_offset, found.size)):
                 fold_lines(source, fold, lines, batch, self._gate.allows)
                 comparing = fold.fork_of != "" and not copies.fork.done
                 if comparing:
@@ -344,6 +345,10 @@ class Ingest:
                     batch = Batch(batch.end, batch.end)
             self._drop_copies(source, fold, batch, copies, last=True)
             state = self._advance(state, found, batch, _saved(fold, copies), head)
+            if damage:
+                if batch.lines:
+                    yield self._writer.prepare(reading.lease, state, batch, last=False)
+                raise damage[0]
             signature = files.signed(found.signature, state.refused)
             done = replace(state, status=FileStatus.IDLE, signature=signature)
             yield self._writer.prepare(reading.lease, done, batch, last=True)
@@ -420,6 +425,7 @@ class Ingest:
             with self._database.write() as tx:
                 if self._jobs.release(tx, reading.lease):
                     files.move(tx, self._owner, was, reading.state)
+                    self._jobs.forget(tx, KIND, f"{was.source}/{was.file_path}")
         return [chunk for chunk in chunks if chunk.lease.key not in moved]
 
     def _namesakes(self, chunks: Sequence[Chunk]) -> dict[str, FileState]:
@@ -507,10 +513,20 @@ def _saved(fold: State, copies: _Copies) -> str:
     return blanked(msgspec.json.encode(saved).decode(), copies.gone)
 
 
+def _until(damage: list[OSError], lines: Iterator[Lines]) -> Iterator[Lines]:
+    """What can be read before the file turns out to be damaged."""
+    try:
+        yield from lines
+    except OSError as error:
+        damage.append(error)
+
+
 def _is_there(state: FileState) -> bool:
     """Or is where nobody may look."""
     path = f"{state.root}/{state.file_path}"
     try:
+        if not Path(state.root).is_dir():
+            return True
         return any(Path(each).exists() for each in (path, f"{path}.zst"))
     except OSError:
         return True

@@ -47,6 +47,7 @@ class Seen:
     age: int  # turns
     tokens: int
     keys: frozenset[tuple[str, int]]  # id and revision of its lines
+    start: bool = False  # it was given before the first prompt
 
 
 @dataclass(frozen=True, slots=True)

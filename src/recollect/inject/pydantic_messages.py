@@ -17,6 +17,8 @@ from recollect.inject.formats import MARK, Role, Slot
 
 _METADATA = {"recollect": MARK}
 _RESULTS = {"tool-return", "retry-prompt"}
+# what it says where a run ended with a structured result; it joins that to the next prompt
+_ENDED = ("Final result processed.", "Tool not executed - a final result", "Output tool not used - ")
 
 
 class PydanticMessages:
@@ -29,10 +31,11 @@ class PydanticMessages:
             raise UsageError(
                 f"a message of an unknown shape: {type(message).__name__}", hint="Mixed with pydantic-ai's."
             )
-        kinds = {part.part_kind for part in message.parts}
-        if kinds & _RESULTS:  # a prompt beside one is what the tool had to add
-            return Role.TOOL
-        return Role.USER if "user-prompt" in kinds else Role.OTHER
+        results = [getattr(part, "content", None) for part in message.parts if part.part_kind in _RESULTS]
+        asks = any(part.part_kind == "user-prompt" for part in message.parts)
+        if results and not (asks and any(isinstance(each, str) and each.startswith(_ENDED) for each in results)):
+            return Role.TOOL  # a prompt beside it is what the tool had to add
+        return Role.USER if asks else Role.OTHER
 
     def slots(self, message: Any) -> list[Slot]:
         found = []
@@ -113,13 +116,17 @@ def _told(part: Any, change: Callable[[str], str]) -> Any:
     if part.part_kind not in _RESULTS:
         return part
     new = _changed(part.content, change)
-    return part if new == part.content else replace(part, content=new)
+    return part if new is part.content else replace(part, content=new)
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    """A value as JSON has them, with other texts in it."""
+    """A value as JSON has them, with other texts in it; the same object when they are the same."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [_changed(each, change) for each in value]
-    return {key: _changed(each, change) for key, each in value.items()} if isinstance(value, dict) else value
+        items = [_changed(each, change) for each in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    if isinstance(value, dict):
+        fields = {key: _changed(each, change) for key, each in value.items()}
+        return value if all(fields[key] is value[key] for key in value) else fields
+    return value

@@ -85,7 +85,9 @@ class Injection:
         known = {name: revision for each in seen for name, revision in sorted(each.keys)}
         stale = [name for name, memory in selection.current(known).items() if memory.revision != known[name]]
         candidates = selection.candidates(prompt, exchanges, len(known), stale, start=not prompt.strip())
-        spent = sum(each.tokens for each in seen if each.age <= config.context_window_depth)
+        half = config.max_tokens_total // 2  # a long start leaves prompts as much
+        counted = [each for each in seen if each.age <= config.context_window_depth]
+        spent = sum(min(each.tokens, half) if each.start else each.tokens for each in counted)
         left = max(0, config.max_tokens_total - spent)
         room = min(config.max_tokens_per_block, left)
         reserve = max(0, room + config.max_tokens_total // _RESERVED - left)
@@ -152,7 +154,8 @@ class Injection:
         for _, group in groupby(rows, key=lambda each: each.block):
             own = list(group)
             keys = frozenset((each.memory_id, each.revision) for each in own)
-            found.append(Seen(turns - own[0].turn, frame + sum(each.tokens for each in own), keys))
+            tokens = frame + sum(each.tokens for each in own)
+            found.append(Seen(turns - own[0].turn, tokens, keys, start=own[0].turn == 0))
         return found
 
     def _save(self, session: str, given: Given, *, prompts: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from recollect.store.database import Transaction, beginning, marks
@@ -280,15 +281,15 @@ def delete_older(tx: Transaction, key: FileKey, generation: int) -> list[Touch]:
 
 def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[tuple[str, str, bool]]:
     """(role, content, withdrawn) of a session in order, from whichever files hold it."""
-    rows = tx.rows(
-        "SELECT role, content, withdrawn FROM memory_transcript_entries WHERE tenant = :tenant"
-        " AND agent_id = :agent_id AND source = :source AND session_id = :session_id AND source_file IN ("
-        "SELECT source_file FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
-        " AND source = :source AND session_id = :session_id AND session_key >= :first AND session_key < :last)"
-        f" {_IN_ORDER}",
-        {**owner.names(), "source": source, "session_id": session_id, **_keys(session_id)},
-    )
-    return [(role, content, bool(withdrawn)) for role, content, withdrawn in rows]
+    rows: list[Any] = []
+    for file in files_of_session(tx, owner, source, session_id):  # one by one: each leads the index
+        rows += tx.rows(
+            "SELECT timestamp, generation, line_offset, role, content, withdrawn FROM memory_transcript_entries"
+            f" WHERE {_FILE} AND session_id = :session_id {_IN_ORDER}",
+            {**FileKey(owner, source, file).names(), "session_id": session_id},
+        )
+    rows.sort(key=itemgetter(0, 1, 2))
+    return [(role, content, bool(withdrawn)) for *_, role, content, withdrawn in rows]
 
 
 def _keys(session_id: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ What was taken in and what was made of it goes; offsets, token accounts and othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from recollect.store.database import Transaction, marks
@@ -75,9 +75,10 @@ def said_in_session(tx: Transaction, owner: Owner, session_id: str) -> list[Said
 
 
 def withdrawn_in_project(tx: Transaction, owner: Owner, project: str) -> list[Said]:
-    """By its path or id; what was withdrawn may belong to no conversation."""
-    where = f"WHERE {_OWN} AND withdrawn = 1 AND (cwd = :project OR project_id = :project)"
-    return [Said(*row) for row in tx.rows(f"{_SAID} {where}", {**owner.names(), "project": project})]
+    """What was withdrawn may belong to no conversation."""
+    chosen, names = _in_project("cwd", project)
+    where = f"WHERE {_OWN} AND withdrawn = 1 AND {chosen}"
+    return [Said(*row) for row in tx.rows(f"{_SAID} {where}", {**owner.names(), **names})]
 
 
 def compaction_files(tx: Transaction, owner: Owner, gone: Iterable[Said]) -> list[tuple[str, str]]:
@@ -159,11 +160,20 @@ def _delete_keys(tx: Transaction, owner: Owner, table: str, session_keys: Sequen
     return removed
 
 
-def _chosen(session: str, key: str, project: str) -> tuple[str, dict[str, str]]:
+def _chosen(session: str, key: str, project: str) -> tuple[str, Mapping[str, str | int]]:
     if session:
         return "session_id = :session", {"session": session}
     if key:
         return "session_key = :key", {"key": key}
     if project:
-        return "(project = :project OR project_id = :project)", {"project": project}
+        return _in_project("project", project)
     return "1 = 0", {}
+
+
+def _in_project(column: str, project: str) -> tuple[str, dict[str, str | int]]:
+    """By its id, or by a folder with all that lies below it."""
+    names: dict[str, str | int] = {"project": project}
+    if not project.startswith("/") or project == "/":
+        return f"({column} = :project OR project_id = :project)", names
+    names |= {"below": f"{project}/", "size": len(project) + 1}
+    return f"({column} = :project OR project_id = :project OR substr({column}, 1, :size) = :below)", names

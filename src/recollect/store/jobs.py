@@ -226,6 +226,11 @@ class Jobs:
         every = {"every_kind": int(kind is None), "every": int(key is None)}
         return tx.run(_REVIVE, {**names, **every, "key": key or ""})
 
+    def forget(self, tx: Transaction, kind: str, key: str) -> None:
+        """A job that nobody holds, of something that is not there any more: equal input would be news."""
+        where = f"WHERE {_OURS} AND job_key = :key AND status <> 'running'"
+        tx.run(f"DELETE FROM memory_jobs {where}", self._key(kind, key))
+
     def reopen(self, tx: Transaction, kind: str, keys: Sequence[str]) -> int:
         """Jobs that were done are to be done again, on the same input."""
         now = self._now()

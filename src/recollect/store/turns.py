@@ -149,28 +149,15 @@ def _unexpired(found: Sequence[Artifact], now: Timestamp) -> list[Artifact]:
 _NEWEST_TAGS = "at DESC, turn_id DESC, conversation"
 
 
-def tagged(
-    tx: Transaction, person: Person, tag: str | Sequence[str], now: Timestamp, limit: int, offset: int = 0
-) -> list[Artifact]:
-    """Of all conversations of a user, newest first, from the `offset`th on; of several tags so many each. Every one
-    has the tag that it was found by."""
-    if not tag:
-        return []
-    names: dict[str, str | int] = {**person.names(), "limit": limit, "offset": offset}
-    if isinstance(tag, str):
-        found = f"SELECT * FROM memory_turn_tags WHERE {_USER} AND tag = :tag"
-        found += f" ORDER BY {_NEWEST_TAGS} LIMIT :limit OFFSET :offset"
-        names["tag"] = tag
-    else:
-        listed, chosen = marks("t", tag)
-        place = f"ROW_NUMBER() OVER (PARTITION BY tag ORDER BY {_NEWEST_TAGS}) AS place"
-        found = f"SELECT * FROM (SELECT *, {place} FROM memory_turn_tags WHERE {_USER} AND tag IN ({listed})) p"
-        found += " WHERE place > :offset AND place <= :offset + :limit"
-        names |= chosen
+def tagged(tx: Transaction, person: Person, tag: str, now: Timestamp, limit: int, offset: int = 0) -> list[Artifact]:
+    """Of all conversations of a user, newest first, from the `offset`th on. Every one has the tag that it was found
+    by."""
+    found = f"SELECT * FROM memory_turn_tags WHERE {_USER} AND tag = :tag"
+    found += f" ORDER BY {_NEWEST_TAGS} LIMIT :limit OFFSET :offset"
     rows = tx.rows(  # the newest tags first, then their artifacts: the oldest are the first to expire
         f"SELECT {', '.join('a.' + name for name in _COLUMNS)}, t.tag FROM ({found}) t"
         f" JOIN memory_turn_artifacts a ON {_SAME} ORDER BY t.at DESC, t.turn_id DESC, t.conversation",
-        names,
+        {**person.names(), "tag": tag, "limit": limit, "offset": offset},
     )
     return _unexpired([Artifact(*row[:-1])._replace(tags=row[-1:]) for row in rows], now)
 

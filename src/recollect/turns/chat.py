@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -79,8 +79,8 @@ if TYPE_CHECKING:
 
 _MOST_DELTA = 30  # turn memories since the last reconcile that are shown at the most
 _STANDING = 40  # older turns that hold what binds, each something of its own: here, and anywhere
-_MOST_STANDING = 1_000  # turns in which they are looked for
-_LATER, _MOST_LATER = 25, 200  # turns in which is looked for what was said about a key since: at a time, and in all
+_MOST_STANDING = 400  # turns in which they are looked for
+_LATER, _MOST_LATER = 25, 200  # turns in which is looked for what was said about keys since: at a time, and in all
 _RECALLED = 24  # messages that search may find
 _EMBEDDED = 16  # documents that a turn makes vectors of: somebody waits
 _KEYS = 30  # of what was recalled, that are looked up once more
@@ -90,6 +90,7 @@ _TITLE = 80
 
 
 Place = tuple[str, str]  # conversation and turn
+Read = Callable[[Artifact], TurnMemory]  # of a row, and none twice
 
 log = logging.getLogger(__name__)
 
@@ -186,9 +187,10 @@ class Turns:
             chosen = self._active_set(tx).conversation_title
             begun = None if chosen else rows.first(tx, self._person, self.scope.conversation, TURN_LOG, self.now)
             named = rows.tagged(tx, self._person, f"{TITLE_TAG}:{self.session_id}", self.now, 1) if begun else []
+            first = rows.first(tx, self._person, self.scope.conversation, FINGERPRINT, self.now) if begun else None
         if chosen or begun is None:
             return chosen
-        told = Fingerprint.of(msgspec.json.decode(named[0].text)).conversation_title if named else ""
+        told = next((self.memory(each).fingerprint.conversation_title for each in (*named, first) if each), "")
         return present.inert(told or msgspec.json.decode(begun.text)["user"], _TITLE)
 
     def artifacts(self, kind: str, limit: int = 50) -> list[Artifact]:
@@ -239,16 +241,18 @@ class Turns:
             found = rows.said_in(tx, self._person, [each for each in pairs if each[1]], FINGERPRINT, self.now)
             recalled = {each.turn: each for each in map(self.memory, found)}
             about = dict.fromkeys(key_tag(one) for each in recalled.values() for one in each.fingerprint.items)
-            for row in rows.tagged(tx, self._person, list(about)[:_KEYS], self.now, 1):
-                recalled |= {each.turn: each for each in self._said_last(tx, row)}
+            recalled |= {each.turn: each for each in self._said_last(tx, list(about)[:_KEYS])}
         return [each for each in recalled.values() if each.fingerprint.items]
 
-    def _said_last(self, tx: Transaction, row: Artifact) -> Iterable[TurnMemory]:
-        """What was said last about the key of the row's tag, in whatever words: by the row, unless it is of another
-        conversation alone."""
-        (tag,) = row.tags
-        every = itertools.chain([self.memory(row)], itertools.islice(self._tagged(tx, tag, _LATER), _MOST_LATER))
-        return itertools.islice((each for each in every if tag in each.fingerprint.tags), 1)
+    def _said_last(self, tx: Transaction, tags: Sequence[str]) -> Iterator[TurnMemory]:
+        """What was said last about the keys of these tags, in whatever words: by the newest turn of each, unless that
+        is of another conversation alone."""
+        read = self._reader()
+        newest = {tag: each for tag in tags for each in map(read, rows.tagged(tx, self._person, tag, self.now, 1))}
+        told = {tag: each for tag, each in newest.items() if tag in each.fingerprint.tags}
+        yield from told.values()
+        for tag, later in self._later(tx, [tag for tag in newest if tag not in told], read):
+            yield from itertools.islice((each for each in later if tag in each.fingerprint.tags), 1)
 
     def buckets(self) -> list[Bucket]:
         """The user's buckets as their files have them."""
@@ -312,9 +316,9 @@ class Turns:
     def _hosted(self, path: Path) -> str:
         return hosted_uri(self._ground.settings, path.relative_to(self._log.root).as_posix())
 
-    def memory(self, row: Artifact) -> TurnMemory:
-        """Of another conversation only what holds beyond it."""
-        told = Fingerprint.of(msgspec.json.decode(row.text))
+    def memory(self, row: Artifact, *, binding: bool = False) -> TurnMemory:
+        """Of another conversation only what holds beyond it; with `binding`, only what binds."""
+        told = Fingerprint.of(msgspec.json.decode(row.text), binding=binding)
         if row.conversation == self.scope.conversation:
             return TurnMemory(row.turn_id, Timestamp(row.at), told)
         lasting = told.with_items(lambda each: each.scope is not Scope.CONVERSATION)
@@ -331,19 +335,31 @@ class Turns:
         held = rows.newest(tx, self._person, "", BUCKET, self.now, 200)
         return tuple(made for each in held if (made := parsed(each.text)) is not None)
 
-    def load(self) -> TurnState:
-        """One look at the database."""
+    def _reader(self) -> Read:
+        known: dict[Place, TurnMemory] = {}
+
+        def read(row: Artifact) -> TurnMemory:
+            place = row.conversation, row.turn_id
+            if place not in known:
+                known[place] = self.memory(row)
+            return known[place]
+
+        return read
+
+    def load(self, turn_id: str) -> TurnState:
+        """One look at the database, before the turn of that id. TurnConflict when it was erased."""
         config, now, where = self._ground.settings.config, self.now, self.scope.conversation
-        most = config.turn_window
+        most, read = config.turn_window, self._reader()
         with self._ground.database.read() as tx:
+            self._refuse_erased(tx, turn_id)
             chosen = self._active_set(tx)
             window = min(max(most, chosen.since_last_reconcile), max(most, _MOST_DELTA))
             told = rows.newest(tx, self._person, where, FINGERPRINT, now, window)
             seen = {each.turn_id for each in told}
             again = [each for each in chosen.selected_local_memories_turn_ids if each not in seen]
             told += rows.find(tx, self._person, where, FINGERPRINT, again, now)
-            memories = {each.turn: each for each in map(self.memory, told)}
-            unread = self._with_rules(tx, memories)
+            memories = {each.turn: each for each in map(read, told)}
+            unread = self._with_rules(tx, memories, read)
             prior = rows.newest(tx, self._person, where, TURN_LOG, now, most)
             said = rows.newest(tx, self._person, where, REACTION, now, most)
             promoted = rows.tagged(tx, self._person, SIGNAL_TAG, now, config.assistant_signals_limit)
@@ -363,44 +379,60 @@ class Turns:
             unread=unread,
         )
 
-    def _with_rules(self, tx: Transaction, memories: dict[Place, TurnMemory]) -> bool:
+    def _refuse_erased(self, tx: Transaction, turn_id: str) -> None:
+        ids = [entry_hash(SOURCE, entry_id(self.session_id, turn_id, role)) for role in Role]
+        if tombstones.erased(tx, self._ground.owner, ids):
+            hint = "Give the turn an id that was never used, or begin a conversation with another id."
+            raise TurnConflict(f"turn `{turn_id}` was erased", hint=hint)
+
+    def _with_rules(self, tx: Transaction, memories: dict[Place, TurnMemory], read: Read) -> bool:
         """Adds what binds of turns that are not among these, and what was said since about the same. Is there more
         than was looked at?"""
-        found, unread = self._standing(tx)
+        found, unread = self._standing(tx, read)
         binding = {each for memory in (*memories.values(), *found.values()) for each in _rules(memory)}
         about = {each.about for each in binding}
-        for memory in self._since(tx, binding, memories | found):
+        for memory in self._since(tx, binding, read):
             found[memory.turn] = memory
         for turn, memory in found.items():
             told = memory.fingerprint.with_items(lambda one: one.about in about)
             memories.setdefault(turn, replace(memory, fingerprint=told))
         return unread
 
-    def _since(self, tx: Transaction, binding: set[Matter], known: Mapping[Place, TurnMemory]) -> Iterator[TurnMemory]:
-        """The turns that spoke of these matters last, besides those that are known. The newest that names a key mostly
-        tells; one that speaks of other places, or is of another conversation alone, does not."""
-        tags = sorted({f"{KEY_TAG}:{each.key}" for each in binding})
+    def _since(self, tx: Transaction, binding: set[Matter], read: Read) -> Iterator[TurnMemory]:
+        """The turns that spoke of these matters last. The newest that names a key mostly tells; one that speaks of
+        other places, or is of another conversation alone, does not."""
+        tags = {f"{KEY_TAG}:{each.key}": each.key for each in sorted(binding)}
         told: set[Matter] = set()
-        for row in rows.tagged(tx, self._person, tags, self.now, 1):
-            memory = self._known(row, known)
-            told |= {each for each in _matters(memory) if f"{KEY_TAG}:{each.key}" in row.tags}
-            yield memory
-        for key in sorted({each.key for each in binding - told}):
-            wanted, said = {each for each in binding if each.key == key}, set[Matter]()
-            for memory in itertools.islice(self._tagged(tx, f"{KEY_TAG}:{key}", _LATER), _MOST_LATER):
-                new = {each for each in _matters(memory) if each.key == key} - said
+        for tag, key in tags.items():
+            for memory in map(read, rows.tagged(tx, self._person, tag, self.now, 1)):
+                told |= _matters(memory, key)
+                yield memory
+        missing = {each.key for each in binding - told}
+        for tag, later in self._later(tx, [tag for tag, key in tags.items() if key in missing], read):
+            wanted, said = {each for each in binding if each.key == tags[tag]}, set[Matter]()
+            for memory in later:
+                new = _matters(memory, tags[tag]) - said
                 if new:
                     yield memory
                 said |= new
                 if wanted <= said:
                     break
 
-    def _known(self, row: Artifact, known: Mapping[Place, TurnMemory]) -> TurnMemory:
-        """Not read twice."""
-        where = "" if row.conversation == self.scope.conversation else row.conversation
-        return known.get((where, row.turn_id)) or self.memory(row)
+    def _later(self, tx: Transaction, tags: Sequence[str], read: Read) -> Iterator[tuple[str, Iterator[TurnMemory]]]:
+        """The turns of every tag, newest first: so many in all, and what one tag does not need the next may have."""
+        left = _MOST_LATER
 
-    def _standing(self, tx: Transaction) -> tuple[dict[Place, TurnMemory], bool]:
+        def some(tag: str, most: int) -> Iterator[TurnMemory]:
+            nonlocal left
+            for row in itertools.islice(self._tagged(tx, tag, min(most, _LATER)), most):
+                left -= 1
+                yield read(row)
+
+        for place, tag in enumerate(tags):
+            if most := left // (len(tags) - place):
+                yield tag, some(tag, most)
+
+    def _standing(self, tx: Transaction, read: Read) -> tuple[dict[Place, TurnMemory], bool]:
         """The newest turns that hold something that binds, each something of its own or what that replaced; and whether
         some were not looked at."""
         found: dict[Place, TurnMemory] = {}
@@ -408,24 +440,25 @@ class Turns:
         for tag in (BINDING_TAG, f"{BINDING_TAG}:{self.session_id}"):
             told: dict[Matter, list[str]] = {}  # the newest value, and the one before
             holding = 0
-            for place, memory in enumerate(self._tagged(tx, tag, _STANDING)):
+            for place, row in enumerate(self._tagged(tx, tag, _STANDING)):
+                memory = self.memory(row, binding=True)
                 is_new = not _rules(memory) <= told.keys()
                 if place >= _MOST_STANDING or (is_new and holding >= _STANDING):
                     unread = True
                     break
                 holding += is_new
-                for one in filter(lambda one: one.is_binding, memory.fingerprint.items):
+                for one in memory.fingerprint.items:
                     values, value = told.setdefault(Matter(one.kind, one.about), []), f"{one.severity} {one.value}"
                     if value not in values and len(values) < 2:
                         values.append(value)
-                        found[memory.turn] = memory
+                        found[memory.turn] = read(row)
         return found, unread
 
-    def _tagged(self, tx: Transaction, tag: str, page: int) -> Iterator[TurnMemory]:
+    def _tagged(self, tx: Transaction, tag: str, page: int) -> Iterator[Artifact]:
         """Newest first, as many as are asked for."""
         for offset in itertools.count(0, page):
             found = rows.tagged(tx, self._person, tag, self.now, page, offset)
-            yield from map(self.memory, found)
+            yield from found
             if len(found) < page:
                 return
 
@@ -465,13 +498,10 @@ class Turns:
     ) -> Fingerprint:
         """The line, then what follows from it. Returns the fingerprint that stands."""
         latest = Timestamp(line.at)
-        ids = [entry_hash(SOURCE, entry_id(self.session_id, line.id, role)) for role in Role]
         with self._ground.database.read() as tx:
-            erased = tombstones.erased(tx, self._ground.owner, ids)
+            self._refuse_erased(tx, line.id)
             last = rows.newest(tx, self._person, self.scope.conversation, TURN_LOG, self.now, 1)
             known = rows.find(tx, self._person, self.scope.conversation, TURN_LOG, [line.id], self.now)
-        if erased:
-            raise TurnConflict(f"turn `{line.id}` was erased", hint="Give the turn an id that was never used.")
         if last and last[0].at >= latest and last[0].turn_id != line.id:  # turns of one moment stay in order
             later = after(Timestamp(last[0].at))
             line = msgspec.structs.replace(line, at=later, answered_at=max(later, line.answered_at))
@@ -511,8 +541,9 @@ class Turns:
         rows.save(tx, self._ground.owner, made, replacing=True)
 
 
-def _matters(memory: TurnMemory) -> set[Matter]:
-    return {Matter(one.kind, one.about) for one in memory.fingerprint.items}
+def _matters(memory: TurnMemory, key: str) -> set[Matter]:
+    found = {Matter(one.kind, one.about) for one in memory.fingerprint.items}
+    return {each for each in found if each.key == key}
 
 
 def _rules(memory: TurnMemory) -> set[Matter]:

@@ -352,6 +352,8 @@ def _fitted(
                 full_up = True
     missing = 0
     for place, (full, _) in enumerate(groups):
+        if kept[place] == full:
+            continue
         cost = _cost(full) - _cost(kept[place])
         if not full_up and cost <= left:
             kept[place], left = full, left - cost

@@ -97,10 +97,10 @@ class ChatTurn:
             self.persist()
 
     def preload(self) -> TurnState:
-        """Reads what is known before the turn; once, however often it is called."""
+        """Reads what is known before the turn; once, however often it is called. TurnConflict when it was erased."""
         with self._lock:
             if self._state is None:
-                found = self._turns.load()
+                found = self._turns.load(self.turn_id)
                 self._state = replace(  # a turn that is done again does not come before itself
                     found,
                     prior=tuple(each for each in found.prior if each.turn_id != self.turn_id),

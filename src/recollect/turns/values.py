@@ -80,6 +80,7 @@ class Push(StrEnum):
 
 
 ItemSeverity = Wish | Limit | Weight | Push
+_BINDING = (Wish.MUST, Limit.DO_NOT)
 _SEVERITIES: dict[Kind, type[ItemSeverity]] = {
     Kind.ASSERTION: Wish,
     Kind.EXCEPTION: Limit,
@@ -102,10 +103,14 @@ class By(StrEnum):
     MODEL = "model"
 
 
-@lru_cache(maxsize=8192)  # the same keys are compared before every turn
-def normalise_key(key: str) -> str:
+def normalise_key(key: object) -> str:
     """As it stands in a tag: lower case, letters and digits, words joined by `_`."""
-    folded = unicodedata.normalize("NFKC", str(key)).casefold()
+    return _normalised(str(key))
+
+
+@lru_cache(maxsize=8192)  # the same keys are compared before every turn
+def _normalised(key: str) -> str:
+    folded = unicodedata.normalize("NFKC", key).casefold()
     return "_".join(re.findall(r"[^\W_]+", folded))[:64].strip("_")
 
 
@@ -141,7 +146,7 @@ class Item:
     @property
     def is_binding(self) -> bool:
         """It has its place, whatever else is left out."""
-        return self.severity in (Wish.MUST, Limit.DO_NOT)
+        return self.severity in _BINDING
 
     def json(self) -> dict[str, Any]:
         told: dict[str, Any] = {"key": self.key, "value": self.value, "severity": str(self.severity)}
@@ -273,11 +278,11 @@ class Fingerprint:
         return told | {"conversation_title": self.conversation_title, "made_at": self.made_at}
 
     @staticmethod
-    def of(told: Any) -> Fingerprint:
-        """From its JSON, whatever version wrote it."""
+    def of(told: Any, *, binding: bool = False) -> Fingerprint:
+        """From its JSON, whatever version wrote it; with `binding`, of its items only those that bind."""
         if not isinstance(told, Mapping):
             return Fingerprint()
-        lists = {name: tuple(_items(kind, told.get(name))) for name, kind in _FIELDS.items()}
+        lists = {name: tuple(_items(kind, told.get(name), binding)) for name, kind in _FIELDS.items()}
         return Fingerprint(
             objective=_text(told.get("objective")),
             topics=tuple(_texts(told.get("topics"))),
@@ -290,8 +295,10 @@ class Fingerprint:
 _SCOPES = {str(scope): scope for scope in Scope}
 
 
-def _items(kind: Kind, told: Any) -> Iterable[Item]:
+def _items(kind: Kind, told: Any, binding: bool) -> Iterable[Item]:
     for each in told if isinstance(told, list | tuple) else ():
+        if binding and (not isinstance(each, Mapping) or each.get("severity") not in _BINDING):
+            continue
         try:  # as we write it: many are read before every turn
             key, value, source = each["key"], each["value"], each["provenance"]
             if key.strip() and _is_value(value) and len(f"{key}{value}") <= _LONGEST and not each["applies_to"]:

@@ -20,7 +20,9 @@ Examples:
 @click.option("--session", metavar="S", default="", help="Everything said in an agent's session.")
 @click.option("--conversation", metavar="KEY", default="", help="One conversation, by its session key.")
 @click.option("--memory", "memory_id", metavar="ID", default="", help="A memory and the messages it came from.")
-@click.option("--project", metavar="P", default="", help="Every conversation of a project: its path or id.")
+@click.option(
+    "--project", metavar="P", default="", help="Every conversation of a project: its id, or a folder and all in it."
+)
 @click.option("--reason", metavar="R", required=True, help="Why; it is kept in the tombstone.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @options

@@ -57,5 +57,5 @@ def _project(opened: Memory, given: str | None) -> Path | str:
     folder = Path.cwd() if given is None else Path(given).expanduser()
     if given is not None and not folder.is_dir():
         return given
-    opened.project(folder)  # or the error that says why it cannot be one
-    return folder.resolve()  # agents record no links
+    known, real = opened.project(folder), folder.resolve()  # or the error that says why it cannot be one
+    return real if opened.project(real) == known else folder
