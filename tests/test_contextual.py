@@ -227,6 +227,8 @@ def test_a_crowd_and_a_question_about_the_world_speak_against_a_memory(by: Weigh
         ("How long is the Nile", True),
         ("explain the pump of a pond", True),
         ("what is our heat pump?", False),
+        ("what do you know about heat pumps?", False),
+        ("do you know how heat pumps work", True),
         ("how do I start the pump", False),
         ("fix the pump", False),
     ],

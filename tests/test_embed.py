@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from recollect import config
 from recollect.config import Settings
 from recollect.models.base import Failure, ModelFailed
+from recollect.models.embed import catalog, tuning
 from recollect.models.embed import install as installing
-from recollect.models.embed import tuning
 from recollect.models.embed.base import Embedder, ModelMissing
 from recollect.models.embed.catalog import MINILM_FOLDER as FOLDER
 from recollect.models.embed.catalog import is_installed
@@ -163,8 +163,24 @@ def test_the_static_model_touches_neither_network_nor_logging() -> None:
 
 
 def test_auto_takes_the_transformer_where_it_is_installed(tmp_path: Path) -> None:
-    assert isinstance(embedder(made(tmp_path)), Static)
+    assert isinstance(embedder(made(tmp_path, models_folder=str(tmp_path))), Static)
     assert isinstance(embedder(made(tmp_path, models_folder=str(installed()))), MiniLM)
+
+
+def test_a_model_beside_the_program_serves_every_home_that_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = made(tmp_path)
+    monkeypatch.setattr(catalog, "BESIDE", tmp_path / "beside")
+    assert (catalog.folder(home), catalog.wanted(home)) == (home.models, catalog.STATIC)
+    (tmp_path / "beside").symlink_to(installed())
+    assert (catalog.folder(home), catalog.wanted(home)) == (tmp_path / "beside", catalog.MINILM)
+    assert isinstance(embedder(home), MiniLM)
+    elsewhere = made(tmp_path, models_folder=str(tmp_path / "elsewhere"))
+    assert catalog.wanted(elsewhere) == catalog.STATIC, "a folder that was named is the only one"
+    home.models.parent.mkdir()
+    home.models.symlink_to(installed())
+    assert catalog.folder(home) == home.models
 
 
 def test_every_name_that_the_configuration_knows_is_an_embedder(tmp_path: Path) -> None:
@@ -175,7 +191,7 @@ def test_every_name_that_the_configuration_knows_is_an_embedder(tmp_path: Path) 
 
 def test_a_transformer_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing) as caught:
-        embedder(made(tmp_path, embedder="minilm"))
+        embedder(made(tmp_path, embedder="minilm", models_folder=str(tmp_path)))
     assert "recollect models install minilm" in caught.value.hint
 
 

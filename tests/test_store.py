@@ -1235,7 +1235,7 @@ def test_the_id_of_another_owners_conversation_opens_nothing(database: Database)
 def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) -> None:
     def memory(owner: Owner) -> Any:
         names = {"database": database_url.url, "tenant": owner.tenant, "agent_id": owner.agent_id}
-        return open_memory(database_url.home, environ={}, clock=clock, **names)
+        return open_memory(database_url.home, environ={}, clock=clock, embedder="static", **names)
 
     with memory(ADA) as ada, memory(BOB) as bob:
         with ada.database.write() as tx:

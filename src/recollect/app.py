@@ -218,7 +218,7 @@ class Memory(Parts):
 
         if not project or known(project):
             return project
-        folder = os.path.abspath(self.settings.expand(project))  # noqa: PTH100 - as the agent recorded it
+        folder = self.settings.folder(project)
         return next(filter(known, (folder, os.path.realpath(folder))), project)
 
     def remember(
@@ -351,8 +351,12 @@ class Memory(Parts):
     def embed(self, *, seconds: float | None = None, progress: Embedding = lambda done, of: None) -> int:
         """Makes vectors that are missing, newest first, for so many seconds; how many documents got one."""
         made, started = 0, time.monotonic()
+
+        def told(done: int, of: int) -> None:
+            progress(made + done, made + of)
+
         while True:
-            done = sum(self.vectors.update(None if seconds is None else _EMBEDDED_AT_ONCE, progress).made.values())
+            done = sum(self.vectors.update(None if seconds is None else _EMBEDDED_AT_ONCE, told).made.values())
             made += done
             if not done or seconds is None or time.monotonic() - started >= seconds:
                 return made

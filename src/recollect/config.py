@@ -177,7 +177,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = ""
     embed_threads: Annotated[int, Meta(ge=1, le=64, description="Threads that `minilm` embeds a backlog with.")] = 1
     models_folder: Annotated[
-        str, Meta(description="Where installed models lie; empty: `models` under RECOLLECT_HOME.")
+        str,
+        Meta(
+            description="Where installed models lie; empty: `models` under RECOLLECT_HOME, else "
+            "`share/recollect/models` beside the program."
+        ),
     ] = ""
     memory_injection_max_injected_blocks_in_history: Annotated[
         int, Meta(ge=0, description="Most injected blocks that stay in a history; 0: none once the turn is over.")
@@ -284,6 +288,10 @@ class Settings:
     def expand(self, path: str) -> Path:
         return Path(_expand(path, self.environ))
 
+    def folder(self, path: str) -> str:
+        """The folder that a path names, as agents record it: absolute, links as they are."""
+        return _absolute(_expand(path, self.environ))
+
 
 def load(
     environ: Mapping[str, str] | None = None,
@@ -314,8 +322,12 @@ def located(environ: Mapping[str, str] | None = None, *, home: Path | None = Non
     environ = dict(os.environ if environ is None else environ)
     if home is None:
         home = Path(environ.get(HOME_VARIABLE) or "~/.recollect")
-    home = Path(os.path.abspath(_expand(str(home), environ)))  # noqa: PTH100 - resolve() would follow a link the user chose
+    home = Path(_absolute(_expand(str(home), environ)))
     return Settings(home=home, config=Config(), origins=dict.fromkeys(keys(), "default"), environ=environ)
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path)  # noqa: PTH100 - resolve() would follow a link the user chose
 
 
 def _expand(path: str, environ: Mapping[str, str]) -> str:

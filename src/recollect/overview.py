@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from recollect.models.embed.catalog import is_installed, outdated, wanted
+from recollect.models.embed.catalog import folder, is_installed, outdated, wanted
 from recollect.store import answers, conversations, files, memories, vectors
 from recollect.store.answers import Spent
 from recollect.store.database import Transaction
@@ -179,7 +179,7 @@ def _surroundings(memory: Memory) -> list[Trouble]:
             troubles.append(Trouble(f"only {free // 2**20} MB of disk space are left", "Free some space."))
         if stat.S_IMODE(home.stat().st_mode) & 0o077:
             troubles.append(Trouble(f"{home} can be read by other users", f"chmod 700 {home}"))
-    models = memory.settings.models
+    models = folder(memory.settings)
     if memory.settings.config.embedder == "auto" and outdated(models) and not is_installed(models):
         hint = "`recollect models install minilm` replaces it; until then the static model is used."
         troubles.append(Trouble("the installed minilm belongs to an earlier version of recollect", hint))

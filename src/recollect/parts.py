@@ -231,7 +231,7 @@ class Parts:
             with self.database.read() as tx:  # an id goes before a folder of that name
                 if is_utf8(place) and conversations.search(tx, self.owner, project=place, limit=1):
                     return place
-        folder = os.path.abspath(self.settings.expand(str(place)))  # noqa: PTH100 - as the agent recorded it
+        folder = self.settings.folder(str(place))
         if not is_utf8(folder):
             raise UsageError(f"{folder!r} is not UTF-8", hint="Rename the folder, or name another project.")
         with self.database.read() as tx:
@@ -241,4 +241,4 @@ class Parts:
             if each in known:
                 return known[each].project_id
         # a folder that is not there is no part of the repository around it
-        return resolve(real).project_id if os.path.isdir(real) else folder  # noqa: PTH112 - so are the lines above
+        return resolve(real).project_id if Path(real).is_dir() else folder

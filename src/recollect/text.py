@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from typing import Any
 
 
 def estimate_tokens(text: str) -> int:
@@ -180,3 +181,16 @@ def unique(texts: Iterable[str], threshold: float = 0.8) -> list[str]:
         if all(overlap(mine, theirs) < threshold for _, theirs in kept):
             kept.append((text, mine))
     return [text for text, _ in kept]
+
+
+def in_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A value as JSON has them, with other texts in it; the same object when they are the same."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        items = [in_texts(each, change) for each in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    if isinstance(value, dict):
+        fields = {key: in_texts(each, change) for key, each in value.items()}
+        return value if all(fields[key] is value[key] for key in value) else fields
+    return value

@@ -14,6 +14,7 @@ from pydantic_ai.messages import CachePoint, ModelMessage, ModelRequest, ModelRe
 
 from recollect.errors import UsageError
 from recollect.inject.formats import MARK, Role, Slot
+from recollect.text import in_texts
 
 _METADATA = {"recollect": MARK}
 _RESULTS = {"tool-return", "retry-prompt"}
@@ -115,18 +116,5 @@ def _prompts(message: Any) -> list[UserPromptPart]:
 def _told(part: Any, change: Callable[[str], str]) -> Any:
     if part.part_kind not in _RESULTS:
         return part
-    new = _changed(part.content, change)
+    new = in_texts(part.content, change)
     return part if new is part.content else replace(part, content=new)
-
-
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    """A value as JSON has them, with other texts in it; the same object when they are the same."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        items = [_changed(each, change) for each in value]
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    if isinstance(value, dict):
-        fields = {key: _changed(each, change) for key, each in value.items()}
-        return value if all(fields[key] is value[key] for key in value) else fields
-    return value

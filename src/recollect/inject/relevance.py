@@ -69,7 +69,10 @@ _ASKS = re.compile(
 )
 _OURS = re.compile(r"\b(?:we|our|ours|us|my|mine|i|i'm|i'd|i've|me|the|this|that|these|those)\b", re.IGNORECASE)
 
-_SELF = re.compile(r"\b(?:we|our|ours|us|my|mine|i|i'm|im|i'd|i've|ive|me)\b", re.IGNORECASE)
+_SELF = re.compile(
+    r"\b(?:we|our|ours|us|my|mine|i|i'm|im|i'd|i've|ive|me|you\ (?:know\ (?:about|of)|remember|recall))\b",
+    re.IGNORECASE,
+)
 _WORLD = re.compile(
     r"^\W*(?:what|what's|whats|who|when|where|which|how|why|is|are|was|were|does|do|did|explain|define|translate|convert)\b",
     re.IGNORECASE,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from recollect.errors import LeaseLost, RecollectError, StoreBusy
 from recollect.models.base import Failure, LanguageModel, ModelFailed, Usage
@@ -19,6 +19,7 @@ from recollect.redact import redact
 from recollect.store import answers
 from recollect.store.answers import Spent
 from recollect.store.database import Database, Transaction
+from recollect.text import in_texts
 from recollect.types import Clock, Owner, timestamp
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Paid:
             self.charge(model.name, failed.usage)
             raise
         try:
-            value = schema.model_validate(_cleaned(given.value.model_dump(mode="json")))
+            value = schema.model_validate(in_texts(given.value.model_dump(mode="json"), _clean))
         except ValueError as error:  # what stands for a secret is longer than the text may be
             self.charge(model.name, given.usage)
             raise ModelFailed(Failure.INVALID, "the answer held secrets and could not be cleaned") from error
@@ -123,13 +124,9 @@ def committed(database: Database, act: Callable[[Transaction], Result]) -> Resul
             time.sleep(0.05)
 
 
-def _cleaned(value: Any) -> Any:
-    """No secret and no NUL in any text of it."""
-    if isinstance(value, str):
-        return redact(value.replace("\0", ""))
-    if isinstance(value, list):
-        return [_cleaned(each) for each in value]
-    return {key: _cleaned(each) for key, each in value.items()} if isinstance(value, dict) else value
+def _clean(text: str) -> str:
+    """No secret and no NUL."""
+    return redact(text.replace("\0", ""))
 
 
 def is_count(given: object) -> bool:

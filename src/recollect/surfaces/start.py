@@ -10,7 +10,6 @@ from textwrap import shorten
 import click
 
 from recollect.app import Memory, open_memory
-from recollect.errors import RecollectError
 from recollect.surfaces.cli import guarded
 from recollect.surfaces.cli.common import count, counting, table
 from recollect.surfaces.cli.ingest import describe, progress
@@ -49,7 +48,6 @@ def start() -> int:
             right=("messages",),
         )
         _learn(memory)
-        _install(memory)
         with counting("embedding", quiet=False) as bar:
             memory.embed(seconds=60, progress=bar)
         click.echo(f"\nEverything lies in {memory.settings.home}, readable by you alone.")
@@ -75,19 +73,6 @@ def _learn(memory: Memory) -> None:
     for text in memory.newest(5):
         click.echo(f"  - {shorten(text, 150, placeholder=' …')}")
     click.echo(f"What a new session is told: {memory.settings.workspace}")
-
-
-def _install(memory: Memory) -> None:
-    """The embedding model, once. Without it search works too, a little less well."""
-    from recollect.surfaces.cli.models import fetch
-
-    if memory.settings.config.embedder != "auto":
-        return
-    try:
-        if fetch(memory.settings, None, quiet=False):
-            click.echo(f"\nInstalled the embedding model minilm in {memory.settings.models}.")
-    except RecollectError as error:
-        click.echo(f"\nThe embedding model was not installed: {error.message}\n  {error.hint}", err=True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.config import Settings
 from recollect.models.embed.base import Embedder
-from recollect.models.embed.catalog import MINILM, STATIC, is_installed
+from recollect.models.embed.catalog import MINILM, STATIC, folder, is_installed
 
 
 def embedder(settings: Settings) -> Embedder | None:
@@ -19,8 +19,9 @@ def named(settings: Settings, name: str) -> Embedder | None:
     if name in ("auto", "minilm"):
         from recollect.models.embed.minilm import MiniLM
 
-        if name == "minilm" or is_installed(settings.models):
-            return MiniLM(settings.models, settings.config.embed_threads)
+        models = folder(settings)
+        if name == "minilm" or is_installed(models):
+            return MiniLM(models, settings.config.embed_threads)
     if name in ("auto", "static"):
         from recollect.models.embed.static import Static
 
@@ -33,7 +34,7 @@ def named(settings: Settings, name: str) -> Embedder | None:
 def by_id(settings: Settings, id: str) -> Embedder | None:
     """The embedder that made vectors of this id; None when this machine has it no more."""
     if id == MINILM:
-        return named(settings, "minilm") if is_installed(settings.models) else None
+        return named(settings, "minilm") if is_installed(folder(settings)) else None
     if id == STATIC:
         return named(settings, "static")
     return named(settings, id) if id == settings.config.embedder else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from recollect.app import Memory, open_memory
 from recollect.config import load
+from recollect.models.embed.catalog import folder
 
 
 @contextmanager
@@ -23,4 +24,4 @@ def passing_home(**flags: Any) -> Iterator[Memory]:
 
 
 def installed_models() -> str:
-    return str(load().models)
+    return str(folder(load()))

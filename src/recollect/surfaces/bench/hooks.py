@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.app import open_memory
-from recollect.config import load
+from recollect.surfaces.bench.home import installed_models
 from recollect.surfaces.bench.transcripts import write_tree
 from recollect.surfaces.daemon import place
 from recollect.surfaces.hooks import client
@@ -111,12 +111,11 @@ def run(megabytes: int, sessions: int, idle_seconds: float) -> dict[str, Any]:
 
 def _environ(folder: Path) -> dict[str, str]:
     """A user of its own, with the models that are installed."""
-    models = str(load().models)
     own = {
         name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "CLAUDE_", "CODEX_"))
     }
     kept = {name: os.environ[name] for name in ("RECOLLECT_EMBEDDER",) if name in os.environ}
-    home = {"HOME": str(folder), "RECOLLECT_HOME": str(folder / "home"), "RECOLLECT_MODELS_FOLDER": models}
+    home = {"HOME": str(folder), "RECOLLECT_HOME": str(folder / "home"), "RECOLLECT_MODELS_FOLDER": installed_models()}
     return {**own, **kept, **home}
 
 

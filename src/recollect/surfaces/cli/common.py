@@ -42,10 +42,11 @@ def settings(agent_id: str | None) -> Settings:
     return load(flags={"agent_id": agent_id})
 
 
-def embed(opened: Memory) -> str:
+def embed(opened: Memory, *, quiet: bool) -> str:
     """Makes vectors for search. Where they cannot be made they wait: told as a warning, and returned as the reason."""
     try:
-        opened.embed(seconds=_EMBED_SECONDS)
+        with counting("embedding", quiet) as progress:
+            opened.embed(seconds=_EMBED_SECONDS, progress=progress)
     except RecollectError as error:
         reason = f"vectors wait: {error.message}"
         click.echo(f"recollect: {reason}\n  {error.hint or 'The next run makes them.'}", err=True)

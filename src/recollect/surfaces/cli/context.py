@@ -72,7 +72,7 @@ def _off(opened: Memory, place: str) -> str:
     config = opened.settings.config
     if not config.enabled:
         return "memory is switched off (enabled = false)"
-    folder = os.path.abspath(opened.settings.expand(place))  # noqa: PTH100 - as the agent recorded it
+    folder = opened.settings.folder(place)
     off = not opened.intake.allowed([folder]) if Path(folder).is_dir() else place in config.disabled_projects
     return f"{place} is switched off (disabled_projects, ignore)" if off else ""
 

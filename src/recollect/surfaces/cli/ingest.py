@@ -52,13 +52,14 @@ def command(
         raise UsageError("a path, --file and --dir exclude each other")
     if path is not None:
         file, folder = (None, path) if path.is_dir() else (path, None)
-    with memory(agent_id) as opened, progress(as_json) as report_to:
-        report = opened.ingest(file=file, folder=folder, source=source, reimport=reimport, **report_to)
-        waits = embed(opened)
+    with memory(agent_id) as opened:
+        with progress(as_json) as report_to:
+            report = opened.ingest(file=file, folder=folder, source=source, reimport=reimport, **report_to)
+        if not as_json:
+            describe(opened, report, everything=file is None and folder is None)
+        waits = embed(opened, quiet=as_json)
         if as_json:
             print_json(as_dict(report, waits))
-        else:
-            describe(opened, report, everything=file is None and folder is None)
     return 1 if report.problems else 0
 
 

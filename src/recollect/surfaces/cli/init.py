@@ -212,7 +212,7 @@ def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: 
             return
         with progress(say.quiet) as report_to:
             report = opened.ingest(**report_to)
-        result.imported = as_dict(report, embed(opened))
+        result.imported = as_dict(report, embed(opened, quiet=say.quiet))
         if not say.quiet:
             describe(opened, report, everything=True)
             say("Memories are made of them in the background; `recollect process` does it now.")

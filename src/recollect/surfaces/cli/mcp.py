@@ -32,6 +32,6 @@ def command(project: str, agent_id: str | None) -> int:
 
     with memory(agent_id) as opened:
         folder = os.getcwd()  # noqa: PTH109 - as the agent recorded it
-        named = os.path.abspath(opened.settings.expand(project)) if project.startswith(("~", ".")) else project  # noqa: PTH100
+        named = opened.settings.folder(project) if project.startswith(("~", ".")) else project
         build(Calls(opened), Launch(named, folder, opened.settings.user_home)).run("stdio")
     return 0

