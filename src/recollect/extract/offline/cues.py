@@ -149,6 +149,16 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"recommend(?:s|ed)|claim(?:s|ed)|reckons?|believes?|blames?|insists?|swears?|mentioned|asked (?:if|whether|"
      r"me))\b|\baccording to\b|\b(?:friend|mother|father|brother|sister|uncle|aunt|neighbou?r|guy|reviewer|forum|"
      r"blog|article)\b.*\b(?:would|should)\b|\bsays? (?:that )?we should\b|\btold me\b|“…”"),
+    ("wants", r"\b(?:i|we|i'd|we'd) (?:also |really |just )?(?:want|wanna|need|like)\b(?! you)"),
+    ("speaks", r"^(?:(?:and|but|so|also|ok|yes|no|well)[,.]? )*(?:i|i'm|im|i'd|i'll|i've|ive|ill)\b"),
+    ("points", r"^(?:(?:and|but|so|also)[,.]? )*(?:this|that|it|these|those|it's|its|that's|thats|there|here)\b"),
+    ("denies", r"^(?:no|nope|nah)\b"),
+    ("if", r"^(?:(?:and|but|so)[,.]? )*if\b"),
+    ("step", r"^(?:first|then|next|now|after that|finally|and then)\b"),
+    ("looks", r"\b(?:looks?|feels?|seems?|sounds?)\b"),
+    ("trails", r"\.\.\.|…"),
+    ("you", r"\b(?:you|your)\b"),
+    ("picture", r"[\w)]\.(?:png|jpe?g|gif|webp|heic|mov|mp4)\b"),
     ("ack", r"^(?:ok(?:ay)?|yes|yep|yeah|yup|no|nope|nah|sure|right|good|great|fine|perfect|exactly|agreed|true|hm+|"
      r"mm+|ah+|oh+|ooh+|ugh|ha)(?:[.,!;:]|\s*$)"),
 )  # fmt: skip
@@ -159,11 +169,11 @@ WEIGHTS: dict[str, float] = {
     "forbids": 1.0,
     "self": 1.5,
     "where": 1.1,
-    "order": -1.0,
+    "order": -0.8,
     "todo": 1.2,
-    "foreign": -1.0,
+    "foreign": -2.5,
     "habit": 0.8,
-    "always": 0.4,
+    "always": 0.7,
     "from-now-on": 0.4,
     "remember": 0.6,
     "must": 0.3,
@@ -171,52 +181,63 @@ WEIGHTS: dict[str, float] = {
     "should": -0.7,
     "prefer": 0.6,
     "dont": 0.4,
-    "only": 0.4,
-    "use": 0.4,
-    "keep-x": 0.5,
-    "goes": 0.6,
-    "we": 0.6,
-    "person": 0.9,
+    "only": 0.5,
+    "use": 0.5,
+    "keep-x": 0.4,
+    "goes": 0.8,
+    "we": 0.5,
+    "person": 0.8,
     "named": 0.7,
     "number": 0.6,
-    "unit": 0.5,
-    "date": 0.5,
-    "code": 1.1,
+    "unit": 0.4,
+    "date": 0.3,
+    "code": 0.8,
     "is-x": 0.3,
-    "because": 0.7,
+    "because": 0.5,
     "pinned": 0.5,
     "lesson": 0.5,
     "procedure": 0.7,
-    "open": 0.8,
-    "decision": 0.4,
-    "question": -0.9,
-    "plain-question": -2.0,
+    "open": 0.7,
+    "decision": 0.6,
+    "question": -0.7,
+    "plain-question": -1.5,
     "wonders": -4.0,
-    "imperative": -0.3,
+    "imperative": -0.2,
     "please": -0.3,
-    "thanks": -0.9,
+    "thanks": -0.7,
     "joke": -1.0,
-    "now": -0.9,
-    "hypothetical": -1.3,
-    "deictic": -0.4,
-    "past": -0.3,
-    "symptom": -0.1,
-    "others": -1.4,
-    "ack": -0.3,
+    "now": -0.8,
+    "hypothetical": -1.2,
+    "deictic": -0.3,
+    "past": -0.4,
+    "symptom": 0.0,
+    "others": -1.2,
+    "wants": -0.8,
+    "speaks": -0.4,
+    "points": -0.8,
+    "denies": -0.5,
+    "if": -0.8,
+    "step": -0.6,
+    "looks": -0.5,
+    "trails": -0.7,
+    "you": 0.5,
+    "picture": -2.5,
+    "bare": -2.5,
+    "ack": -0.2,
     "short": -1.6,
-    "brief": -0.7,
-    "long": 1.4,
-    "long-plain": -0.4,
-    "rule": 0.7,
+    "brief": -0.8,
+    "long": 1.5,
+    "long-plain": -0.2,
+    "rule": 0.8,
     "brief-explicit": 0.5,
     "short-rule": 0.3,
-    "task": -1.4,
+    "task": -1.5,
     "first": -0.5,
-    "item": 0.3,
+    "item": 0.2,
     "listed": 1.5,
-    "heads": -1.2,
+    "heads": -0.8,
     "correcting": 0.5,
-    "answers": 0.5,
+    "answers": 0.4,
 }
 BIAS = -1.5
 
@@ -257,7 +278,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
     found = [name for name, pattern in compiled() if pattern.search(plain)]
     rule = not _RULES.isdisjoint(found)
     short, question = len(plain.split()), "question" in found
-    asks = plain.find("?") > 0.4 * len(plain)
+    asks = plain.find("?") > 0.4 * len(plain) or ("?" in plain and bool(_ASKS.match(plain)))
     wonders = asks and (rule or "explicit" in found) and bool(_WONDERS.search(plain))
     shape = {
         "short": short <= 3,
@@ -273,6 +294,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "listed": unit.form == "item" and bool(_LISTS.search(unit.under)),
         "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
+        "bare": len(words(_NAMES.sub(" ", plain))) < 3 < len(plain.split()) or not words(_NAMES.sub(" ", plain)),
         "foreign": short > 7 and sum(word in COMMON for word in words(plain)) * 10 < short,
         "plain-question": asks and ("explicit" not in found or wonders),
         "wonders": wonders,
@@ -286,10 +308,16 @@ _RULES = frozenset(
     ("always", "from-now-on", "prefer", "dont", "no-thing", "only", "x-not-y", "keep-x", "must", "pinned")
 )
 _TELLING = _RULES | {"person", "named", "number", "unit", "date", "code", "because", "lesson", "procedure", "open"}
+_NAMES = re.compile(r"`[^`]*`|\S*[/\\]\S*")  # code, paths and addresses
 _LISTS = re.compile(
     r"\b(?:rules?|basics|context|background|leftovers?|facts|notes?|remember|constraints?|preferences?|"
     r"conventions?|open|remains?|remaining|still|know|about (?:me|us)|set-?up|guidelines|principles|things (?:that|"
     r"to know))\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"(?:and |but |so |or |ok,? )*(?:(?:will|would|can|could|should|has|have|do|does|did|is|are|was|were)(?:n't)? "
+    r"(?:that|this|it|there|the|we|i|you|they|he|she)|what|why|how|when|where|who|which)\b",
     re.IGNORECASE,
 )
 _WONDERS = re.compile(  # asks whether there is a rule, or why; "could you never push?" is one

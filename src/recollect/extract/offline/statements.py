@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import log
 
 from recollect.extract.offline import cues, proposals
 from recollect.extract.offline.units import TOOL, Unit, own_words, units
@@ -16,7 +17,8 @@ LONGEST = 400  # characters of sentences that are joined
 _MOST_CHARACTERS = 800  # of a statement; some people write without full stops
 MOST = 24  # statements of a conversation
 _THRESHOLD = 0.0
-_LONG_SESSION = 25  # the user's messages from which the bar rises
+_USUAL = 22  # sentences of one side of a conversation: weights are for such
+_CROWDED = 0.4  # how much higher the bar is where there are e times as many
 _NEIGHBOUR = -0.7  # a weaker sentence that explains a kept one
 _STRONG = 0.4  # a statement that speaks for its neighbours too
 _COMPANY = 0.9
@@ -36,10 +38,12 @@ class Candidate:
 
 def statements(messages: Sequence[Message]) -> list[Statement]:
     """Every statement once, in the order of the conversation; the best ones when there are too many."""
-    found = [*_said(messages)]
-    found += [Candidate(each.message, each.text, each.score, each.kind) for each in proposals.found(messages)]
-    bar = _bar(sum(message.role is Role.USER for message in messages))
-    best = sorted((each for each in _distinct(found) if each.score > bar), key=lambda each: -each.score)[:MOST]
+    every = units(messages)
+    mine = [unit for unit in every if unit.role is Role.USER]
+    found = [*_said(messages, mine)]
+    bar = _bar(len(every) - len(mine))
+    found += [Candidate(each.message, each.text, each.score - bar, each.kind) for each in proposals.found(messages)]
+    best = sorted((each for each in _distinct(found) if each.score > 0), key=lambda each: -each.score)[:MOST]
     said = [content_words(each.text) for each in best]
     return [
         _statement(each, messages[each.message].uuid, _asked(each.message, messages, said))
@@ -47,17 +51,15 @@ def statements(messages: Sequence[Message]) -> list[Statement]:
     ]
 
 
-def _bar(turns: int) -> float:
-    """A long session is mostly talk about the work at hand: what is kept of it must be clearer."""
-    return min(max(turns - _LONG_SESSION, 0) / (2 * _LONG_SESSION), 1.0)
+def _bar(sentences: int) -> float:
+    """A long session is mostly talk about the work at hand, and says hardly more that lasts than a short one does."""
+    return _CROWDED * max(log(max(sentences, 1) / _USUAL), 0.0) ** 2
 
 
-def _said(messages: Sequence[Message]) -> Iterable[Candidate]:
+def _said(messages: Sequence[Message], mine: Sequence[Unit]) -> Iterable[Candidate]:
     """The user's own statements; a sentence that explains its neighbour joins it."""
-    mine = [unit for unit in units(messages) if unit.role is Role.USER]
-    scores = _in_context(
-        mine, [cues.score(unit, each) for unit, each in zip(mine, settings_of(messages, mine), strict=True)]
-    )
+    bar, settings = _bar(len(mine)), settings_of(messages, mine)
+    scores = _in_context(mine, [cues.score(unit, each) - bar for unit, each in zip(mine, settings, strict=True)])
     group: list[tuple[Unit, float]] = []
     for unit, score in zip(mine, scores, strict=True):
         if group and _continues(group, unit, score):

@@ -51,7 +51,9 @@ def redact(transcripts: Path | None, as_json: bool) -> int:
 
 
 @command.command("quality")
-@click.option("--show", type=click.Choice(["fit", "held"]), help="List what was missed and what was wrong.")
+@click.option(
+    "--show", type=click.Choice(["fit", "held", "long-fit", "long-held"]), help="List what was missed, what was wrong."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def quality(show: str | None, as_json: bool) -> int:
     """Recall and precision of offline extraction on labelled conversations."""
