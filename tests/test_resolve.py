@@ -66,11 +66,25 @@ def test_another_value_is_a_revision_and_the_newest_holds_whatever_came_in_first
     [
         ("Ticket ACME-101 is about the login page.", "Ticket ACME-102 is about the login page."),
         ("PR #41 waits for a review by Ada.", "PR #42 waits for a review by Ada."),
+        ("Port 5432 is taken on the build host.", "Port 8080 is taken on the build host."),
+        ("The Room 1 is for twelve people.", "Room 2 is for twenty people."),
     ],
 )
-def test_what_is_said_of_another_ticket_is_another_memory(one: str, other: str) -> None:
+def test_what_is_said_of_another_numbered_thing_is_another_memory(one: str, other: str) -> None:
     assert not is_revision(other, one) and not is_same(one, other)
     assert is_revision(one.replace("is", "is no longer").replace("waits", "no longer waits"), one)
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ("Wait 60 seconds before you retry.", "Wait 30 seconds before you retry."),
+        ("All 6 must pass before the merge.", "All 5 must pass before the merge."),
+        ("Python 3.12 is what the service runs on.", "Python 3.11 is what the service runs on."),
+    ],
+)
+def test_another_number_of_the_same_thing_is_a_revision(newer: str, older: str) -> None:
+    assert is_revision(newer, older)
 
 
 def test_going_back_is_a_further_revision() -> None:

@@ -29,7 +29,11 @@ _VALUE = re.compile(
     r"september|october|november|december)\b",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"\W*(?:\w+\s+){0,2}([A-Z][A-Z0-9]+-\d+|#\d+)\b")  # a ticket that the text begins with
+_NUMBERED = re.compile(  # what the text begins with: a ticket, or "Room 2 has …"
+    r"\W*(?:(?:\w+\s+){0,2}([A-Z][A-Z0-9]+-\d+|#\d+)\b|(?:The\s+)?(?!(?:All|Only|About|Over|Under|These|Those)\b)"
+    r"([A-Z]\w+\s+\d+)\s+(?:is|are|was|were|has|have|had|must|may|can|will|should|needs|runs|belongs|does|uses|takes|"
+    r"serves|holds|stays|goes|gets)\b)"
+)
 _CORRECTS = re.compile(
     r"\b(?:no longer|not any ?more|anymore|instead of|rather than|switched|moved (?:to|from)|changed|replaced?|"
     r"actually|from now on|"
@@ -209,7 +213,7 @@ def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
 
 def _are_apart(one: str, other: str) -> bool:
     """Two numbered things: what is said of one is not said of the other."""
-    numbers = [found[1] for text in (one, other) if (found := _NUMBERED.match(text))]
+    numbers = [found[1] or found[2] for text in (one, other) if (found := _NUMBERED.match(text))]
     return len(numbers) == 2 and numbers[0] != numbers[1]
 
 

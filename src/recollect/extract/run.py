@@ -35,7 +35,7 @@ from recollect.extract.load import load
 from recollect.extract.notes import Notes
 from recollect.extract.resolve import Place, resolve, with_written
 from recollect.extract.threads import Threads
-from recollect.extract.turns import ChatItems, without_others
+from recollect.extract.turns import ChatItems, next_of, without_others
 from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written, nothing
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
@@ -212,7 +212,7 @@ class Extract:
         most = self._most(waiting, limit, now)
         total = min(most, len(waiting))
         while waiting and report.claimed < most:
-            batch = [waiting.pop(0) for _ in range(min(_BATCH, most - report.claimed, len(waiting)))]
+            batch = next_of(waiting, min(_BATCH, most - report.claimed))
             claimed = self._claim(batch, now, again, report)
             self._process(claimed, report, lambda written: progress(_done(report) + written, total))
         return report
@@ -512,13 +512,14 @@ class Extract:
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
             existing = [] if stored else self._existing(tx, answered.extraction.statements, scopes)
-            if existing and is_chat(conversation):
-                existing = without_others(tx, self._owner, conversation, existing)
+            known = with_written(existing, written, scopes)
+            if known and is_chat(conversation):
+                known = without_others(tx, self._owner, conversation, known)
         if stored is None:
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at
             place = Place(lease.key, conversation.project_id, lambda uuid: times.get(uuid, last), answered.captured_at)
-            stated = resolve(answered.extraction.statements, with_written(existing, written, scopes), place)
+            stated = resolve(answered.extraction.statements, known, place)
             stored = self._fence.keep(lease, question, msgspec.json.encode(stated).decode())
         return msgspec.json.decode(stored.answer, type=list[Remembered])
 

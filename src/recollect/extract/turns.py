@@ -17,6 +17,7 @@ from recollect.extract.offline import summary
 from recollect.extract.values import Extraction, Strategy, Transcript
 from recollect.ingest.sources.recollect import Turn, session, turn_of
 from recollect.models.paid import Paid
+from recollect.note import is_chat
 from recollect.store import conversations, files, memories
 from recollect.store import turns as rows
 from recollect.store.database import Database, Transaction
@@ -202,6 +203,21 @@ def without_others(tx: Transaction, owner: Owner, talk: Conversation, held: Sequ
         for each in held
         if any(is_known(key, turn) for (key, _), (_, turn) in zip(each.sources, _sessions(each), strict=True))
     ]
+
+
+def next_of(waiting: list[list[Conversation]], most: int) -> list[list[Conversation]]:
+    """Takes the first ones, no two chats of one user among them: the later one may correct what the earlier one said,
+    which has to be stored by then."""
+    found: list[list[Conversation]] = []
+    users: set[PurePath] = set()
+    while waiting and len(found) < most:
+        user = PurePath(waiting[0][0].source_file).parent
+        if is_chat(waiting[0][0]):
+            if user in users:
+                break
+            users.add(user)
+        found.append(waiting.pop(0))
+    return found
 
 
 def _sessions(each: Remembered) -> list[tuple[str, bool]]:
