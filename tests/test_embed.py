@@ -159,6 +159,19 @@ def test_the_static_model_touches_neither_network_nor_logging() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_the_transformer_keeps_and_sends_nothing_of_its_own(tmp_path: Path) -> None:
+    """Its runtime would note events of every session in the user's home, and send them."""
+    code = (
+        "import sys; from pathlib import Path; from recollect.models.embed.minilm import MiniLM\n"
+        "model = MiniLM(Path(sys.argv[1]))\n"
+        "assert model.embed(['tea']).any() and model.of_memories.embed(['tea']).any()"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("ORT_", "XDG_"))}
+    command = [sys.executable, "-c", code, str(installed())]
+    subprocess.run(command, env={**environ, "HOME": str(tmp_path)}, check=True)
+    assert list(tmp_path.rglob("*")) == []
+
+
 # Which one
 
 

@@ -34,8 +34,11 @@ class MiniLM:
         folder = models / MINILM_FOLDER
         if not is_installed(models):
             raise ModelMissing(f"the model minilm is not in {models}")
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before it is imported: it would keep and send events of its own
         import onnxruntime  # not above: it is slow
         from tokenizers import Tokenizer
+
+        onnxruntime.disable_telemetry_events()
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
