@@ -347,6 +347,20 @@ def test_what_points_shows_or_asks_is_no_statement(text: str) -> None:
     assert texts(text) == []
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        ("Always use port 8080 for the dev server.", "Always use port 9090 for the dev server.", [1]),
+        ("Always run tests in parallel.", "Never run tests in parallel.", [1]),
+        ("Never commit directly to main.", "Never commit directly to release.", [0, 1]),
+        ("Always run make lint before pushing.", "Always run make test before pushing.", [0, 1]),
+        ("Never edit files under vendor/.", "Never edit files under vendor/!", [0]),
+    ],
+)
+def test_of_two_rules_of_a_session_both_stand_or_the_newer(first: str, second: str, kept: list[int]) -> None:
+    assert texts(first, second) == [(first, second)[each] for each in kept]
+
+
 def test_the_longer_a_session_the_clearer_a_statement_has_to_be() -> None:
     clear, vague = "Never push to main, always open a pull request.", "The staging tables live in the schema raw_eu."
     work = [f"make the border of box {number} dimmer" for number in range(60)]

@@ -18,7 +18,7 @@ from recollect.extract.values import Written
 from recollect.near import NEGATIONS, Near, weigh
 from recollect.occasions import occasions
 from recollect.store.memories import current
-from recollect.text import content_words, normalised, overlap, words
+from recollect.text import content_words, normalised, overlap, stem, words
 from recollect.types import Remembered, Scope, Statement, Timestamp
 
 _SAME = 0.8
@@ -34,6 +34,7 @@ _NUMBERED = re.compile(  # what the text begins with: a ticket, or "Room 2 has â
     r"([A-Z]\w+\s+\d+)\s+(?:is|are|was|were|has|have|had|must|may|can|will|should|needs|runs|belongs|does|uses|takes|"
     r"serves|holds|stays|goes|gets)\b)"
 )
+_HOW = frozenset(map(stem, ("always", "never", "avoid", "stop")))  # for or against: not what about
 _CORRECTS = re.compile(
     r"\b(?:no longer|not any ?more|anymore|instead of|rather than|switched|moved (?:to|from)|changed|replaced?|"
     r"actually|from now on|"
@@ -120,7 +121,7 @@ class _Pool:
 @lru_cache(maxsize=32768)  # the same memories are compared again with every conversation
 def _about(text: str) -> frozenset[str]:
     """What a statement is about: its words without values."""
-    return content_words(_VALUE.sub("", text))
+    return content_words(_VALUE.sub("", text)) - _HOW
 
 
 def _fresh(statement: Statement, place: Place) -> Remembered:

@@ -9,6 +9,7 @@ from math import log
 
 from recollect.extract.offline import cues, proposals
 from recollect.extract.offline.units import TOOL, Unit, own_words, units
+from recollect.extract.resolve import is_revision, is_same
 from recollect.occasions import occasions
 from recollect.text import COMMON, content_words, overlap
 from recollect.types import BINDING, MemoryKind, Message, Role, Scope, Severity, Statement
@@ -119,13 +120,23 @@ _EXPLAINS = re.compile(
 
 
 def _distinct(found: Sequence[Candidate]) -> list[Candidate]:
-    """Near-duplicates fold into the first, the user's own; what is said again later replaces what was said before."""
-    kept: list[tuple[Candidate, frozenset[str]]] = []
+    """What says the same folds into the first, the user's own; another value that the user names later replaces the one
+    before. What the assistant says is told by somebody else's words already where it is only like them."""
+    kept: list[Candidate] = []
     for each in found:
         mine = content_words(each.text)
-        if mine and all(overlap(mine, theirs) < _SAME and not mine <= theirs for _, theirs in kept):
-            kept.append((each, mine))
-    return [each for each, _ in kept]
+        if each.kind is None:
+            kept = [other for other in kept if not is_revision(each.text, other.text)]
+            told = any(is_same(each.text, other.text) or mine <= content_words(other.text) for other in kept)
+        else:
+            told = any(overlap(mine, theirs) >= _SAME or mine <= theirs for theirs in map(_words_of, kept))
+        if mine and not told:
+            kept.append(each)
+    return kept
+
+
+def _words_of(candidate: Candidate) -> frozenset[str]:
+    return content_words(candidate.text)
 
 
 _OPENING = re.compile(
