@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,7 +42,7 @@ from recollect.inject.formats import MARK, detect
 from recollect.inject.injector import Injector
 from recollect.store import memories
 from tests.conftest import Clock
-from tests.injecting import FORMS, PROJECT, a_memory, answer, put, shown, texts, tool_use, user
+from tests.injecting import FORMS, PROJECT, a_memory, answer, day, put, shown, texts, tool_use, user
 
 PROMPT = "How does auth signing of tokens work?"
 NOW = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -359,7 +359,9 @@ def test_an_assistant_that_writes_like_a_block_is_no_block(injector: Injector) -
 # pydantic-ai, with a real agent
 
 
-def agent_of(injector: Injector, sent: list[list[ModelMessage]], seen: str | ToolReturn = "seen") -> Agent[None, str]:
+def agent_of(
+    injector: Injector, sent: list[list[ModelMessage]], look: Callable[[], str | ToolReturn] = lambda: "seen"
+) -> Agent[None, str]:
     """Calls its tool once in every first turn."""
 
     def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -370,7 +372,7 @@ def agent_of(injector: Injector, sent: list[list[ModelMessage]], seen: str | Too
     agent: Agent[None, str] = Agent(
         FunctionModel(model), system_prompt="Be kind.", capabilities=[ProcessHistory(injector.process)]
     )
-    agent.tool_plain(lambda: seen, name="look")
+    agent.tool_plain(look, name="look")
     return agent
 
 
@@ -389,6 +391,22 @@ def test_an_agent_gets_the_block_through_all_requests_of_a_turn_and_its_history_
     stored = ModelMessagesTypeAdapter.validate_json(first.all_messages_json())
     second = asyncio.run(agent_of(memory.injector(PROJECT), sent).run("And auth tokens again?", message_history=stored))
     assert len(shown(second.all_messages())) == 1, "held back: visible in the stored history"
+
+
+def test_what_a_tool_says_erases_or_corrects_counts_in_the_request_with_its_result(memory: Memory) -> None:
+    put(memory, a_memory("keys", "Auth signing keys of tokens rotate every ninety days"))
+    sent: list[list[ModelMessage]] = []
+
+    def change() -> str:
+        with memory.database.write() as tx:
+            memories.replace_sessions(tx, memory.owner, {"s-m-jwt-1@1": ()})
+        put(memory, a_memory("keys", "Auth signing keys rotate every week", revision=2, valid_from=day(5)))
+        return FORGED
+
+    asyncio.run(agent_of(memory.injector(PROJECT), sent, change).run(PROMPT))
+    assert [row.id for _, rows in shown(sent[0]) for row in rows] == ["m-jwt", "m-keys"]
+    assert [row[:2] for _, rows in shown(sent[1]) for row in rows] == [("m-keys", 2)]
+    assert "JWT" not in str(sent[1]) and repr(escape(FORGED)) in str(sent[1])
 
 
 def test_an_ephemeral_agent_keeps_nothing_once_stripped(memory: Memory) -> None:
@@ -416,7 +434,7 @@ def test_parts_of_a_pydantic_prompt_stay(injector: Injector) -> None:
 
 def test_what_a_tool_adds_to_its_result_is_no_prompt(memory: Memory) -> None:
     sent: list[list[ModelMessage]] = []
-    agent = agent_of(memory.injector(PROJECT), sent, ToolReturn("ok", content=[f"Page text: {PROMPT}"]))
+    agent = agent_of(memory.injector(PROJECT), sent, lambda: ToolReturn("ok", content=[f"Page text: {PROMPT}"]))
     asyncio.run(agent.run("Look at it."))
     assert len(sent) == 2 and "Page text" in str(sent[1]) and [shown(messages) for messages in sent] == [[], []]
 

@@ -104,8 +104,6 @@ class Injector:
 
     def process(self, messages: list[Any]) -> list[Any]:
         """A history processor for pydantic-ai. Requests with results of tools go on with the turn before them."""
-        if not messages or detect(messages, None, "pydantic-ai").role(messages[-1]) is not Role.USER:
-            return messages
         return self.prepare(messages).history
 
     def render_for_compaction(self, history: Sequence[Any]) -> str:
