@@ -11,7 +11,7 @@ import pytest
 
 from recollect import ALL_PROJECTS, InjectorConfig, open_memory, render_for_compaction
 from recollect.app import Memory
-from recollect.blocks import END, OPENINGS, PREFIX
+from recollect.blocks import END, OPENINGS, PREFIX, escape
 from recollect.errors import UsageError
 from recollect.inject import render
 from recollect.inject.plan import Candidate, Seen, choose, plan, visible
@@ -178,6 +178,31 @@ def test_checklist_9_truncation_by_the_caller_is_noticed_and_mended(memory: Memo
         prepared = memory.injector(PROJECT).prepare([{"role": "user", "content": text[at:]}, *history[1:]], ABOUT_AUTH)
         assert sorted(name for block in ids(prepared.history) for name in block) == ["jwt", "pg", "rotate", "vacuum"]
         assert {"role": "user", "content": text[at:]} not in prepared.history
+
+
+@pytest.mark.parametrize("behind", ["", f"\n\n{ABOUT_AUTH}"])
+def test_what_is_left_of_a_block_without_its_beginning_is_a_block(memory: Memory, behind: str) -> None:
+    history = turns(memory, ABOUT_AUTH)
+    drop(memory, AUTH[0])
+    text, said = history[0]["content"], behind.strip()
+    for at in range(1, text.index(END) + 1):
+        for notice in ("", "..."):
+            cut = [{"role": "user", "content": notice + text[at:] + behind}, *history[1:]]
+            injector = memory.injector(PROJECT)
+            assert "m-jwt" not in str(injector.prepare(cut, "Thanks!").history), f"erased, and cut at {at}"
+            assert injector.strip(cut) == [*([{"role": "user", "content": said}] if said else []), *history[1:]]
+
+
+def test_words_of_a_user_are_no_rest_of_a_block(memory: Memory) -> None:
+    line = render.line(AUTH[0])
+    for words in (
+        f"Is this right?\n{line}\n{END}",
+        f"followed.\n{line}\nOr not?\n{END}",
+        f"It ended with\n{END}",
+        line,
+    ):
+        history = [{"role": "user", "content": words}, ANSWER]
+        assert memory.injector(PROJECT).strip(history) == [{"role": "user", "content": escape(words)}, ANSWER]
 
 
 # Decision 10: visible means visible

@@ -20,7 +20,9 @@ from recollect.inject.values import Exchange
 
 Place = tuple[int, int]  # of a message in the history, of a text in the message
 
-_REMAINS = re.compile(r"\s*(?:(?:Pinned:|Relevant:)\s*)*(?:" + re.escape(END) + r"\s*)?")
+_LINE_END = re.compile(  # of a line that was cut before its id, or in what stands there
+    r"(?:.* )?\(\d{4}-\d\d-\d\d, m-[0-9A-Za-z-]+ r\d+\)|(?:(?:[\d-]*, )?[0-9A-Za-z-]* )?r?\d*\)"
+)
 _ROW = r"\r?\n(?:Pinned:|Relevant:|- \[[^\n]*)"
 _JOINED = re.compile(rf"^{re.escape(render.HEAD)}(?:{_ROW})*(?:\r?\n{re.escape(END)})?[\r\n]*", re.MULTILINE)
 _NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool"}
@@ -160,5 +162,10 @@ def _is_head(text: str) -> bool:
 
 
 def _remains(text: str) -> bool:
-    """Only the end of a block is left."""
-    return END in text and _REMAINS.fullmatch(strip_blocks(text)) is not None
+    """Only the end of a block is left, from anywhere in one of its rows on; nothing else stands before its end mark."""
+    if END not in text:
+        return False
+    first, *rows = [each.strip() for each in text.partition(END)[0].strip().split("\n")]
+    frame, cut = render.FRAME.split("\n"), first.lstrip(" .…")
+    begins = any(each.endswith(cut) for each in frame) or _LINE_END.fullmatch(cut) is not None
+    return begins and all(not each or each in frame or render.parse(each) for each in rows)
