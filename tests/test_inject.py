@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelResponse
 
 from recollect import ALL_PROJECTS, InjectorConfig, open_memory, render_for_compaction
 from recollect.app import Memory
@@ -465,6 +466,18 @@ def test_a_turn_is_not_ended_with_the_answer_to_another(memory: Memory) -> None:
     with pytest.raises(UsageError, match="another turn was prepared"):
         injector.commit(ANSWER, one)
     assert injector.commit(ANSWER, other) == [*other.history, ANSWER], "which is still there"
+
+
+@pytest.mark.parametrize(
+    "wrong", ["the answer", 5, ["the answer"], [ANSWER, [ANSWER]], {**ANSWER, "content": 5}, ModelResponse(parts=[])]
+)
+def test_what_is_no_answer_is_an_error_and_the_turn_goes_on(memory: Memory, wrong: Any) -> None:
+    injector = memory.injector(PROJECT)
+    prepared = injector.prepare([], ABOUT_AUTH)
+    with pytest.raises(UsageError, match="`commit` takes a message or a list of them"):
+        injector.commit(wrong)
+    assert memory.given_last() == []
+    assert injector.commit((ANSWER, ANSWER)) == [*prepared.history, ANSWER, ANSWER]
 
 
 # Selection

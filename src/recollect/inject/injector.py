@@ -85,10 +85,11 @@ class Injector:
         if prepared is not None and prepared is not last:
             raise UsageError("another turn was prepared since", hint="An injector has one turn at a time.")
         history, given = last.history, last.given
+        answers = [] if response is None else [*response] if isinstance(response, list | tuple) else [response]
+        self._check(history, answers)
         self._pending = None
         if given.lines:
             self._record(given)
-        answers = [] if response is None else response if isinstance(response, list) else [response]
         if self._selection.config.max_injected_blocks_in_history == 0:
             history = window.stripped(form, history)
         self._kept = {each.text for each in window.blocks(form, history, None)}
@@ -108,6 +109,16 @@ class Injector:
 
     def render_for_compaction(self, history: Sequence[Any]) -> str:
         return render_for_compaction(history, self._form)
+
+    def _check(self, history: Sequence[Any], answers: Sequence[Any]) -> None:
+        """The next turn can read them."""
+        try:
+            whole = [*history, *answers]
+            form = detect(whole, None, self._form)
+            window.prompts(form, whole)
+            window.transcript(form, answers)
+        except UsageError as error:
+            raise UsageError(f"`commit` takes a message or a list of them: {error}", hint=error.hint) from error
 
     def _plan(
         self,
