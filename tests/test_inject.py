@@ -436,6 +436,18 @@ def test_while_tools_are_asked_the_block_stays_byte_for_byte(memory: Memory, for
         assert shown(history)[-1][0] == first.given.text
 
 
+def test_a_block_stays_as_it_is_when_tools_tell_the_format_or_more_is_remembered(memory: Memory) -> None:
+    injector = memory.injector(PROJECT)
+    first = injector.prepare([], ABOUT_AUTH)
+    put(memory, a_memory("new", "Auth tokens are signed with JWT, and the auth signing keys rotate when asked"))
+    for form in ("openai", "responses"):
+        again = injector.prepare([*first.history, *tool_use(form, "c1")])
+        assert again.history[:2] == first.history and again.block is again.history[0]
+    cached = [{**first.history[0], "cache_control": {"type": "ephemeral"}}, *first.history[1:]]
+    assert injector.prepare([*cached, ANSWER]).history == [*cached, ANSWER], "a caller's own keys stay"
+    assert "new" in names(injector.prepare([], ABOUT_AUTH).given.lines), "the next turn has it"
+
+
 def test_state_survives_a_restart_because_it_is_the_history(memory: Memory, tmp_path: Path, clock: Clock) -> None:
     history = turns(memory, ABOUT_AUTH)
     with open_memory(memory.settings.home, clock=clock) as again:

@@ -67,8 +67,13 @@ class Injector:
         left = {each.block.place for each in kept[planned.dropped :]}
         texts = {each.block.place: each.text if each.block.place in left else "" for each in visible}
         cleaned, block = window.rewritten(form, whole, texts), None
-        if planned.given.lines:
-            cleaned, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], planned.given.text)
+        if text := planned.given.text:
+            cleaned, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], text)
+            again = {each.block.place: text for each in visible if each.block.age == 0 and each.text == text}
+            before = window.rewritten(form, whole, texts | again) if again else []
+            if window.outline(form, before) == window.outline(form, cleaned):  # it is there: the bytes stay
+                block = next((old for old, new in zip(before, cleaned, strict=True) if new is block), block)
+                cleaned = before
         repairs = list(_repairs(form, history, prompt, visible))
         if lost := len(self._kept - {each.text for each in blocks}):
             repairs.append(f"of the blocks in the history {lost} were cut off: their memories are free again")
@@ -134,9 +139,12 @@ class Injector:
             corrected = self._selection.replacements(stale) if window.prompts(form, whole) else []
             return plan(corrected, seen, self._selection.config)
         said, before = window.words(form, whole[at]), window.exchanges(form, whole, at, EXCHANGES)
-        given = [line for each in visible if each.block.age == 0 for line in each.lines]
+        own = [each for each in visible if each.block.age == 0]
+        given = [line for each in own for line in each.lines]
         count = sum(len(each.keys) for each in kept)
         candidates = self._selection.candidates(said, before, count, stale, given)
+        if given and at < len(whole) - 1 and all(each.block.whole for each in own):  # tools were asked: it gets no more
+            candidates = [each for each in candidates if each.place or each.replaces]
         return plan(candidates, seen, self._selection.config)
 
 

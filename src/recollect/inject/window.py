@@ -91,6 +91,11 @@ def rewritten(form: Format, history: Sequence[Any], texts: Mapping[Place, str]) 
     return made
 
 
+def outline(form: Format, history: Sequence[Any]) -> list[tuple[Role, list[str]]]:
+    """What stands where, whatever else a message carries."""
+    return [(form.role(each), [slot.text for slot in form.slots(each)]) for each in history]
+
+
 def escaped(form: Format, message: Any) -> Any:
     """The words of somebody, none of which is a block, whatever it looks like."""
     message = form.told(message, escape)
