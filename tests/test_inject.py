@@ -572,6 +572,15 @@ def test_without_a_scope_there_is_no_injector(memory: Memory, scope: Any) -> Non
             call(scope)
 
 
+def test_a_path_is_a_scope_as_its_text_is(memory: Memory, tmp_path: Path) -> None:
+    memory.remember("Auth tokens are signed with JWT", project=tmp_path)
+    for scope in (tmp_path, [tmp_path], str(tmp_path)):
+        lines = memory.injector(scope).prepare([], ABOUT_AUTH).given.lines
+        assert [each.text for each in lines] == ["Auth tokens are signed with JWT"]
+        assert memory.context(scope, ABOUT_AUTH).text == memory.give(scope, ABOUT_AUTH, "").text != ""
+        assert [hit.text for hit in memory.search(ABOUT_AUTH, scope=scope)] == ["Auth tokens are signed with JWT"]
+
+
 def test_settings_come_from_the_configuration_an_object_or_by_name(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("[memory_injection]\nmax_total = 1\n")
     with open_memory(tmp_path) as memory:

@@ -238,6 +238,8 @@ def test_a_block_behind_other_words_of_a_message_is_taken_out(memory: Memory, ga
         [user("pydantic-ai", "hi"), {"role": "user", "content": "hi"}],
         {"role": "user", "content": "hi"},
         "hi",
+        None,
+        iter([]),
     ],
 )
 def test_an_unknown_shape_is_an_error_that_says_what_is_known(injector: Injector, wrong: Any) -> None:

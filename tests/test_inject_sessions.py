@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recollect import open_memory
 from recollect.app import Memory
 from recollect.blocks import PREFIX
+from recollect.errors import UsageError
 from recollect.inject.values import Exchange, Section
 from recollect.store import injections
 from recollect.store.injections import KEPT, KEPT_BLOCKS
@@ -44,6 +46,14 @@ def test_looking_changes_nothing_and_giving_is_kept_per_session(memory: Memory) 
     assert held.text == "" and held.held[0].reason == "visible: given 1 turn ago"
     assert names(memory.context(PROJECT, PROMPT, "s2").lines) == ["jwt"], "another session has not seen it"
     assert names(memory.context(PROJECT, PROMPT).lines) == ["jwt"]
+
+
+def test_a_session_that_is_no_text_is_an_error_before_anything_is_given(memory: Memory) -> None:
+    nothing: Any = None
+    with pytest.raises(UsageError, match="a session is a text, not NoneType"):
+        memory.injector(PROJECT, session=nothing)
+    with pytest.raises(UsageError, match="a session is a text, not NoneType"):
+        memory.give(PROJECT, PROMPT, nothing)
 
 
 def test_a_session_begins_with_the_rules_that_bind_and_small_talk_gets_nothing(memory: Memory) -> None:

@@ -344,7 +344,7 @@ def test_what_a_person_thought_of_a_memory_moves_it(memory: Memory) -> None:
 def test_a_missing_scope_is_an_error(memory: Memory) -> None:
     with pytest.raises(TypeError):
         memory.search("pump")  # type: ignore[call-arg]
-    for nothing in ("", " ", None, (), [""]):
+    for nothing in ("", " ", None, (), [""], 5, [5]):
         with pytest.raises(UsageError):
             memory.search("pump", scope=nothing)  # type: ignore[arg-type]
 

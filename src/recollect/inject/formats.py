@@ -81,7 +81,7 @@ class Format(Protocol):
 
 def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format:
     """The format of a list; `name` settles what its messages leave open."""
-    if isinstance(history, str | bytes | Mapping):
+    if isinstance(history, str | bytes) or not isinstance(history, Sequence):
         raise UsageError(f"a history is a list of messages, not {type(history).__name__}", hint=_HINT)
     known = [*history, *([] if prompt is None or isinstance(prompt, str | list) else [prompt])]
     if name == "pydantic-ai" or any(type(each).__module__.startswith("pydantic_ai") for each in known):

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from recollect.config import Settings
+from recollect.errors import UsageError
 from recollect.inject import render
 from recollect.inject.contextual import Contextual
 from recollect.inject.injector import EXCHANGES, Injector
@@ -53,7 +55,7 @@ class Injection:
         settings: Settings,
         owner: Owner,
         clock: Clock,
-        project_of: Callable[[str], str],
+        project_of: Callable[[str | Path], str],
         search: Callable[[], Search],
     ) -> None:
         self._database = database
@@ -74,6 +76,7 @@ class Injection:
     ) -> Injector:
         """`overrides` are settings; `session` is what `recollect context --last` calls what is given here; `form` names
         the message format (openai, responses, anthropic, pydantic-ai) where the messages leave it open."""
+        _check(session)
         selection = self._selection(scope, config, overrides)
         return Injector(selection, lambda given: self._save(session, given, prompts=1), form)
 
@@ -102,6 +105,7 @@ class Injection:
         later: Callable[[Callable[[], object]], object],
     ) -> Given:
         """The same, and it is kept that the session has it. A prompt is a turn."""
+        _check(session)
         given = self.context(scope, prompt, session, exchanges)
         later(lambda: self._save(session, given, prompts=int(bool(prompt.strip()))))
         return given
@@ -165,6 +169,11 @@ class Injection:
         ]
         with self._database.write() as tx:
             injections.save(tx, self._owner, session, timestamp(self._clock()), rows, prompts=prompts)
+
+
+def _check(session: object) -> None:
+    if not isinstance(session, str):
+        raise UsageError(f"a session is a text, not {type(session).__name__}", hint="Pass its name, or an empty text.")
 
 
 def paired(said: Sequence[tuple[str, str]], prompt: str) -> tuple[Exchange, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 
 from recollect.errors import UsageError
 from recollect.search.values import AllProjects, Scope, Wanted
@@ -15,12 +16,12 @@ from recollect.types import Owner, Role, Timestamp, parse_timestamp, timestamp
 _HINT = "Name a project (a path or a project id), or pass ALL_PROJECTS."
 
 
-def reach(owner: Owner, scope: Scope, project_of: Callable[[str], str]) -> Reach:
+def reach(owner: Owner, scope: Scope, project_of: Callable[[str | Path], str]) -> Reach:
     """What the query may see. `project_of` turns a path into a project id."""
     if isinstance(scope, AllProjects):
         return Reach(owner, None)
-    named = [scope] if isinstance(scope, str) else list(scope or ())
-    if not named or not all(isinstance(each, str) and each.strip() for each in named):
+    named = [scope] if isinstance(scope, str) or not isinstance(scope, Iterable) else list(scope)
+    if not named or not all(isinstance(each, str | Path) and str(each).strip() for each in named):
         raise UsageError("a search needs a scope", hint=_HINT)
     return Reach(owner, tuple(dict.fromkeys(project_of(each) for each in named)))
 

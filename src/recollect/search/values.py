@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from recollect.store.vectors import Kind, Ref
@@ -20,7 +21,7 @@ class AllProjects(Enum):
 
 
 ALL_PROJECTS = AllProjects.ALL
-Scope = str | Sequence[str] | AllProjects
+Scope = str | Path | Sequence[str | Path] | AllProjects
 """A project (path or project id), several, or `ALL_PROJECTS`."""
 
 
