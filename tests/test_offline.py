@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.extract.offline import summary
-from recollect.extract.offline.statements import LONGEST, MOST, statements
+from recollect.extract.offline.statements import LONGEST, MOST, statements, typed
 from recollect.extract.offline.strategy import Offline
 from recollect.extract.offline.units import is_machine, own_words, units
 from recollect.surfaces.bench import quality
 from recollect.text import estimate_tokens
-from recollect.types import MemoryKind, Message, Role, Scope, Severity, Statement
+from recollect.types import BINDING, MemoryKind, Message, Role, Scope, Severity, Statement
 from tests.transcripts import claude, write
 
 
@@ -163,10 +163,47 @@ def test_what_lasts_is_kept(text: str, kind: MemoryKind, severity: Severity) -> 
         "What does line 40 do?",
         "My brother says we should port it all to Unreal.",
         "go on",
+        "Never mind.",
+        "Never heard of it.",
+        "You must be joking.",
+        "You must have misunderstood me.",
+        "Always a pleasure!",
+        "You never listen.",
+        "I never got the mail.",
+        "I always forget my password.",
     ],
 )
 def test_what_passes_is_not(text: str) -> None:
     assert said(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("The invoice was never paid by ACME.", Severity.NONE),
+        ("I’ve always lived in Berlin.", Severity.NONE),
+        ("We never got an answer from them.", Severity.NONE),
+        ("I don’t know Rust.", Severity.NONE),
+        ("I only have one car.", Severity.NONE),
+        ("You don't need to ask.", Severity.NONE),
+        ("My birthday is on 3 May.", Severity.NONE),
+        ("The release is due in May.", Severity.NONE),
+        ("You may push in May.", Severity.ALLOW),
+        ("No, thanks.", Severity.NONE),
+        ("I don't know Rust, so never answer in Rust.", Severity.DO_NOT),
+        ("Migrations are never edited.", Severity.DO_NOT),
+        ("Files must never exceed 5 MB.", Severity.DO_NOT),
+        ("We never deploy on Fridays.", Severity.DO_NOT),
+        ("I never want to see ads.", Severity.DO_NOT),
+        ("I don't eat meat.", Severity.DO_NOT),
+        ("I can't have dairy.", Severity.DO_NOT),
+        ("Secrets are always kept in the vault.", Severity.MUST),
+        ("The timeout must be 30 seconds.", Severity.MUST),
+    ],
+)
+def test_a_report_is_no_rule(text: str, severity: Severity) -> None:
+    kind, strict = typed(text)
+    assert strict is severity and (kind is MemoryKind.CONSTRAINT) >= (severity in BINDING)
 
 
 @pytest.mark.parametrize(

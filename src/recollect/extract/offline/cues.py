@@ -163,6 +163,32 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"mm+|ah+|oh+|ooh+|ugh|ha)(?:[.,!;:]|\s*$)"),
 )  # fmt: skip
 
+_PAST = (  # forms that are not those of the present, too
+    r"(?:been|began|bought|broke|built|came|chose|did|done|felt|forgotten|found|gave|gone|got|had|heard|kept|knew|known|"
+    r"left(?!-)|lost|made|met|misunderstood|paid|ran|said|saw|seen|sent|sold|spent|thought|told|took|tried|was|went|"
+    r"were|wrote)\b"
+)
+_ED = r"(?!(?:need|feed|heed|seed|speed|exceed|proceed|succeed|embed|shed|shred)\b)\w+ed\b"
+_BY = r"(?<=\w )(?<!\bis )(?<!\bare )(?<!\bbe )"  # "is never edited" is a rule
+_WHO = r"(?:(?<=\bi )|(?<=\b(?:we|he|it) )|(?<=\b(?:you|she) )|(?<=\bthey ))"
+_HAPPENS = (  # to people, rather than that they do it
+    r"(?:know|forget|remember|recall|understand|think|believe|see|hear|get|mind|care|mean|feel|find|notice|agree|doubt|"
+    r"reali[sz]e|learn|lose|miss|hope|wonder|own|speak|live|sleep|have(?! to))\b"
+)
+_REPORTS = re.compile(
+    r"\b(?:never (?:mind|say never)|than never|as always|always (?:a (?:pleasure|joy)|(?:good|nice|great|happy|"
+    r"glad) to)|(?:don'?t|do not|doesn'?t) (?:(?:have|need) to|worry|bother|mention it|get me wrong)|can'?t (?:wait|"
+    r"believe)|(?:must|have to) (?:say|admit|confess)|must be (?:joking|kidding|dreaming|crazy|mad|mistaken|confused|"
+    r"wrong|right|new|tired))\b|"
+    rf"(?:(?:^|{_BY})(?:never|always) (?={_PAST})|{_BY}(?:never|always) (?={_ED}))|"
+    r"(?:(?<=\bwas )|(?<=\b(?:were|been) )|(?<=\bhad ))(?:never|always)\b|(?:(?<=\bis )|(?<='s ))only (?=an?\b)|"
+    rf"{_WHO}(?:must (?=have (?:{_PAST}|{_ED}))|only (?={_PAST}|{_ED}))|"
+    rf"(?<=\bi )(?:\w+ly |still |just |also )?(?:(?:never|always|only|don'?t|do not|dont) (?={_HAPPENS})|can'?t (?=(?:"
+    r"log|open|find|see|get|remember|recall|think|tell|say|figure|access|reach|connect|understand|hear)\b))|"
+    r"(?<=\byou )(?:never|always) (?=(?:listen|know|understand|forget|remember|learn|care|seem)\b)",
+    re.IGNORECASE,
+)
+
 WEIGHTS: dict[str, float] = {
     "explicit": 1.7,
     "decided": 1.4,
@@ -268,14 +294,20 @@ def is_verb(word: str) -> bool:
     )
 
 
+def binding(text: str) -> str:
+    """Without the words of rules where they tell what happened ("was never paid"), what somebody is like ("I always
+    forget") or nothing ("never mind")."""
+    return _REPORTS.sub("", text.replace("’", "'"))
+
+
 def score(unit: Unit, setting: Setting) -> float:
     """Above zero: worth keeping."""
     return round(BIAS + math.fsum(WEIGHTS.get(name, 0.0) for name in features(unit, setting)), 6)
 
 
 def features(unit: Unit, setting: Setting) -> list[str]:
-    plain = unit.text.replace("’", "'")
-    found = [name for name, pattern in compiled() if pattern.search(plain)]
+    plain, rules = unit.text.replace("’", "'"), binding(unit.text)
+    found = [name for name, pattern in compiled() if pattern.search(rules)]
     rule = not _RULES.isdisjoint(found)
     short, question = len(plain.split()), "question" in found
     asks = plain.find("?") > 0.4 * len(plain) or ("?" in plain and bool(_ASKS.match(plain)))

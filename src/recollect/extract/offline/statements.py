@@ -204,8 +204,9 @@ def _is_request(text: str) -> bool:
 
 def typed(text: str, kind: MemoryKind | None = None) -> tuple[MemoryKind, Severity]:
     """Kind, if it is not known, and severity, as the words tell."""
-    severity = _severity(text)
-    kind = kind or _kind(text, severity)
+    rules = cues.binding(text)
+    severity = _severity(rules)
+    kind = kind or _kind(rules, severity)
     return kind, severity if kind in _RULES else Severity.NONE
 
 
@@ -220,12 +221,13 @@ def _has(text: str, *names: str) -> bool:
 
 _SEVERITIES = (
     (Severity.DO_NOT, r"\b(?:never|must not|mustn'?t|shall not|don'?t|do not|dont|not allowed|not permitted|"
-     r"forbidden|under no|nowhere|nobody may|no new|can'?t)\b|^no\b"),
+     r"forbidden|under no|nowhere|nobody may|no new|can'?t)\b|^no (?!thank|worries|problem|idea|doubt|rush|need\b)"),
     (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away)\b"),
     (Severity.MUST, r"\b(?:must|always|shall|has to|have to|required|mandatory|needs? to|only|every time|"
      r"at (?:the )?most|at least)\b"),
     (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b"),
-    (Severity.ALLOW, r"\b(?:may|allowed|is fine|are fine|it'?s ok(?:ay)?|feel free)\b"),
+    (Severity.ALLOW, r"(?<!\bin )(?<!\bby )(?<!\bof )(?<!\d )\b(?-i:may)\b(?! \d)|"  # no month
+     r"\b(?:allowed|is fine|are fine|it'?s ok(?:ay)?|feel free)\b"),
 )  # fmt: skip
 
 
