@@ -533,6 +533,45 @@ def test_workflow_conflicts_resolve_newest_first_and_say_so(memory: Memory) -> N
     assert "rent: 900 (scope" not in text and "city: Lisbon" in text
 
 
+@pytest.mark.parametrize("where", ["c1", "c2"])
+@pytest.mark.parametrize(
+    ("before", "since"),
+    [
+        ("Always answer in French.", "Don't answer in French anymore."),
+        ("Always show prices in euros.", "Always show prices in dollars instead."),
+        ("I prefer aisle seats on planes.", "I prefer window seats on planes now."),
+        ("I'm vegetarian.", "I'm not vegetarian anymore."),
+        ("Never send me newsletters.", "You may send me newsletters again."),
+    ],
+)
+def test_workflow_what_is_taken_back_in_plain_words_is_replaced(
+    memory: Memory, clock: Clock, before: str, since: str, where: str
+) -> None:
+    for conversation, text in (("c1", before), (where, since)):
+        clock.advance(60)
+        with chat(memory, conversation).turn(text, text) as turn:
+            turn.reconcile()
+    later = chat(memory, "c1").turn("now", f"What did I say? {before.split()[-1]}")
+    later.reconcile()
+    text = later.view("final").blocks[0].text
+    assert f": {since} (scope=project) [newest; replaces “{before}”" in text and f": {before} (" not in text
+
+
+@pytest.mark.parametrize(
+    ("before", "since"),
+    [
+        ("Always answer in French.", "Never book French restaurants."),
+        ("Always answer in French.", "Always cite French sources."),
+    ],
+)
+def test_workflow_a_word_in_common_takes_nothing_back(memory: Memory, before: str, since: str) -> None:
+    for text in (before, since):
+        with chat(memory).turn(text, text) as turn:
+            turn.reconcile()
+    text = chat(memory).turn("now", "x").view("gate").blocks[4].text
+    assert f": {before} (" in text and f": {since} (" in text and "replaces" not in text
+
+
 def test_workflow_a_recalled_turn_never_hides_what_was_said_later(memory: Memory) -> None:
     say(chat(memory, "c0"), "t1", "My shoe size is 42.", facts=[fact("shoe_size", 42)])
     say(chat(memory, "c9"), "t1", "Forget that, 43.", facts=[fact("shoe_size", 43)])

@@ -36,9 +36,8 @@ _NUMBERED = re.compile(  # what the text begins with: a ticket, or "Room 2 has â
 )
 _HOW = frozenset(map(stem, ("always", "never", "avoid", "stop")))  # for or against: not what about
 _CORRECTS = re.compile(
-    r"\b(?:no longer|not any ?more|anymore|instead of|rather than|switched|moved (?:to|from)|changed|replaced?|"
-    r"actually|from now on|"
-    r"used to|correction|not \w+ but|as of)\b",
+    r"\b(?:no longer|not any ?more|anymore|instead|rather than|switched|moved (?:to|from)|changed|replaced?|actually|"
+    r"from now on|(?:i|we) now|now(?=[.!]?$)|used to|correction|not \w+ but|as of)\b",
     re.IGNORECASE,
 )
 

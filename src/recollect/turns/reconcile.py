@@ -33,6 +33,7 @@ from recollect.turns.values import (
     TurnMemory,
     Weight,
     Wish,
+    is_sentence,
     item,
     normalise_key,
     settled,
@@ -184,7 +185,7 @@ def _judged(offer: Offer, told: Any) -> Feedback | None:
 def by_rules(offer: Offer) -> Reconciled:
     message = Message("turn", Role.USER, offer.user_text)
     found = [part for each in statements([message]) for part in _sentences(each)]
-    found += _told(offer.user_text, " ".join(each.text for each in found))
+    found += _told(offer.user_text, " ".join(each.text for each in found), offer.candidates)
     items = [one for each in found for one in _items(each, offer.candidates)][:_MOST_ITEMS]
     of = {kind: tuple(each for each in items if each.kind is kind) for kind in Kind}
     objective = objective_of(offer.user_text)
@@ -253,18 +254,26 @@ def _sentences(found: Statement) -> list[Statement]:
     ]
 
 
-def _told(text: str, known: str) -> list[Statement]:
-    """What people tell about themselves or ask for in a chat, and a transcript's rules leave out as passing."""
-    said = [each for _, each in own_words(text, Role.USER) if not each.endswith("?")]
-    new = [each for each in said if each.rstrip(".!") not in known and (_SELF.search(each) or _STYLE.search(each))]
+def _told(text: str, known: str, pool: Sequence[TurnMemory]) -> list[Statement]:
+    """What people tell about themselves, ask for or take back in a chat, and a transcript's rules leave out as
+    passing."""
+    said = [each for _, each in own_words(text, Role.USER) if not each.endswith("?") and each.rstrip(".!") not in known]
+    new = [each for each in said if _SELF.search(each) or _STYLE.search(each) or _takes_back(each, pool)]
     told = [each if each[-1:] in ".!?…" else f"{each}." for each in new]
     return [Statement(kind, each, severity) for each in told for kind, severity in [typed(each)]]
 
 
+def _takes_back(text: str, pool: Sequence[TurnMemory]) -> bool:
+    """Does it say that something is not as it was said before?"""
+    values = (shown(one.value) for each in pool for one in each.fingerprint.items)
+    return bool(_CHANGED.search(text)) and any(is_revision(text, each) for each in values)
+
+
+_CHANGED = re.compile(r"\b(?:any ?more|no longer|again|instead|now|actually|after all)\b", re.IGNORECASE)
 _SELF = re.compile(
-    r"\b(?:my|our) [\w' -]{2,40} (?:is|are|was|were|has|have)\b|\bi(?:'m| am) (?:a|an|allergic|vegan|vegetarian|"
-    r"from|based|in|not a|on a|using|working|travel\w+)\b|\b(?:i|we) (?:have|own|live|work|use|run|was born|moved|"
-    r"speak|drive|don't have)\b",
+    r"\b(?:my|our) [\w' -]{2,40} (?:is|are|was|were|has|have)\b|\bi(?:'m| am) (?:(?:not |no longer )?(?:an?|allergic|"
+    r"vegan|vegetarian)|from|based|in|on a|using|working|travel\w+)\b|\b(?:i|we) (?:have|own|live|work|use|run|moved|"
+    r"was born|speak|drive|don't have)\b",
     re.IGNORECASE,
 )
 _STYLE = re.compile(
@@ -322,7 +331,8 @@ def _known_key(text: str, pool: Sequence[TurnMemory]) -> str:
     for memory in sorted(pool, key=lambda each: each.at, reverse=True):
         for each in memory.fingerprint.items:
             older = shown(each.value)
-            if is_same(text, older) or is_revision(text, older) or normalise_key(each.key) in content_words(text):
+            named = not is_sentence(older) and normalise_key(each.key) in content_words(text)
+            if is_same(text, older) or is_revision(text, older) or named:
                 return each.key
     return ""
 

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from recollect.errors import UsageError
+from recollect.extract.resolve import is_revision
 from recollect.redact import redact
 from recollect.types import Scope, Timestamp, moment, timestamp
 
@@ -539,4 +540,5 @@ def _contradicts(newer: Item, older: Item) -> bool:
     if newer.kind is older.kind:
         return (newer.value, newer.severity) != (older.value, older.severity)
     opposite = {newer.kind, older.kind} == {Kind.ASSERTION, Kind.EXCEPTION}
-    return opposite and shown(newer.value).casefold() == shown(older.value).casefold()
+    new, old = shown(newer.value), shown(older.value)
+    return opposite and (new.casefold() == old.casefold() or (is_sentence(new) and is_revision(new, old)))
