@@ -593,6 +593,47 @@ def test_workflow_what_the_user_says_about_an_answer_becomes_feedback_of_the_gat
     assert "that's wrong" in turns.turn("t3", "x").view("gate").blocks[3].text
 
 
+@pytest.mark.parametrize(
+    ("text", "reaction"),
+    [
+        ("No, thanks.", None),
+        ("Great Britain is where I live, which shops are there?", None),
+        ("Nice is a city in France, right?", None),
+        ("No, I meant Friday.", "not_ok"),
+        ("Great, thanks!", "ok"),
+        ("Nice work.", "ok"),
+    ],
+)
+def test_workflow_only_what_is_said_about_the_answer_is_feedback(
+    memory: Memory, text: str, reaction: str | None
+) -> None:
+    say(chat(memory), "t1", "Plan it.", "Here is the plan.")
+    found = chat(memory).turn("t2", text).reconcile().feedback
+    assert (found and found.reaction) == reaction
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        ("Don't use emojis.", "do_not"),
+        ("I don't eat meat.", "do_not"),
+        ("I hate mushrooms.", "avoid"),
+        ("Please use metric units.", "prefer"),
+        ("Stop sending me newsletters.", "do_not"),
+        ("Don't use that one.", None),
+        ("Don't send it yet.", None),
+        ("Stop doing that.", None),
+    ],
+)
+def test_workflow_plain_wishes_are_found_and_what_is_meant_once_is_not(
+    memory: Memory, text: str, severity: str | None
+) -> None:
+    found = chat(memory).turn("t1", text).reconcile()
+    assert [(each.value, each.severity) for each in (*found.assertions, *found.exceptions, *found.facts)] == (
+        [(text, severity)] if severity else []
+    )
+
+
 # Schematic View
 
 

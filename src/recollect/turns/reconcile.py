@@ -258,7 +258,8 @@ def _told(text: str, known: str, pool: Sequence[TurnMemory]) -> list[Statement]:
     """What people tell about themselves, ask for or take back in a chat, and a transcript's rules leave out as
     passing."""
     said = [each for _, each in own_words(text, Role.USER) if not each.endswith("?") and each.rstrip(".!") not in known]
-    new = [each for each in said if _SELF.search(each) or _STYLE.search(each) or _takes_back(each, pool)]
+    kept = (_SELF, _STYLE, _WISHES)
+    new = [each for each in said if any(one.search(each) for one in kept) or _takes_back(each, pool)]
     told = [each if each[-1:] in ".!?…" else f"{each}." for each in new]
     return [Statement(kind, each, severity) for each in told for kind, severity in [typed(each)]]
 
@@ -279,6 +280,13 @@ _SELF = re.compile(
 _STYLE = re.compile(
     r"\b(?:keep|make) (?:your |the )?(?:answers?|repl(?:y|ies)|it|them|responses?)\b|\b(?:answer|reply|respond|write)"
     r" (?:in|with|as)\b|\bno [\w -]{2,40} please\b|\bcall me\b",
+    re.IGNORECASE,
+)
+_WISHES = re.compile(  # of something in general; what is pointed at is meant once
+    r"(?:^(?:please )?(?:use|stop \w+ing|avoid \w+ing|(?:don'?t|do not) (?:use|send|ask|call|mention|suggest|recommend|"
+    r"include|show|contact|e?mail|remind|offer))|\bi (?:really |just )?(?:hate|dislike|can'?t stand|(?:don'?t|do not|"
+    r"never|can'?t|cannot) (?:eat|drink|like|wear|fly|drive|smoke)))(?: (?:me|us))?(?= )(?! (?:it|its|this|that|the|"
+    r"these|those|him|her|them|my|your|you|yet|now|anything|when|how)\b)",
     re.IGNORECASE,
 )
 _WEIGHTY = re.compile(r"\b(?:allerg\w+|diabet\w+|medication|pregnant|emergency|intoleran\w+|disab\w+)\b", re.IGNORECASE)
@@ -353,13 +361,16 @@ def relevant(offer: Offer) -> tuple[str, ...]:
 
 
 _LIKES = re.compile(
-    r"^\W*(?:thanks?|thank you|perfect|great|exactly|awesome|excellent|that (?:works|worked|helped)|well done|nice)\b",
+    r"^\W*(?:(?:thanks?|thank you|that (?:works|worked|helped)|well done)\b|(?:perfect|great|exactly|awesome|excellent|"
+    r"nice)(?:\W*$|\s*[^\w\s]| (?:thanks?|thank|thx|answers?|reply|work|job|idea|plan|list|one|stuff|help|suggestions?|"
+    r"that|this|what|it|you|i|so|and|now)\b))",
     re.IGNORECASE,
 )
 _DISLIKES = re.compile(
     r"\b(?:that|this|it|your (?:answer|reply))(?:'s| is| was)(?: still| just| all)? (?:wrong|incorrect|"
     r"not (?:right|true|correct|what i|helpful))|\byou(?:'re| are| got it| were) wrong\b|"
-    r"\bnot what i (?:asked|meant|wanted)\b|\byou (?:misunderstood|ignored|forgot|missed)\b|^\W*(?:no|nope|wrong)[,.!]",
+    r"\bnot what i (?:asked|meant|wanted)\b|\byou (?:misunderstood|ignored|forgot|missed)\b|^\W*(?:no|nope|wrong)[,.!]"
+    r"(?! (?:thanks?|thank you|no (?:need|problem|worries))\b)",
     re.IGNORECASE,
 )
 

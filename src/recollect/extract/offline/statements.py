@@ -221,8 +221,9 @@ def _has(text: str, *names: str) -> bool:
 
 _SEVERITIES = (
     (Severity.DO_NOT, r"\b(?:never|must not|mustn'?t|shall not|don'?t|do not|dont|not allowed|not permitted|"
-     r"forbidden|under no|nowhere|nobody may|no new|can'?t)\b|^no (?!thank|worries|problem|idea|doubt|rush|need\b)"),
-    (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away)\b"),
+     r"forbidden|under no|nowhere|nobody may|no new|can'?t)\b|^no (?!thank|worries|problem|idea|doubt|rush|need\b)|"
+     r"^(?:please )?stop \w+ing\b"),
+    (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away|i (?:really )?(?:hate|dislike))\b"),
     (Severity.MUST, r"\b(?:must|always|shall|has to|have to|required|mandatory|needs? to|only|every time|"
      r"at (?:the )?most|at least)\b"),
     (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b"),
