@@ -525,6 +525,17 @@ def test_a_memory_is_found_by_the_occasions_on_which_it_matters(memory: Memory, 
     assert fixed.occasions == () and not memory.search("istio", scope=ALL_PROJECTS, kinds=["memory"])
 
 
+def test_a_memory_stands_for_its_notes_however_few_hits_are_asked_for(memory: Memory, clock: Clock) -> None:
+    told = memory.remember("The frontend is written in Svelte with TypeScript.", project=TIDES)
+    clock.advance(60)
+    memory.correct(told.id, "The frontend is written in plain Elm.")
+    query = "Remember the project fact: a frontend in Svelte with TypeScript"
+    notes = memory.search(query, scope=str(TIDES), kinds=["entry"])
+    for limit in (1, 2, 3, 10):
+        hits = memory.search(query, scope=str(TIDES), limit=limit)
+        assert [hit.id for hit in hits] == [told.id] and notes[0].score > hits[0].score
+
+
 def test_too_many_occasions_are_refused(memory: Memory) -> None:
     with pytest.raises(UsageError, match="6 are the most"):
         memory.remember(RULE, project=TIDES, when=["commit"] * 7)

@@ -114,7 +114,7 @@ class Search:
             candidate = judged[each.kind is Kind.ENTRY, each.id]
             scored.append((candidate.relevance + sum(boosts.values()), each, candidate, boosts))
         scored.sort(key=lambda row: (-row[0], row[1].kind, row[1].ref))
-        told = self._told(reach, [row[1].ref for row in scored[:limit] if row[1].kind is Kind.MEMORY])
+        told = self._told(reach, [row[1] for row in scored])
         scored = [row for row in scored if row[1].kind is Kind.MEMORY or row[1].session_id not in told]
         is_wanted = recogniser(query.words)
         return [
@@ -122,9 +122,10 @@ class Search:
             for row, also in folded(scored, lambda row: row[1].text, limit)
         ]
 
-    def _told(self, reach: Reach, ids: Sequence[str]) -> set[str]:
-        """The notes that these memories were made by: a memory stands for them, and says it once."""
-        if not ids:
+    def _told(self, reach: Reach, found: Sequence[Found]) -> set[str]:
+        """The notes that memories among these were made by: a memory stands for them, and says it once."""
+        ids = [each.ref for each in found if each.kind is Kind.MEMORY]
+        if not ids or not any(each.kind is not Kind.MEMORY and note.is_session(each.session_id) for each in found):
             return set()
         with self._database.read() as tx:
             held = memories.find(tx, reach.owner, ids)
