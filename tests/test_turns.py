@@ -1049,6 +1049,36 @@ def test_a_correction_after_a_pause_corrects_and_again_when_the_conversation_goe
         clock.advance(-7200)  # and it goes on at once
 
 
+def test_what_a_person_makes_of_a_memory_holds_for_the_turn_that_it_came_from(memory: Memory, clock: Clock) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "My budget is 300 euros.", facts=[fact("budget", "My budget is 300 euros.")])
+    for turn_id, told in (("t2", "My budget is 500 euros."), ("t3", "The office is in Lisbon.")):
+        say(turns, turn_id, told, objective=told, facts=[fact(told.split()[1], told)])
+    say(turns, "t4", "Use metric units.", assertions=[assertion("units", "metric", "must", applies_to=["maps"])])
+
+    imperial = "prefer · units: imperial (scope=project; applies_to=maps)"
+
+    def shown(conversation: str) -> list[str]:
+        turn = chat(memory, conversation).turn("q", "What is my budget in euros? And where is the office?")
+        turn.reconcile()
+        told = turn.view("gate").text + turn.view("final").text
+        return [word for word in ("300", "500", "900", "Lisbon", "metric", imperial) if word in told]
+
+    assert len(remembered(memory, clock)) == 3 and shown("c2") == ["300", "500", "Lisbon", "metric"]
+    with memory.database.read() as tx:
+        held = {each.text: each.id for each in memories.all_of(tx, memory.owner)}
+    budget, units = held["My budget is 500 euros."], held["units: metric (for maps)"]
+    memory.pin(budget)
+    assert shown("c3") == ["300", "500", "Lisbon", "metric"], "it says the same"
+    memory.correct(budget, "My budget is 900 euros.")
+    memory.correct(units, "units: imperial (for maps)", severity=Severity.PREFER)
+    assert shown("c5") == ["300", "900", "Lisbon", imperial], "300 as what was replaced"
+    memory.feedback(budget, "not_ok")
+    assert shown("c6") == ["Lisbon", imperial], "and what it had replaced does not come back"
+    say(chat(memory, "c7"), "t1", facts=[fact("budget", "My budget is 500 euros.")])
+    assert shown("c8") == ["500", "Lisbon", imperial], "until somebody says so again"
+
+
 def test_turns_that_nobody_reconciled_go_the_usual_way(memory: Memory, clock: Clock) -> None:
     with chat(memory).turn("t1", "Never push to main on a Friday.") as turn:
         turn.persist("Understood.", SPEC)

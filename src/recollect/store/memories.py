@@ -119,6 +119,24 @@ def stated_in(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> lis
     return list(found.values())
 
 
+def judged(tx: Transaction, owner: Owner, entries: Sequence[str]) -> list[Remembered]:
+    """Every revision of the memories that these entries state, and that a person changed by a note or called wrong."""
+    found: dict[tuple[str, int], Remembered] = {}
+    own = "tenant = :tenant AND agent_id = :agent_id"
+    noted, names = beginning("session_key", "n-")
+    for start in range(0, len(entries), _CHUNK):
+        placeholders, chosen = marks("entry", entries[start : start + _CHUNK])
+        where = (
+            f" AND m.memory_id IN (SELECT memory_id FROM memory_feedback WHERE {own} AND user_reaction = 'not_ok'"
+            f" UNION SELECT memory_id FROM memory_sources WHERE {own} AND {noted} AND revision > 1)"
+            " AND EXISTS (SELECT 1 FROM memory_sources o WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id"
+            f" AND o.memory_id = m.memory_id AND o.entry_uuid IN ({placeholders}))"
+        )
+        loaded = _load(tx, where, {**owner.names(), **names, **chosen})
+        found |= {(each.id, each.revision): each for each in loaded}
+    return list(found.values())
+
+
 def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequence[Remembered]]) -> None:
     """session key → what its conversation states now, instead of what it stated before.
 

@@ -40,6 +40,7 @@ from recollect.store.words import index_entries
 from recollect.turns import present, prompts
 from recollect.turns.buckets import Bucket, BucketFiles, Changes, parsed
 from recollect.turns.log import TurnLog, rendered
+from recollect.turns.overruled import as_held
 from recollect.turns.reconcile import Ask
 from recollect.turns.rows import artifacts, expiry, fingerprint_of, hosted_uri, keep_for
 from recollect.turns.turn import ChatTurn, TurnState
@@ -242,7 +243,8 @@ class Turns:
             recalled = {each.turn: each for each in map(self.memory, found)}
             about = dict.fromkeys(key_tag(one) for each in recalled.values() for one in each.fingerprint.items)
             recalled |= {each.turn: each for each in self._said_last(tx, list(about)[:_KEYS])}
-        return [each for each in recalled.values() if each.fingerprint.items]
+            held = as_held(tx, self._ground.owner, recalled.values(), self._entries)
+        return [each for each in held if each.fingerprint.items]
 
     def _said_last(self, tx: Transaction, tags: Sequence[str]) -> Iterator[TurnMemory]:
         """What was said last about the keys of these tags, in whatever words: by the newest turn of each, unless that
@@ -324,6 +326,11 @@ class Turns:
         lasting = told.with_items(lambda each: each.scope is not Scope.CONVERSATION)
         return TurnMemory(row.turn_id, Timestamp(row.at), lasting, row.conversation)
 
+    def _entries(self, memory: TurnMemory) -> list[str]:
+        """The ids of the turn's messages."""
+        where = session(self.scope.project, self.scope.user, memory.conversation or self.scope.conversation)
+        return [entry_id(where, memory.turn_id, role) for role in Role]
+
     def held_buckets(self) -> tuple[Bucket, ...]:
         """The user's buckets as their rows have them; none when they are switched off."""
         if not self.has_buckets:
@@ -360,6 +367,7 @@ class Turns:
             told += rows.find(tx, self._person, where, FINGERPRINT, again, now)
             memories = {each.turn: each for each in map(read, told)}
             unread = self._with_rules(tx, memories, read)
+            held = as_held(tx, self._ground.owner, memories.values(), self._entries)
             prior = rows.newest(tx, self._person, where, TURN_LOG, now, most)
             said = rows.newest(tx, self._person, where, REACTION, now, most)
             promoted = rows.tagged(tx, self._person, SIGNAL_TAG, now, config.assistant_signals_limit)
@@ -371,7 +379,7 @@ class Turns:
         ]
         return TurnState(
             prior=tuple(_prior(each) for each in prior),
-            memories=tuple(sorted(memories.values(), key=lambda each: (each.at, each.turn_id), reverse=True)),
+            memories=tuple(sorted(held, key=lambda each: (each.at, each.turn_id), reverse=True)),
             feedback=tuple(Feedback.parse(each.text, each.conversation) for each in said),
             signals=tuple(promoted_signals[: config.assistant_signals_limit]),
             buckets=buckets,

@@ -149,6 +149,12 @@ class Item:
         """It has its place, whatever else is left out."""
         return self.severity in _BINDING
 
+    def corrected(self, text: str, severity: str) -> Item:
+        """As a memory that was made of it says now."""
+        value = text.removesuffix(self.places).removeprefix(f"{self.key}: ")
+        strict = next((each for each in _SEVERITIES[self.kind] if each == severity), self.severity)
+        return self if text == self.text and strict is self.severity else replace(self, value=value, severity=strict)
+
     def json(self) -> dict[str, Any]:
         told: dict[str, Any] = {"key": self.key, "value": self.value, "severity": str(self.severity)}
         told |= {"scope": str(self.scope), "applies_to": list(self.applies_to)}
@@ -266,12 +272,13 @@ class Fingerprint:
         return (FINGERPRINT, *own, *dict.fromkeys(key_tag(each) for each in self.items))
 
     def with_items(self, keep: Callable[[Item], bool]) -> Fingerprint:
-        return replace(
-            self,
-            assertions=tuple(filter(keep, self.assertions)),
-            exceptions=tuple(filter(keep, self.exceptions)),
-            facts=tuple(filter(keep, self.facts)),
-        )
+        return self.changed(lambda each: each if keep(each) else None)
+
+    def changed(self, change: Callable[[Item], Item | None]) -> Fingerprint:
+        """With other items, or without some."""
+        lists = (self.assertions, self.exceptions, self.facts)
+        assertions, exceptions, facts = (tuple(filter(None, map(change, items))) for items in lists)
+        return replace(self, assertions=assertions, exceptions=exceptions, facts=facts)
 
     def json(self) -> dict[str, Any]:
         told: dict[str, Any] = {"version": "v1", "objective": self.objective, "topics": list(self.topics)}
