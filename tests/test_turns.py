@@ -190,6 +190,17 @@ def test_storage_reactions_have_their_prefix_and_origin_and_one_of_the_user_is_a
         turns.react("t9", "ok")
 
 
+@pytest.mark.parametrize("text", [None, 5])
+def test_calls_with_something_else_than_a_text_say_so_and_write_nothing(memory: Memory, text: Any) -> None:
+    turns = chat(memory)
+    say(turns, "t1")
+    before = lines(memory)
+    for call in (lambda: turns.react("t1", "not_ok", text), lambda: turns.turn("t2", text)):
+        with pytest.raises(UsageError, match="no text"):
+            call()
+    assert lines(memory) == before
+
+
 def test_storage_active_set_holds_what_was_selected(memory: Memory) -> None:
     turns = chat(memory)
     say(turns, "t1", assertions=[assertion("tone", "dry")])

@@ -67,6 +67,7 @@ from recollect.turns.values import (
     after,
     key_tag,
     require_name,
+    tidy,
 )
 from recollect.types import Clock, Owner, Role, Scope, Timestamp, moment, timestamp
 
@@ -152,7 +153,7 @@ class Turns:
         more, and below a confidence of 0.7 nothing at all."""
         require_name("turn", turn_id)
         try:
-            told = Feedback(turn_id, Opinion(reaction), text, confidence, Origin(origin), self.now)
+            told = Feedback(turn_id, Opinion(reaction), tidy(text), confidence, Origin(origin), self.now)
         except ValueError as error:
             raise UsageError(str(error), hint="ok, not_ok or neutral; of user or machine.") from None
         with self._ground.database.read() as tx:
@@ -172,7 +173,7 @@ class Turns:
             turn=turn_id,
             conversation=scope.conversation,
             reaction=told.reaction,
-            text=text,
+            text=told.text,
             confidence=confidence,
             origin=told.origin,
         )

@@ -161,8 +161,10 @@ class Item:
         return told | {"provenance": {"quote": self.quote, "by": str(self.by)}}
 
 
-def tidy(text: str) -> str:
-    """What every store and model can take: no NUL, no half characters."""
+def tidy(text: object) -> str:
+    """What every store and model can take: no NUL, no half characters. UsageError for what is no text."""
+    if not isinstance(text, str):
+        raise UsageError(f"{text!r} is no text"[:200])
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
 
