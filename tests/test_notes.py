@@ -345,14 +345,34 @@ def test_another_value_in_the_same_words_takes_the_place_of_the_one_before(memor
 def test_without_a_project_python_says_so(memory: Memory) -> None:
     with pytest.raises(UsageError, match="no project"):
         memory.remember(RULE)
+    with pytest.raises(UsageError, match="no project"):
+        memory.remember(RULE, project="")
     assert memory.remember(RULE, everywhere=True).scope is Scope.USER
+
+
+def test_what_is_not_known_is_named_with_what_is_and_nothing_is_written(memory: Memory) -> None:
+    found = memory.remember(RULE, project=TIDES)
+    before = logged(memory)
+    calls: dict[str, Any] = {
+        "a kind is one of preference, ": lambda: memory.remember(FACT, project=TIDES, kind="rule"),  # type: ignore[arg-type]
+        "a severity is one of must, ": lambda: memory.remember(FACT, project=TIDES, severity="maybe"),  # type: ignore[arg-type]
+        "`rule`: a kind is one of ": lambda: memory.correct(found.id, FACT, kind="rule"),  # type: ignore[arg-type]
+        "an opinion is one of ok, not_ok": lambda: memory.feedback(found.id, "good"),
+        "a kind is one of summary, ": lambda: memory.open(found.sources[0][0], "foo"),
+    }
+    for said, call in calls.items():
+        with pytest.raises(UsageError, match=said):
+            call()
+    assert logged(memory) == before
+    assert memory.remember(FACT, project=TIDES, kind="fact").kind is MemoryKind.FACT  # type: ignore[arg-type]
 
 
 def test_a_project_can_be_named_by_its_id(memory: Memory, tmp_path: Path) -> None:
     lines = claude(1, SAID) + claude(2, "Ok.", role="assistant")
     write(tmp_path / "p" / "-code-tides" / f"{SESSION}.jsonl", lines)
-    memory.ingest(folder=tmp_path / "p")
+    memory.ingest(folder=str(tmp_path / "p"))
     assert memory.remember(FACT, project=memory.conversations()[0].project_id).scope_id == str(TIDES)
+    assert memory.remember(RULE, project=f"{TIDES}/").scope_id == str(TIDES)
 
 
 @pytest.mark.parametrize(
@@ -537,9 +557,10 @@ def test_a_memory_stands_for_its_notes_however_few_hits_are_asked_for(memory: Me
 
 
 def test_too_many_occasions_are_refused(memory: Memory) -> None:
+    assert memory.remember(FACT, project=TIDES, when="add istio").occasions == ("add istio",)
     with pytest.raises(UsageError, match="6 are the most"):
         memory.remember(RULE, project=TIDES, when=["commit"] * 7)
-    assert not current(memory)
+    assert len(current(memory)) == 1
 
 
 def test_a_pinned_memory_stays_in_the_workspace_however_old_it_is(memory: Memory, clock: Clock) -> None:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
-from recollect.errors import RecollectError, StoreError
+from recollect.errors import RecollectError, StoreError, one_of
 from recollect.parts import Parts
 from recollect.store.database import Transaction
 from recollect.types import Clock, Conversation, ConversationStatus, timestamp, utc_now
@@ -84,8 +84,8 @@ class Memory(Parts):
     def ingest(
         self,
         *,
-        file: Path | None = None,
-        folder: Path | None = None,
+        file: Path | str | None = None,
+        folder: Path | str | None = None,
         source: str | None = None,
         reimport: bool = False,
         since: str = "",
@@ -94,7 +94,13 @@ class Memory(Parts):
     ) -> Report:
         """Takes in a file, a folder, or every agent's transcripts on this machine; those written `since` a time."""
         report = self.intake.ingest(
-            file=file, folder=folder, source=source, reimport=reimport, since=since, progress=progress, expect=expect
+            file=None if file is None else Path(file),
+            folder=None if folder is None else Path(folder),
+            source=source,
+            reimport=reimport,
+            since=since,
+            progress=progress,
+            expect=expect,
         )
         self._rebuild_turns()
         started = time.perf_counter()
@@ -236,6 +242,7 @@ class Memory(Parts):
         `project` is a folder, or as text the id or the folder of a project that is known. `when` are prompts that it
         would change the answer to, in words that it does not have itself: it is found by them, too.
         """
+        project = self._stored_as(project) if isinstance(project, str) else project
         held = self._notebook.remember(
             text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when
         )
@@ -265,7 +272,7 @@ class Memory(Parts):
         """`ok` or `not_ok`; the newest one counts."""
         from recollect.turns.notes import Opinion
 
-        held = self._notebook.feedback(memory_id, Opinion(opinion), text)
+        held = self._notebook.feedback(memory_id, one_of(Opinion, opinion, "an opinion"), text)
         self.briefing.refresh()
         return held
 
@@ -439,7 +446,7 @@ class Memory(Parts):
         """A canonical file of a conversation: summary, transcript, manifest or compaction."""
         from recollect.artifacts.names import Kind
 
-        return self._reader.open(session, Kind(kind) if kind else None)
+        return self._reader.open(session, one_of(Kind, kind, "a kind") if kind else None)
 
     def timeline(
         self,

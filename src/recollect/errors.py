@@ -24,6 +24,10 @@ A subclass's docstring is its default message; `hint` says what to do about it. 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
+from typing import TypeVar
+
+_Choice = TypeVar("_Choice", bound=StrEnum)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -32,6 +36,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     found = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean `{found[0]}`?" if found else ""
+
+
+def one_of(known: type[_Choice], value: str, what: str) -> _Choice:
+    """The choice of that name."""
+    try:
+        return known(value)
+    except ValueError:
+        raise UsageError(f"`{value}`: {what} is one of {', '.join(known)}") from None
 
 
 class RecollectError(Exception):

@@ -17,7 +17,7 @@ from pathlib import Path
 from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import line, sanitized
 from recollect.config import Settings
-from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError
+from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError, one_of
 from recollect.extract.offline.statements import scoped, typed
 from recollect.extract.run import Extract
 from recollect.ingest.intake import Intake
@@ -97,8 +97,9 @@ class Notebook:
     ) -> Remembered:
         """`project` is a folder, or as text the id or the folder of a project that is known."""
         said = _said(text)
+        kind, severity = _known(kind, severity)
         scope = Scope.USER if everywhere else scoped(said)
-        if scope is Scope.PROJECT and project is None:
+        if scope is Scope.PROJECT and not project:
             raise UsageError("no project was given", hint="Name one, or say that it holds everywhere.")
         place = self._place("" if scope is Scope.USER else project or "")
         with self._log.alone():
@@ -120,6 +121,7 @@ class Notebook:
     ) -> Remembered:
         """The next revision of a memory. What the words do not tell, and nobody says, stays as it was."""
         said, told = _said(text), _occasions(when)
+        kind, severity = _known(kind, severity)
         with self._log.alone():
             held, revision = self._held(memory_id)
             kind = kind or held.kind
@@ -278,8 +280,17 @@ def _said(text: str) -> str:
     return said
 
 
+def _known(kind: str | None, severity: str | None) -> tuple[MemoryKind | None, Severity | None]:
+    """A line that cannot be read would be no memory, ever."""
+    return (
+        None if kind is None else one_of(MemoryKind, kind, "a kind"),
+        None if severity is None else one_of(Severity, severity, "a severity"),
+    )
+
+
 def _occasions(given: Sequence[str]) -> tuple[str, ...]:
-    """The same."""
+    """As they are kept; a text is one."""
+    given = [given] if isinstance(given, str) else given
     if len(given) > MOST:
         raise UsageError(f"{len(given)} occasions, and {MOST} are the most", hint="Give the likeliest ones.")
     return occasions(map(line, given))
