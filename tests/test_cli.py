@@ -481,3 +481,17 @@ def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:
     assert child.returncode == 130
     assert b"Run it again" in err
     assert answer(tmp_path, "status")["jobs"].get("running", 0) == 0
+
+
+def test_a_session_is_known_by_the_beginning_that_the_table_shows(tmp_path: Path) -> None:
+    other = f"{SESSION[:8]}-9999-4333-8444-555555555555"
+    folder = tmp_path / "tree" / "-work-tides"
+    write(folder / f"{SESSION}.jsonl", talk(1, 6))
+    run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
+    assert answer(tmp_path, "pause", "--session", SESSION[:8])["id"] == SESSION
+    assert answer(tmp_path, "pause", "--session", "not-taken-in-yet")["id"] == "not-taken-in-yet"
+    write(folder / f"{other}.jsonl", claude(50, "hi", session=other))
+    run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
+    done = run(tmp_path, "forget", "--session", SESSION[:8], "--reason", "x")
+    assert done.returncode == 2 and other in done.stderr and SESSION in done.stderr
+    assert answer(tmp_path, "forget", "--session", SESSION[:18], "--reason", "x")["entries"] == 6

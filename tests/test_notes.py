@@ -235,7 +235,8 @@ def test_every_command_end_to_end(database_url: Place, tmp_path: Path) -> None:
     assert (again["id"], again["revision"]) == (first["id"], 1)
     fixed = answer(database_url, folder, "correct", first["id"], "Never commit without make check.")
     assert (fixed["id"], fixed["revision"], fixed["severity"]) == (first["id"], 2, "do_not")
-    assert answer(database_url, tmp_path, "pin", first["id"])["revision"] == 3
+    shown_as = f"^{first['id']}-r2"  # in MEMORY.md and in the timeline
+    assert answer(database_url, tmp_path, "pin", shown_as)["revision"] == 3
     shown = (database_url.home / "MEMORY.md").read_text()
     assert shown.startswith("# Memory\n\n## Pinned\n\n- Never commit without make check. [[")
     assert RULE not in shown.partition(HEADING)[0]

@@ -389,6 +389,7 @@ def test_what_points_shows_or_asks_is_no_statement(text: str) -> None:
     [
         ("Always use port 8080 for the dev server.", "Always use port 9090 for the dev server.", [1]),
         ("Always run tests in parallel.", "Never run tests in parallel.", [1]),
+        ("We deploy on Fridays.", "We deploy on Thursdays now.", [1]),
         ("Never commit directly to main.", "Never commit directly to release.", [0, 1]),
         ("Always run make lint before pushing.", "Always run make test before pushing.", [0, 1]),
         ("Never edit files under vendor/.", "Never edit files under vendor/!", [0]),

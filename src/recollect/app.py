@@ -13,13 +13,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
-from recollect.errors import RecollectError, StoreError, one_of
+from recollect.errors import RecollectError, StoreError, UsageError, one_of
 from recollect.parts import Parts
 from recollect.store.database import Transaction
 from recollect.types import Clock, Conversation, ConversationStatus, timestamp, utc_now
 
 log = logging.getLogger(__name__)
 
+_SHORT_ID = 8  # characters, as `conversations` shows them
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
 
 if TYPE_CHECKING:
@@ -212,6 +213,16 @@ class Memory(Parts):
         from recollect.artifacts.forget import Target
 
         return self._eraser().plan(Target(session, conversation, memory, self._stored_as(project)))
+
+    def session(self, name: str) -> str:
+        """The id of the session that is meant: of one that is known, the beginning of it will do."""
+        from recollect.store import conversations
+
+        with self.database.read() as tx:
+            found = conversations.sessions(tx, self.owner, name, 3) if len(name) >= _SHORT_ID else []
+        if len(found) > 1 and name not in found:
+            raise UsageError(f"{name} may be any of these sessions: {', '.join(found)}", hint="Give more of it.")
+        return name if name in found or not found else found[0]
 
     def _stored_as(self, project: str) -> str:
         """As rows have it: an id, or the folder that is named, by whatever path."""

@@ -132,7 +132,7 @@ def recent(tx: Transaction, owner: Owner, project_id: str, limit: int) -> list[S
     """The last conversations of a project, newest first."""
     sql = (
         f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND project_id = :project"
-        " ORDER BY captured_at DESC, source_path DESC LIMIT :limit"
+        f" ORDER BY {_AT} DESC, source_path DESC LIMIT :limit"
     )
     return [Summarised(*row) for row in tx.rows(sql, {**owner.names(), "project": project_id, "limit": limit})]
 

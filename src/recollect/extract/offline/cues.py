@@ -135,8 +135,9 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"wizard|love it|morning|evening|good one|fair enough|makes sense)\b"),
     ("joke", r"\b(?:lol|haha+|lmao|rofl|jk|kidding|joke|imagine|snows|dream(?:t|ed)?|funny|ha)\b|[:;]-?[)DP]|😂|🤣|"
      r"!!"),
-    ("now", r"\b(?:now|right now|today|just|at the moment|currently|this time|for now|quick(?:ly)?|while you(?:'re|"
-     r" are)|again|yet|already|meanwhile|this morning|tonight|yesterday|a moment|a minute|a second|temporar\w+)\b"),
+    ("now", r"\b(?:now(?![.!]?$)|right now|today|just|at the moment|currently|this time|for now|quick(?:ly)?|"
+     r"while you(?:'re| are)|again|yet|already|meanwhile|this morning|tonight|yesterday|a moment|a minute|a second|"
+     r"temporar\w+)\b"),
     ("hypothetical", r"\b(?:maybe|perhaps|might|what if|would be|would have|wonder(?:ing)?|i think|i guess|could be|"
      r"suppose|probably|thinking (?:aloud|of|about)|if i were|hypothetically|not sure|i believe|seems?|looks? like|"
      r"smells?)\b"),

@@ -32,6 +32,18 @@ def options(function: _Function) -> _Function:
     return click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")(function)
 
 
+class _MemoryId(click.ParamType[str]):
+    """As it is shown: MEMORY.md, summaries and the timeline name the revision, too."""
+
+    name = "ID"
+
+    def convert(self, value: str, param: click.Parameter | None, context: click.Context | None) -> str:
+        return re.sub(r"^\^?(m-.*?)(?:-r\d+)?$", r"\1", value)
+
+
+MEMORY_ID = _MemoryId()
+
+
 def memory(agent_id: str | None) -> Memory:
     opened = open_memory(agent_id=agent_id)
     _log_to_file(opened.settings)

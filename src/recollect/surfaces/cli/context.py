@@ -35,7 +35,7 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
     off = ""
     with memory(agent_id) as opened:
         if last:
-            told = opened.given_last(session)
+            told = opened.given_last(opened.session(session))
             shown = [(each.given, _told(each.session, each.turn, each.given_at)) for each in told]
         else:
             place = project or os.getcwd()  # noqa: PTH109 - as the agent recorded it

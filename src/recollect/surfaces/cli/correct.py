@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import memory, options
+from recollect.surfaces.cli.common import MEMORY_ID, memory, options
 from recollect.surfaces.cli.notes import as_kind, as_severity, kind_options, tell, when_option
 
 
@@ -15,7 +15,7 @@ Examples:
   recollect correct m-qgyxbr4twjuii5ya "Run make check before every commit."
   recollect correct m-qgyxbr4twjuii5ya "Deploys on Friday are fine." --severity allow""",
 )
-@click.argument("memory_id", metavar="ID")
+@click.argument("memory_id", metavar="ID", type=MEMORY_ID)
 @click.argument("text")
 @when_option
 @kind_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import memory, options
+from recollect.surfaces.cli.common import MEMORY_ID, memory, options
 from recollect.surfaces.cli.notes import tell
 
 
@@ -15,7 +15,7 @@ Examples:
   recollect feedback m-qgyxbr4twjuii5ya ok
   recollect feedback m-qgyxbr4twjuii5ya not_ok --text "only on the main branch" """,
 )
-@click.argument("memory_id", metavar="ID")
+@click.argument("memory_id", metavar="ID", type=MEMORY_ID)
 @click.argument("opinion", type=click.Choice(["ok", "not_ok"]))
 @click.option("--text", default="", metavar="TEXT", help="Why.")
 @options

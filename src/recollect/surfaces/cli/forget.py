@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from recollect.surfaces.cli.common import count, is_terminal, memory, options, print_json
+from recollect.surfaces.cli.common import MEMORY_ID, count, is_terminal, memory, options, print_json
 
 
 @click.command(
@@ -19,7 +19,7 @@ Examples:
 )
 @click.option("--session", metavar="S", default="", help="Everything said in an agent's session.")
 @click.option("--conversation", metavar="KEY", default="", help="One conversation, by its session key.")
-@click.option("--memory", "memory_id", metavar="ID", default="", help="A memory and the messages it came from.")
+@click.option("--memory", "memory_id", type=MEMORY_ID, default="", help="A memory and the messages it came from.")
 @click.option(
     "--project", metavar="P", default="", help="Every conversation of a project: its id, or a folder and all in it."
 )
@@ -41,8 +41,9 @@ def command(
     It stays erased: a tombstone with hashes, never text, keeps it from coming back by a re-index, a re-import of the
     same transcript or a copy of it. Agents' own transcripts are not touched.
     """
-    chosen = {"session": session, "conversation": conversation, "memory": memory_id, "project": project}
     with memory(agent_id) as opened:
+        chosen = {"session": opened.session(session), "conversation": conversation}
+        chosen |= {"memory": memory_id, "project": project}
         if not yes and not as_json and is_terminal():
             plan = opened.forgetting(**chosen)
             talks = count(len(plan.keys), "conversation")

@@ -12,7 +12,7 @@ import click
 
 from recollect.config import located
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import options, print_json
+from recollect.surfaces.cli.common import memory, options, print_json
 
 _VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID")
 
@@ -36,7 +36,7 @@ def command(session: str | None, resume: bool, as_json: bool, agent_id: str | No
     from recollect.surfaces.hooks import client
 
     home = located().home
-    chosen = session or _this_session(home)
+    chosen = _named(session, agent_id) if session else _this_session(home)
     if not client.is_name(chosen):
         raise UsageError(f"{chosen!r} is no session's id")
     mark = home / client.PAUSED / chosen
@@ -51,6 +51,12 @@ def command(session: str | None, resume: bool, as_json: bool, agent_id: str | No
     else:
         click.echo(f"session {chosen}: " + ("goes on" if resume else "paused; `recollect pause --resume` goes on"))
     return 0
+
+
+def _named(session: str, agent_id: str | None) -> str:
+    """One that is not taken in yet may be paused, too, by the whole of its id."""
+    with memory(agent_id) as opened:
+        return opened.session(session)
 
 
 def _this_session(home: Path) -> str:

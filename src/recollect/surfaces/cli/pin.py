@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import memory, options
+from recollect.surfaces.cli.common import MEMORY_ID, memory, options
 from recollect.surfaces.cli.notes import tell
 
 
 @click.command("pin", epilog="\b\nExample:\n  recollect pin m-qgyxbr4twjuii5ya")
-@click.argument("memory_id", metavar="ID")
+@click.argument("memory_id", metavar="ID", type=MEMORY_ID)
 @options
 def command(memory_id: str, as_json: bool, agent_id: str | None) -> int:
     """Put a memory first, and keep it there.
