@@ -24,8 +24,10 @@ import recollect
 from recollect.app import Estimate, open_memory
 from recollect.config import load
 from recollect.consolidate.run import KEY, KIND
+from recollect.extract.run import KIND as EXTRACT
 from recollect.ingest import watch
 from recollect.store.jobs import Jobs, RetryPolicy
+from recollect.store.workers import this_worker
 from recollect.surfaces.daemon import place
 from recollect.surfaces.daemon.daemon import Daemon
 from recollect.surfaces.daemon.lanes import Lane
@@ -339,6 +341,48 @@ def test_what_backs_off_is_tried_again_by_itself_when_its_time_comes(tmp_path: P
             (lease,) = jobs.claim(tx, KIND, limit=1)
             assert jobs.fail(tx, lease, "no answer") is JobStatus.BACKING_OFF
         wait(lambda: status() is JobStatus.SUCCEEDED)
+
+
+def test_a_lease_that_ran_out_is_taken_up_by_itself(tmp_path: Path) -> None:
+    with (
+        home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there,
+        open_memory(there.path, environ=there.environ) as memory,
+    ):
+        jobs = Jobs(memory.owner, lease_seconds=2.0)
+
+        def status() -> JobStatus:
+            with memory.database.read() as tx:
+                return jobs.watermarks(tx, KIND, [KEY])[KEY][0]
+
+        there.start()
+        there.settle()
+        with memory.database.write() as tx:
+            jobs.enqueue(tx, KIND, [(KEY, "1")])
+            assert jobs.claim(tx, KIND, limit=1)
+        wait(lambda: status() is JobStatus.SUCCEEDED)
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_a_start_by_a_hook_does_what_was_left(tmp_path: Path, event: str) -> None:
+    """A conversation that is ready, and one whose worker was killed."""
+    with (
+        home(tmp_path, RECOLLECT_MAX_ROLLOUT_AGE_DAYS="36500") as there,
+        open_memory(there.path, environ=there.environ) as memory,
+    ):
+        for session in (SESSION, SESSION[::-1]):
+            write(there.projects / "-p" / f"{session}.jsonl", talk(1, 6, session))
+        memory.ingest()
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        machine, _, *rest = this_worker().split("|")
+        jobs = Jobs(memory.owner, worker="|".join((machine, str(gone.pid), *rest)))
+        key = memory.conversations()[0].session_key
+        with memory.database.write() as tx:
+            jobs.enqueue(tx, EXTRACT, [(key, "1")])
+            assert jobs.claim(tx, EXTRACT, limit=1)
+            tx.run("UPDATE memory_conversations SET status = 'processing' WHERE session_key = :key", {"key": key})
+        there.hook(event, {"session_id": "next", "cwd": "/code/tides", "prompt": "tides?"})
+        wait(lambda: not {"ready", "processing"} & {str(each.status) for each in memory.conversations()})
 
 
 def stamp_seconds() -> float:

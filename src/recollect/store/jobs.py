@@ -265,6 +265,12 @@ class Jobs:
         names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "limit": limit, **chosen}
         return [_job(row) for row in tx.rows(_LIST.format(among=placeholders), names)]
 
+    def due(self, tx: Transaction, is_dead: Callable[[str], bool] = certainly_dead) -> set[tuple[str, str, int]]:
+        """Jobs that wait no longer, and those whose worker is gone or let its lease run out: (kind, key, token)."""
+        rows = tx.rows(_DUE, {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id})
+        now = self._now()
+        return {(kind, key, token) for kind, key, token, until, worker in rows if until <= now or is_dead(worker)}
+
     def count(self, tx: Transaction) -> dict[str, dict[str, int]]:
         """kind → status → number."""
         counts: dict[str, dict[str, int]] = {}
@@ -393,6 +399,14 @@ WHERE {_OURS} AND job_key = :key AND status IN ('succeeded', 'succeeded_no_outpu
 _COUNT = """
 SELECT kind, status, COUNT(*) FROM memory_jobs WHERE tenant = :tenant AND agent_id = :agent_id
 GROUP BY kind, status ORDER BY kind, status
+"""
+
+_DUE = """
+SELECT kind, job_key, fencing_token, not_before, '' FROM memory_jobs
+WHERE tenant = :tenant AND agent_id = :agent_id AND status IN ('backing_off', 'paused', 'cooling_down')
+UNION ALL
+SELECT kind, job_key, fencing_token, lease_expires_at, worker FROM memory_jobs
+WHERE tenant = :tenant AND agent_id = :agent_id AND status = 'running'
 """
 
 _JOB = "SELECT kind, job_key, status, attempts, not_before, last_error, updated_at FROM memory_jobs"

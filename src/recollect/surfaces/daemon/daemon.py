@@ -3,7 +3,7 @@
 This process only watches and answers; everything long is done by the lanes' processes, so that an answer waits for
 nobody. Idle, it waits: for the system to report a change, for a connection, and once per poll interval for
 conversations that fell silent and jobs whose time has come. It may end at any moment: what it queued is found again by
-the scan at its next start.
+the scan at its next start, and the run after it.
 """
 
 from __future__ import annotations
@@ -27,15 +27,12 @@ from recollect.surfaces.daemon.server import Server
 from recollect.surfaces.daemon.work import LANES, Backlog, Result, Task, Work
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.answer import Hooks
-from recollect.types import JobStatus, Timestamp, timestamp
+from recollect.types import timestamp
 
 if TYPE_CHECKING:
     from recollect.surfaces.mcp.http import Serving
 
 log = logging.getLogger(__name__)
-
-_WAITING = (JobStatus.BACKING_OFF, JobStatus.PAUSED, JobStatus.COOLING_DOWN)
-_MOST = 1000  # jobs that are looked at
 
 
 class Daemon:
@@ -57,7 +54,8 @@ class Daemon:
         self._config = read
         self._code = client.stamp(__file__)
         self._database = _identity(settings)
-        self._due: set[tuple[str, str, Timestamp]] = set()  # jobs whose waiting time had ended at the last look
+        self._is_fresh = True  # until its first scan
+        self._due: set[tuple[str, str, int]] = set()  # jobs that were due at the last look
         self._hooks = Hooks(self._memory, self._backlog.add)
         listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
@@ -166,9 +164,7 @@ class Daemon:
     def _became_due(self) -> bool:
         """Are other jobs due than at the last look? One that no run takes up is not run for again and again."""
         with self._memory.database.read() as tx:
-            waiting = Jobs(self._memory.owner).list(tx, _WAITING, _MOST)
-        now = timestamp(self._memory.clock())
-        due = {(job.kind, job.key, job.not_before) for job in waiting if job.not_before <= now}
+            due = Jobs(self._memory.owner, clock=self._memory.clock).due(tx)
         before, self._due = self._due, due
         return bool(due) and due != before
 
@@ -183,8 +179,10 @@ class Daemon:
     def _finished(self, work: Work, result: Result) -> None:
         if result.error:
             log.warning("%s: %s", work.task, result.error)
-        if result.ready:
+        if result.ready or (self._is_fresh and work.task is Task.SCAN):  # a session found no daemon, or it was killed
             self._backlog.add(Work(task=Task.RUN))
+        if work.task is Task.SCAN:
+            self._is_fresh = False
         if (result.entries or result.made or result.changed) and self._settings.config.embedder != "none":
             self._backlog.add(Work(task=Task.EMBED))
 
