@@ -385,6 +385,20 @@ def test_a_start_by_a_hook_does_what_was_left(tmp_path: Path, event: str) -> Non
         wait(lambda: not {"ready", "processing"} & {str(each.status) for each in memory.conversations()})
 
 
+def test_vectors_that_another_process_took_are_made_again_by_itself(tmp_path: Path) -> None:
+    with (
+        home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2", RECOLLECT_EMBEDDER="static") as there,
+        open_memory(there.path, environ=there.environ) as memory,
+    ):
+        memory.remember("Deploy on Tuesdays only.", everywhere=True)
+        there.start()
+        there.settle()
+        for _ in range(2):
+            with memory.database.write() as tx:
+                assert tx.run("DELETE FROM memory_vectors")
+            wait(lambda: not any(memory.vectors.backlog().values()))
+
+
 def stamp_seconds() -> float:
     return START.timestamp()
 

@@ -2,8 +2,8 @@
 
 This process only watches and answers; everything long is done by the lanes' processes, so that an answer waits for
 nobody. Idle, it waits: for the system to report a change, for a connection, and once per poll interval for
-conversations that fell silent and jobs whose time has come. It may end at any moment: what it queued is found again by
-the scan at its next start, and the run after it.
+conversations that fell silent, jobs whose time has come and vectors that are missing. It may end at any moment: what it
+queued is found again by the scan at its next start, and the run after it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError
 from recollect.ingest.watch import existing, follow
 from recollect.store.jobs import Jobs
+from recollect.store.vectors import Kind
 from recollect.surfaces.daemon import place
 from recollect.surfaces.daemon.lanes import Lane
 from recollect.surfaces.daemon.server import Server
@@ -56,6 +57,8 @@ class Daemon:
         self._database = _identity(settings)
         self._is_fresh = True  # until its first scan
         self._due: set[tuple[str, str, int]] = set()  # jobs that were due at the last look
+        self._written = ""  # what told, at the last look for missing vectors, that the database changed
+        self._missing: dict[Kind, int] = {}  # documents that had no vector then
         self._hooks = Hooks(self._memory, self._backlog.add)
         listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
@@ -156,6 +159,8 @@ class Daemon:
             try:
                 if self._memory.intake.mark_ready() or self._became_due():
                     self._backlog.add(Work(task=Task.RUN))
+                if self._vectors_wait():
+                    self._backlog.add(Work(task=Task.EMBED))
             except RecollectError as error:  # the next poll may find it mended
                 log.warning("%s", error)
             except Exception:  # reason: the watcher must not end with it; the next poll may be another matter
@@ -167,6 +172,17 @@ class Daemon:
             due = Jobs(self._memory.owner, clock=self._memory.clock).due(tx)
         before, self._due = self._due, due
         return bool(due) and due != before
+
+    def _vectors_wait(self) -> bool:
+        """Does anything else lack a vector than at the last look? A command may have changed a text, and counting costs
+        too much to do it while nobody writes. What cannot be made is not tried again and again."""
+        file = self._settings.database_file
+        written = "" if self._settings.config.database else client.stamp(str(file)) + client.stamp(f"{file}-wal")
+        if written and written == self._written:
+            return False
+        missing = self._memory.vectors.backlog()
+        before, self._missing, self._written = self._missing, missing, written
+        return any(missing.values()) and missing != before
 
     def _change(self) -> str:
         """Why another one has to begin; empty: there is no reason."""
@@ -183,6 +199,8 @@ class Daemon:
             self._backlog.add(Work(task=Task.RUN))
         if work.task is Task.SCAN:
             self._is_fresh = False
+        if result.made:
+            self._missing = {}
         if (result.entries or result.made or result.changed) and self._settings.config.embedder != "none":
             self._backlog.add(Work(task=Task.EMBED))
 
