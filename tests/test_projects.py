@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from recollect import open_memory
-from recollect.ingest.projects import normalise_remote, resolve
+from recollect import Memory, open_memory
+from recollect.ingest.projects import normalise_remote, resolve, settled
 from recollect.ingest.scan import Ignore
 from recollect.search.values import ALL_PROJECTS
+from recollect.store.projects import Project
+from tests.transcripts import claude, stamp, write
 
 
 @pytest.mark.parametrize(
@@ -98,3 +102,97 @@ def test_a_chats_project_goes_before_a_folder_of_that_name(
         memory.forget(project=name, reason="asked")
         assert [each.project_id for each in memory.conversations()] == [str(folder)]
         assert not memory.search("zanzibar", scope=ALL_PROJECTS)
+
+
+CLIENT_A, CLIENT_B = "https://github.com/clientA/app.git", "git@github.com:clientB/app.git"
+LATER = 1e9  # after this test
+FIRST, SECOND = "github.com/clientA/app", "github.com/clientB/app"
+
+
+def cloned(folder: Path, url: str) -> None:
+    """Another repository in the place of whatever was there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    git(folder, "remote", "add", "origin", url)
+
+
+def said(root: Path, cwd: Path, number: int, at: float) -> None:
+    session = f"{number:08d}-2222-4333-8444-555555555555"
+    lines = b"".join(claude(100 * number + n, f"{number}-{n}", session=session, cwd=str(cwd), at=at) for n in (1, 2))
+    write(root / "-app" / f"{session}.jsonl", lines)
+
+
+def projects_of(memory: Memory) -> dict[str, str]:
+    """Session → project, of what an agent recorded."""
+    sql = "SELECT session_id, project_id FROM memory_transcript_entries WHERE source <> 'recollect'"
+    with memory.database.read() as tx:
+        return {session[:8].lstrip("0"): project for session, project in tx.rows(sql)}
+
+
+def test_another_repository_at_a_path_is_another_project(tmp_path: Path) -> None:
+    app, root = tmp_path / "app", tmp_path / "projects"
+    cloned(app, CLIENT_A)
+    with open_memory(tmp_path / "home", environ={}, embedder="none") as memory:
+        said(root, app, 1, at=1)
+        memory.ingest(folder=root)
+        memory.remember("Never mention the Aardvark deal outside.", project=app)
+        said(root, app, 2, at=2)  # is read only when the other one is there
+        cloned(app, CLIENT_B)
+        said(root, app, 3, at=LATER)
+        assert memory.project(app) == memory.intake.allowed([str(app)])[str(app)] == SECOND
+        assert "Aardvark" not in memory.briefing.orientation(memory.project(app))
+        memory.ingest(folder=root)
+        expected = {"1": FIRST, "2": FIRST, "3": SECOND}
+        assert projects_of(memory) == expected
+        memory.ingest(folder=root, reimport=True)  # what is stored keeps its project
+        assert projects_of(memory) == expected
+        shutil.rmtree(app)
+        assert memory.project(str(app)) == SECOND
+
+
+def test_a_repository_that_is_switched_off_is_so_at_an_older_ones_path(tmp_path: Path) -> None:
+    app, root = tmp_path / "app", tmp_path / "projects"
+    cloned(app, CLIENT_A)
+    with open_memory(tmp_path / "home", environ={}, embedder="none", disabled_projects=[SECOND]) as memory:
+        said(root, app, 1, at=1)
+        memory.ingest(folder=root)
+        cloned(app, CLIENT_B)
+        said(root, app, 2, at=LATER)
+        memory.ingest(folder=root)
+        assert projects_of(memory) == {"1": FIRST}
+        assert memory.intake.allowed([str(app)]) == {}
+
+
+def test_a_folder_keeps_its_project_where_no_other_remote_is_in_its_place(tmp_path: Path) -> None:
+    app = tmp_path / "around" / "app"
+    cloned(app, CLIENT_A)
+    known = resolve(str(app))
+    shutil.rmtree(app / ".git")
+    assert settled(known) == known  # no repository
+    git(app, "init", "-q")
+    assert settled(known) == known  # no remote
+    git(app, "remote", "add", "origin", "https://github.com/ClientA/App")
+    assert settled(known) == known  # the same one
+    shutil.rmtree(app)
+    git(app.parent, "init", "-q")
+    git(app.parent, "remote", "add", "origin", CLIENT_B)
+    assert settled(known) == known  # gone
+    path = Project(str(app.parent), str(app.parent), "path")
+    assert settled(path) == settled(path, CLIENT_A) == path
+
+
+def test_a_record_belongs_to_the_remote_that_it_names(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "home", environ={}, embedder="none") as memory:
+        for number, url in enumerate((CLIENT_A, CLIENT_B), 1):
+            thread = f"{number:08d}-2222-7333-8444-555555555555"
+            meta = {"id": thread, "cwd": "/gone/app", "git": {"repository_url": url}}
+            told = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"said {number}"}]}
+            lines = [("session_meta", meta), ("response_item", told)]
+            text = "".join(
+                json.dumps({"timestamp": stamp(number), "type": kind, "payload": payload}) + "\n"
+                for kind, payload in lines
+            )
+            write(tmp_path / "codex" / f"rollout-2026-01-02T03-04-05-{thread}.jsonl", text.encode())
+        memory.ingest(folder=tmp_path / "codex")
+        assert projects_of(memory) == {"1": FIRST, "2": SECOND}

@@ -1059,6 +1059,7 @@ WRITES: dict[str, Read] = {
     ),
     "conversations.delete": lambda tx, owner: conversations.delete(tx, owner, [only(tx, owner)]),
     "projects.save": lambda tx, owner: projects.save(tx, owner, [Project("/new", "new", "path")], NOW),
+    "projects.move": lambda tx, owner: projects.move(tx, owner, [Project("/code/garden", "other", "remote")], NOW),
     "erasing.delete_said": lambda tx, owner: erasing.delete_said(
         tx, owner, [Said(SOURCE, "e1", SESSION, "user", "", FILE)]
     ),

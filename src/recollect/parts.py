@@ -221,7 +221,7 @@ class Parts:
 
     def project(self, place: str | Path) -> str:
         """The id of a project; `place` is a folder in it, or the id itself."""
-        from recollect.ingest.projects import resolve
+        from recollect.ingest.projects import resolve, settled
         from recollect.ingest.scan import is_utf8
         from recollect.store import conversations, projects
 
@@ -239,6 +239,6 @@ class Parts:
         real = os.path.realpath(folder)
         for each in (folder, real):
             if each in known:
-                return known[each].project_id
+                return settled(known[each]).project_id
         # a folder that is not there is no part of the repository around it
         return resolve(real).project_id if Path(real).is_dir() else folder

@@ -1,7 +1,7 @@
 """What may be read and stored: ignore globs, switched-off projects, and nothing that recollect itself made.
 
-Also resolves each working directory to its project, once; that touches the disk, so it happens here, while reading,
-and never in a transaction.
+Also resolves each working directory to its project; that touches the disk, so it happens here, while reading, once per
+folder and gate, and never in a transaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.ingest.projects import resolve
+from recollect.ingest.projects import began, resolve, settled
 from recollect.ingest.scan import Ignore
 from recollect.ingest.sources.base import UNDECODABLE
 from recollect.store import projects
@@ -48,39 +48,59 @@ class Gate:
         self._owner = owner
         self._known = dict(known)
         self._unsaved: list[Project] = []
+        self._moved: list[Project] = []  # folders that another repository is in
+        self._found: dict[tuple[str, str], tuple[Project, Project, str]] = {}
         self._ignore = ignore
         self._disabled = sorted({name for each in disabled for name in _names(each)})
         self._own_homes = {str(own_home), os.path.realpath(own_home)}  # processes are told the real one
         self._clock = clock
         self._resolver = resolver
-        self._verdicts: dict[str, bool] = {}
+        self._verdicts: dict[tuple[str, str], bool] = {}
 
     def allows(self, entry: Entry) -> bool:
-        if entry.project:
-            return not self._is_off(entry.cwd, entry.project)
-        verdict = self._verdicts.get(entry.cwd)
+        asked = (entry.cwd, self.project_id(entry))
+        verdict = self._verdicts.get(asked)
         if verdict is None:
-            if entry.cwd not in self._known:
-                project = self._resolver(entry.cwd, entry.remote)
-                self._known[entry.cwd] = project
-                self._unsaved.append(project)
-            verdict = self._verdicts[entry.cwd] = not self._is_off(entry.cwd, self._known[entry.cwd].project_id)
+            verdict = self._verdicts[asked] = not self._is_off(*asked)
         return verdict
 
     def project_id(self, entry: Entry) -> str:
-        """Of an entry that was allowed."""
-        return entry.project or self._known[entry.cwd].project_id
+        if entry.project:
+            return entry.project
+        place = (entry.cwd, entry.remote)
+        found = self._found.get(place)
+        if found is None:
+            found = self._found[place] = self._look(*place)
+        now, before, since = found
+        return (before if "" < entry.timestamp < since else now).project_id
 
     @property
     def is_news(self) -> bool:
         """Is there a project to save?"""
-        return bool(self._unsaved)
+        return bool(self._unsaved or self._moved)
 
     def save_projects(self, tx: Transaction) -> None:
-        if self._unsaved:
-            allowed = [project for project in self._unsaved if self._verdicts.get(project.cwd)]
-            projects.save(tx, self._owner, allowed, timestamp(self._clock()))
-            self._unsaved.clear()
+        for save, found in ((projects.save, self._unsaved), (projects.move, self._moved)):
+            if found:
+                allowed = [each for each in found if not self._is_off(each.cwd, each.project_id)]
+                save(tx, self._owner, allowed, timestamp(self._clock()))
+                found.clear()
+
+    def _look(self, cwd: str, remote: str) -> tuple[Project, Project, str]:
+        """The folder's project, the one that was known, and since when it is not that one any more.
+
+        What was said there before the repository was made, and is read only now, is still the known one's; where that
+        time is not told, or another run has noted the new one already, it counts as the new one's."""
+        known = self._known.get(cwd)
+        if known is None:
+            known = self._known[cwd] = self._resolver(cwd, remote)
+            self._unsaved.append(known)
+            return known, known, ""
+        now = settled(known, remote)
+        if now == known or remote:  # what a record names is its own: the folder may have another by now
+            return now, known, ""
+        self._moved.append(now)
+        return now, known, began(cwd)
 
     def excludes_file(self, path: str, head: Iterable[bytes]) -> bool:
         """The folder is named after a switched-off project, as Claude Code and Pi do, and the first record that names

@@ -2,15 +2,20 @@
 
 `host/owner/repo` of the remote, without credentials, else the git common directory (worktrees share it), else the
 path. Git's files are read directly: starting git for every folder would cost more than the rest of an ingest.
+
+What was found first stays, also when the folder is gone; only another remote in its place is another project.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from recollect.store.projects import Project
+from recollect.types import timestamp
 
 _SCP = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)$")  # git@github.com:owner/repo.git
 _SECTION = re.compile(r'^\s*\[\s*remote\s+"([^"]+)"\s*\]')
@@ -20,12 +25,32 @@ def resolve(cwd: str, remote: str = "") -> Project:
     """`remote` is what the transcript recorded; it also serves for folders that are gone or on another machine."""
     if remote and (found := normalise_remote(remote)):
         return Project(cwd, found, "remote")
-    common = git_common_directory(Path(cwd)) if cwd else None
+    common = git_common_directory(Path(cwd)) if cwd.startswith("/") else None
     if common is None:
         return Project(cwd, cwd, "path")
     if found := normalise_remote(_remote_url(common)):
         return Project(cwd, found, "remote")
     return Project(cwd, str(common), "git")
+
+
+def settled(known: Project, remote: str = "") -> Project:
+    """The project of a folder that is known: another one only where it was that of a remote, and the record, or else
+    the folder as it is now, has another remote. A repository that was renamed is another one too."""
+    by_remote = known.resolved_by in ("remote", "artifact") and not known.project_id.startswith("/")
+    there = by_remote and (normalise_remote(remote) or os.path.isdir(known.cwd))  # noqa: PTH112 - it never raises
+    found = resolve(known.cwd, remote) if there else known
+    same = found.project_id.casefold() == known.project_id.casefold()
+    return known if same or found.resolved_by != "remote" else found
+
+
+def began(cwd: str) -> str:
+    """When the repository of a folder was made, as far as git's files tell: nothing changes this one."""
+    common = git_common_directory(Path(cwd))
+    try:
+        made = (common / "description").stat().st_mtime if common else 0
+    except OSError:
+        return ""
+    return timestamp(datetime.fromtimestamp(made, UTC))
 
 
 def normalise_remote(url: str) -> str:

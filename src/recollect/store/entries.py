@@ -144,11 +144,12 @@ def restore(tx: Transaction, rows: Sequence[EntryRow]) -> None:
 
 def overwrite(tx: Transaction, rows: Sequence[EntryRow], withdrawn: Collection[str] = ()) -> None:
     """The row of that uuid becomes this one, whichever file it stood in. What its file says now counts: it is
-    withdrawn if it is among those, else not."""
+    withdrawn if it is among those, else not. Its project stays: the folder's may be another by now."""
     tx.run_many(
         "UPDATE memory_transcript_entries SET session_id = :session_id, source_file = :source_file,"
         " generation = :generation, line_offset = :line_offset, role = :role, content = :content,"
-        " tool_names = :tool_names, timestamp = :timestamp, cwd = :cwd, project_id = :project_id, branch = :branch,"
+        " tool_names = :tool_names, timestamp = :timestamp, cwd = :cwd, branch = :branch,"
+        " project_id = CASE WHEN cwd = :cwd THEN project_id ELSE :project_id END,"
         f" owned = :owned, withdrawn = :withdrawn WHERE {_UUID}",
         [{**row._asdict(), "withdrawn": int(row.uuid in withdrawn)} for row in rows],
     )

@@ -28,3 +28,12 @@ def save(tx: Transaction, owner: Owner, projects: Iterable[Project], now: Timest
         " VALUES (:tenant, :agent_id, :cwd, :project_id, :resolved_by, :now) ON CONFLICT DO NOTHING",
         [{**owner.names(), **asdict(project), "now": now} for project in projects],
     )
+
+
+def move(tx: Transaction, owner: Owner, projects: Iterable[Project], now: Timestamp) -> None:
+    """Another repository is in these folders: from now on they are its."""
+    tx.run_many(
+        "UPDATE memory_projects SET project_id = :project_id, resolved_by = :resolved_by, resolved_at = :now"
+        " WHERE tenant = :tenant AND agent_id = :agent_id AND cwd = :cwd",
+        [{**owner.names(), **asdict(project), "now": now} for project in projects],
+    )
