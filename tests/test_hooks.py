@@ -108,6 +108,18 @@ def test_a_repository_made_around_a_folder_later_does_not_tell_its_other_folders
     assert RULE not in there.said("SessionStart", told(there.user / "work/other", session_id="other"))
 
 
+def test_another_repository_at_a_path_is_not_told_what_the_first_one_knows(there: Home, tides: Path) -> None:
+    config = tides / ".git/config"
+    config.write_text('[remote "origin"]\n\turl = https://github.com/clientA/app.git\n')
+    there.json("remember", RULE, "--project", str(tides))
+    assert RULE in there.said("SessionStart", told(tides))  # nobody answers: from context/
+    there.stop()
+    config.write_text('[remote "origin"]\n\turl = https://github.com/clientB/app.git\n')
+    assert RULE not in there.said("SessionStart", told(tides, session_id="second"))
+    there.start()
+    assert RULE not in there.said("SessionStart", told(tides, session_id="third"))
+
+
 @pytest.mark.parametrize("more", [{"agent_id": "sub-1"}, {"cwd": ""}])
 def test_sub_agents_and_sessions_without_a_folder_get_nothing(there: Home, tides: Path, more: dict[str, str]) -> None:
     there.json("remember", RULE, "--project", str(tides))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,10 @@ def test_a_folder_keeps_its_project_where_no_other_remote_is_in_its_place(tmp_pa
     git(app.parent, "init", "-q")
     git(app.parent, "remote", "add", "origin", CLIENT_B)
     assert settled(known) == known  # gone
+    cloned(app, CLIENT_B)
+    later = replace(known, resolved_at=stamp(LATER))
+    assert settled(later) == later  # it was there before: the repository is called otherwise now
+    assert settled(replace(known, resolved_at=stamp(1))).project_id == SECOND
     path = Project(str(app.parent), str(app.parent), "path")
     assert settled(path) == settled(path, CLIENT_A) == path
 

@@ -35,12 +35,15 @@ def resolve(cwd: str, remote: str = "") -> Project:
 
 def settled(known: Project, remote: str = "") -> Project:
     """The project of a folder that is known: another one only where it was that of a remote, and the record, or else
-    the folder as it is now, has another remote. A repository that was renamed is another one too."""
+    the folder as it is now, has another remote. A repository that was there when the folder became known, and is called
+    otherwise now, is the same."""
     by_remote = known.resolved_by in ("remote", "artifact") and not known.project_id.startswith("/")
     there = by_remote and (normalise_remote(remote) or os.path.isdir(known.cwd))  # noqa: PTH112 - it never raises
     found = resolve(known.cwd, remote) if there else known
     same = found.project_id.casefold() == known.project_id.casefold()
-    return known if same or found.resolved_by != "remote" else found
+    if same or found.resolved_by != "remote":
+        return known
+    return known if not remote and "" < began(known.cwd) < known.resolved_at else found
 
 
 def began(cwd: str) -> str:

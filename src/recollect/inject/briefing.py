@@ -1,8 +1,9 @@
 """The orientation of a session, live, and ready to send in context/<project>.md for when nobody is there to ask.
 
 index.json tells which folder is given which file: folders that agents worked in, and the repositories around them. A
-folder that is not named there is given nothing. Rows are read and files written under one lock, so that whoever writes
-last has read last: what was erased does not come back through a slower writer.
+folder that is not named there is given nothing, nor one that has another remote by now. Rows are read and files
+written under one lock, so that whoever writes last has read last: what was erased does not come back through a slower
+writer.
 """
 
 from __future__ import annotations
@@ -115,7 +116,9 @@ class Briefing:
             self._folder.write(name, texts[project])
         index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
         index = self._repositories(index, folders) | index
-        text = json.dumps({"config": stamp(self._settings.home / "config.toml"), "folders": index}, indent=1)
+        remotes = {name: each.partition("/")[2] for each, name in names.items() if not each.startswith("/")}  # no host
+        config = stamp(self._settings.home / "config.toml")
+        text = json.dumps({"config": config, "folders": index, "remotes": remotes}, indent=1)
         self._folder.write(INDEX, text + "\n", limit=READ_LIMIT)
         for path in self._folder.files():
             if path.endswith(".md") and path not in names.values():

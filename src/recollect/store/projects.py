@@ -14,11 +14,13 @@ class Project:
     cwd: str
     project_id: str
     resolved_by: str  # remote | git | path | artifact
+    resolved_at: str = ""  # empty: just now
 
 
 def load_all(tx: Transaction, owner: Owner) -> dict[str, Project]:
-    sql = "SELECT cwd, project_id, resolved_by FROM memory_projects WHERE tenant = :tenant AND agent_id = :agent_id"
-    return {row[0]: Project(*row) for row in tx.rows(sql, owner.names())}
+    sql = "SELECT cwd, project_id, resolved_by, resolved_at FROM memory_projects"
+    found = tx.rows(f"{sql} WHERE tenant = :tenant AND agent_id = :agent_id", owner.names())
+    return {row[0]: Project(*row) for row in found}
 
 
 def save(tx: Transaction, owner: Owner, projects: Iterable[Project], now: Timestamp) -> None:

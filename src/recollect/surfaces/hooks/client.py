@@ -296,6 +296,8 @@ def ready(home: str, told: dict[str, Any], environ: Mapping[str, str]) -> str:
     name = folders.get(cwd) or folders.get(repository(cwd))
     if not name or "/" in name or index.get("config") != stamp(home + "/config.toml"):
         return ""
+    if not may_be(repository(cwd), index.get("remotes", {}).get(name, "")):
+        return ""
     return _file(home + "/" + CONTEXT + "/" + name, ANSWER)
 
 
@@ -306,6 +308,15 @@ def repository(cwd: str) -> str:
             return cwd
         cwd = os.path.dirname(cwd)  # noqa: PTH120
     return ""
+
+
+def may_be(folder: str, remote: str) -> bool:
+    """Is it still that remote's (`owner/repo`; empty: of none), as far as its own file tells?"""
+    config = _file(folder + "/.git/config", 1_000_000).lower()
+    lines = [line.partition("=") for line in config.splitlines()]
+    urls = [url.strip(' \t"/').removesuffix(".git") for name, _, url in lines if name.strip() == "url"]
+    ends = ("/" + remote.lower(), ":" + remote.lower())
+    return not remote or not urls or any(url.endswith(ends) for url in urls)
 
 
 def is_paused(home: str, session: str) -> bool:
