@@ -981,6 +981,7 @@ READS: dict[str, Read] = {
     "memories.leading": lambda tx, owner: memories.leading(tx, owner, 9),
     "memories.find": lambda tx, owner: memories.find(tx, owner, ["m-one"]),
     "memories.ids": lambda tx, owner: memories.ids(tx, owner, "m-", 9),
+    "memories.judged": lambda tx, owner: memories.judged(tx, owner, ["e1"]),
     "memories.stated_in": lambda tx, owner: memories.stated_in(tx, owner, ["s@1"]),
     "memories.uses": memories.uses,
     "memories.uses_of": lambda tx, owner: memories.uses_of(tx, owner, ["m-one"]),
@@ -1019,6 +1020,7 @@ READS: dict[str, Read] = {
     "Jobs.watermarks": lambda tx, owner: jobs_of(owner).watermarks(tx, KIND, ["running"]),
     "Jobs.find": lambda tx, owner: jobs_of(owner).find(tx, KIND, "running"),
     "Jobs.list": lambda tx, owner: jobs_of(owner).list(tx, list(JobStatus)),
+    "Jobs.due": lambda tx, owner: jobs_of(owner).due(tx, lambda worker: True),
     "Jobs.count": lambda tx, owner: jobs_of(owner).count(tx),
     "Jobs.is_held": lambda tx, owner: jobs_of(owner).is_held(tx, KIND, "running"),
     "Jobs.standing": lambda tx, owner: jobs_of(owner).standing(tx, LEASE) is not Standing.GONE,
@@ -1157,7 +1159,7 @@ def fill(tx: Transaction, owner: Owner) -> None:
     stage1.mark_selected(tx, owner, [A_ROW, replace(A_ROW, session_key="gone@1")])
     memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY]})
     memories.cite(tx, owner, ["m-one"], NOW)
-    feedback.react(tx, owner, "m-one", "ok", NOW)
+    feedback.react(tx, owner, "m-one", "not_ok", NOW)
     injections.save(tx, owner, SESSION, NOW, [A_LINE], prompts=1)
     turns.save(tx, owner, [A_TURN, A_BUCKET])
     turns.save_active_set(tx, ann(owner), "c", "c.1", "{}", NOW, at(59, 23))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from recollect.store.database import Transaction
 from recollect.types import Owner, Timestamp
@@ -14,7 +14,7 @@ class Project:
     cwd: str
     project_id: str
     resolved_by: str  # remote | git | path | artifact
-    resolved_at: str = ""  # empty: just now
+    resolved_at: str = field(default="", compare=False)  # empty: just now
 
 
 def load_all(tx: Transaction, owner: Owner) -> dict[str, Project]:
