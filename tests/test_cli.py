@@ -495,3 +495,12 @@ def test_a_session_is_known_by_the_beginning_that_the_table_shows(tmp_path: Path
     done = run(tmp_path, "forget", "--session", SESSION[:8], "--reason", "x")
     assert done.returncode == 2 and other in done.stderr and SESSION in done.stderr
     assert answer(tmp_path, "forget", "--session", SESSION[:18], "--reason", "x")["entries"] == 6
+
+
+def test_process_says_that_what_is_ready_is_too_old(tmp_path: Path) -> None:
+    write(tmp_path / "tree" / "-work-tides" / f"{SESSION}.jsonl", talk(1, 8))
+    run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
+    assert answer(tmp_path, "conversations")[0]["status"] == "ready"
+    assert "older than 30 days" in run(tmp_path, "process").stdout
+    run(tmp_path, "process", "--now")
+    assert "no conversation fell silent" in run(tmp_path, "process").stdout

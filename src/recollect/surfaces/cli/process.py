@@ -10,6 +10,7 @@ import click
 from recollect.artifacts.sanitize import line
 from recollect.errors import UsageError
 from recollect.surfaces.cli.common import count, counting, embed, is_terminal, memory, options, print_json
+from recollect.types import ConversationStatus
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -46,7 +47,7 @@ def command(limit: int | None, now: bool, again: bool, yes: bool, as_json: bool,
         with counting("extracting", as_json) as progress:
             report = opened.process(limit=limit, now=now, again=again, stopping=_stopping, progress=progress)
         if not as_json:
-            _describe(report, now)
+            _describe(report, opened, now)
         waits = embed(opened, quiet=as_json)
     if as_json:
         problems = [*report.problems, *([("", waits)] if waits else [])]
@@ -74,9 +75,12 @@ def _stopping(running: int) -> None:
         click.echo(f"stopping: waiting for {answers} already asked for; Ctrl-C again gives them up", err=True)
 
 
-def _describe(report: Report, now: bool) -> None:
+def _describe(report: Report, opened: Memory, now: bool) -> None:
     if not report.claimed and not report.skipped:
         waits = "no conversation fell silent since last time (`--now` does not wait for that)"
+        if not now and opened.conversations(status=ConversationStatus.READY, limit=1):
+            days = opened.settings.config.max_rollout_age_days
+            waits = f"what is ready is older than {count(days, 'day')}, or waits for its next try (`--now` reads it)"
         click.echo(f"Nothing to process: {'all that was taken in is done' if now else waits}.")
         return
     found = count(report.memories, "memory", "memories")
