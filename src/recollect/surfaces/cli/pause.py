@@ -31,7 +31,7 @@ Examples:
 def command(session: str | None, resume: bool, as_json: bool, agent_id: str | None) -> int:
     """Tell one session nothing from memory until it is resumed.
 
-    Its transcript is still taken in. To keep a session out of memory: `recollect forget --session ID`.
+    Its transcript is still taken in. To erase a session that is over: `recollect forget --session ID`.
     """
     from recollect.surfaces.hooks import client
 
