@@ -402,7 +402,6 @@ def test_place_comes_from_the_meta_line_and_then_from_each_turn() -> None:
     first, second = run(CODEX, meta(git=git), "U a", line("turn_context", cwd="/src/other"), "A b")["entries"]
     assert (first["cwd"], second["cwd"]) == ("/src/app", "/src/other")
     assert (first["branch"], first["remote"]) == ("main", "https://git.example.org/a/b.git")
-    assert second["remote"] == ""  # that folder may be another repository's
 
 
 @pytest.mark.parametrize(

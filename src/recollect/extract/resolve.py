@@ -120,7 +120,7 @@ class _Pool:
 @lru_cache(maxsize=32768)  # the same memories are compared again with every conversation
 def _about(text: str) -> frozenset[str]:
     """What a statement is about: its words without values."""
-    return content_words(_VALUE.sub("", text)) - _HOW
+    return content_words(_VALUE.sub("", text))
 
 
 def _fresh(statement: Statement, place: Place) -> Remembered:
@@ -206,7 +206,8 @@ def is_same(one: str, other: str) -> bool:
 
 def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
     """Does the newer text say something else about what the older is about? `share` is what they have in common."""
-    if _are_apart(newer, older) or overlap(_about(newer), _about(older)) < share:
+    new, old = _about(newer), _about(older)
+    if _are_apart(newer, older) or max(overlap(new, old), overlap(new - _HOW, old - _HOW)) < share:
         return False
     return _contradicts(newer, older) or bool(_CORRECTS.search(newer))
 

@@ -198,10 +198,7 @@ def _typed(state: CodexState, record: _Record, offset: int) -> Sequence[Change]:
         return _meta(state, payload)
     if kind == "compacted":
         return _compaction(state, "r", payload, when, offset)
-    cwd = as_text(payload.cwd) or state.cwd
-    if not f"{cwd}/".startswith(f"{state.cwd}/"):
-        state.remote = ""  # that of the folder it began in
-    state.cwd = cwd
+    state.cwd = as_text(payload.cwd) or state.cwd
     return NOTHING
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from recollect.config import located
-from recollect.errors import UsageError
+from recollect.errors import ConfigError, StoreError, UsageError
 from recollect.surfaces.cli.common import memory, options, print_json
 
 _VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID")
@@ -54,9 +54,12 @@ def command(session: str | None, resume: bool, as_json: bool, agent_id: str | No
 
 
 def _named(session: str, agent_id: str | None) -> str:
-    """One that is not taken in yet may be paused, too, by the whole of its id."""
-    with memory(agent_id) as opened:
-        return opened.session(session)
+    """One that is not taken in yet may be paused, too, by the whole of its id; so may any, whatever is wrong here."""
+    try:
+        with memory(agent_id) as opened:
+            return opened.session(session)
+    except (ConfigError, StoreError):
+        return session
 
 
 def _this_session(home: Path) -> str:
