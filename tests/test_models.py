@@ -50,6 +50,8 @@ TOKEN = "ghp_" + "k3V9qLz0TtR7mYb2XwN8aHc5PdJ1fGs6UeQ4"
 KEY = "gateway-word-of-ada"  # without a shape that would give it away
 WAYS = {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
 TEA = {"title": "Tea", "count": 5}
+DEADLINE = 2.0  # seconds: long enough for a busy machine to send a request,
+LATE = 10.0  # and this is not the deadline, but less than any server here stalls for
 
 
 class Note(BaseModel):
@@ -199,18 +201,18 @@ def test_the_deadline_holds_wherever_the_server_stalls(name: str, reply: Reply) 
     with ModelServer(reply) as server:
         model = provider(server, name)
         began = time.monotonic()
-        error = fail(model, seconds=0.5)
+        error = fail(model, seconds=DEADLINE)
         took = time.monotonic() - began
-    assert error.failure is Failure.TIMEOUT and "0.5 s" in error.message
-    assert 0.45 < took < 1.0
+    assert error.failure is Failure.TIMEOUT and f"{DEADLINE:g} s" in error.message
+    assert DEADLINE - 0.05 < took < LATE
     assert len(server.requests) == error.usage.requests == 1
 
 
 def test_the_deadline_holds_when_a_second_request_is_needed() -> None:
     with ModelServer([Answer("no JSON"), Stall()]) as server:
         began = time.monotonic()
-        error = fail(provider(server, CHAT), seconds=0.5)
-    assert time.monotonic() - began < 1.0
+        error = fail(provider(server, CHAT), seconds=DEADLINE)
+    assert time.monotonic() - began < LATE
     assert error.failure is Failure.TIMEOUT
     assert (error.usage.requests, error.usage.tokens) == (2, 120)
 
@@ -222,17 +224,17 @@ def test_the_deadline_holds_when_encryption_is_never_agreed(name: str) -> None:
         model = Provider(settings(Path("/nowhere"), model_url=url), name)
         began = time.monotonic()
         error = fail(model, seconds=0.5)
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < LATE
     gc.collect()  # a connection that was left open would be found now
     assert error.failure is Failure.TIMEOUT
 
 
 def test_the_deadline_holds_when_the_name_of_the_host_is_not_found_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(1.5))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(5))
     model = Provider(settings(Path("/nowhere"), model_url="http://models.example/v1"), CHAT)
     began = time.monotonic()
     assert fail(model, seconds=0.5).failure is Failure.TIMEOUT
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 4
 
 
 @DIALECTS
@@ -617,8 +619,8 @@ time.sleep(60)
 """
     model = install("claude", source)
     began = time.monotonic()
-    error = fail(model, seconds=0.8)
-    assert time.monotonic() - began < 1.3
+    error = fail(model, seconds=DEADLINE)
+    assert time.monotonic() - began < LATE
     assert error.failure is Failure.TIMEOUT
     for pid in map(int, (tmp_path / "pids").read_text().split()):
         assert is_gone(pid)
