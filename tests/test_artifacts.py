@@ -925,3 +925,10 @@ def test_the_head_names_rules_and_open_ends_with_links_to_their_lines() -> None:
         "## Learnt last",
         f"- A [ [b]] | c. [[{path}#^m-c-r1|2026-03-02]]",
     ]
+
+
+def test_the_head_says_where_it_leaves_memories_out() -> None:
+    many = [ledger.Placed(remembered(f"Rule {number}.", f"m-{number}"), "x") for number in range(13)]
+    assert len([line for line in ledger.orientation(many) if line.startswith("- ")]) == 12
+    assert "`recollect search` finds the others" in "\n".join(ledger.orientation(many))
+    assert "recollect search" not in "\n".join(ledger.orientation(many[:12]))

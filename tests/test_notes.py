@@ -603,6 +603,16 @@ def test_the_newest_feedback_counts_and_ok_is_use(memory: Memory, clock: Clock) 
     assert memory.ingest().entries == 0, "a reaction is no message"
 
 
+def test_what_was_called_wrong_leaves_memory_md_until_it_is_called_right(memory: Memory, clock: Clock) -> None:
+    ledger = memory.settings.home / "MEMORY.md"
+    found = memory.remember(RULE, project=TIDES)
+    assert RULE in ledger.read_text().partition("## Session Ledger")[0]
+    for opinion in ("not_ok", "ok"):
+        clock.advance(1)
+        memory.feedback(found.id, opinion)
+        assert (RULE in ledger.read_text().partition("## Session Ledger")[0]) is (opinion == "ok")
+
+
 # Crashes and files
 
 

@@ -990,6 +990,7 @@ READS: dict[str, Read] = {
     "injections.sessions": lambda tx, owner: injections.sessions(tx, owner, 9),
     "injections.ambient": lambda tx, owner: injections.ambient(tx, Reach(owner, None), [MemoryKind.FACT], [], 9),
     "feedback.of_memories": lambda tx, owner: feedback.of_memories(tx, owner, ["m-one"]),
+    "feedback.wrong": lambda tx, owner: feedback.wrong(tx, owner, ["m-one"]),
     "conversations.active": lambda tx, owner: conversations.active(tx, owner, SOURCE),
     "memories.count_by_kind": memories.count_by_kind,
     "answers.load": lambda tx, owner: answers.load(tx, owner, KIND, "running", "h1"),

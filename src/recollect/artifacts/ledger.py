@@ -102,7 +102,8 @@ def orientation(placed: Iterable[Placed]) -> list[str]:
     found: list[str] = []
     for title, members in sections.items():
         if members:
-            found += [f"## {title}", "", *(each.text for each in members[:_MOST]), ""]
+            more = [f"\nThe newest {_MOST}; `recollect search` finds the others."] if len(members) > _MOST else []
+            found += [f"## {title}", "", *(each.text for each in members[:_MOST]), *more, ""]
     return found
 
 

@@ -20,7 +20,7 @@ from recollect.artifacts.names import Kind
 from recollect.artifacts.names import parse as parse_name
 from recollect.config import Settings
 from recollect.models.base import ToolRefused
-from recollect.store import artifacts, memories, tombstones
+from recollect.store import artifacts, feedback, memories, tombstones
 from recollect.store.artifacts import Summarised
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs, Lease
@@ -188,6 +188,8 @@ class Projection:
     def _placed(self) -> Iterator[Placed]:
         with self._database.read() as tx:
             held = memories.leading(tx, self._owner, _LEADING)
+            wrong = feedback.wrong(tx, self._owner, [each.id for each in held])
+            held = [each for each in held if each.id not in wrong]
             keys = {key for memory in held for key, _ in memory.sources if not self.is_test(key.rpartition("@")[0])}
             paths = artifacts.paths(tx, self._owner, Kind.SUMMARY, sorted(keys))
         for memory in held:

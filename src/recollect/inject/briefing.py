@@ -106,8 +106,7 @@ class Briefing:
 
     def _right(self, tx: Transaction, held: Sequence[Remembered]) -> list[Remembered]:
         """Without what a person called wrong."""
-        opinions = feedback.of_memories(tx, self._owner, [each.id for each in held])
-        wrong = {each for each, opinion in opinions.items() if opinion.user_reaction == "not_ok"}
+        wrong = feedback.wrong(tx, self._owner, [each.id for each in held])
         return [each for each in held if each.id not in wrong]
 
     def _publish(self, folders: Mapping[str, str], texts: Mapping[str, str]) -> None:

@@ -77,8 +77,7 @@ class Selection:
             return {}
         with self._database.read() as tx:
             held = memories.current(memories.find(tx, self._reach.owner, wanted))
-            opinions = feedback.of_memories(tx, self._reach.owner, wanted)
-        wrong = {each for each, opinion in opinions.items() if opinion.user_reaction == "not_ok"}
+            wrong = feedback.wrong(tx, self._reach.owner, wanted)
         return {each.id: each for each in held if within(self._reach, each) and each.id not in wrong}
 
     def replacements(self, stale: Sequence[str]) -> list[Candidate]:

@@ -42,6 +42,11 @@ def react(tx: Transaction, owner: Owner, memory_id: str, reaction: str, now: Tim
     )
 
 
+def wrong(tx: Transaction, owner: Owner, ids: Sequence[str]) -> set[str]:
+    """Of these memories those that a person called wrong."""
+    return {each for each, found in of_memories(tx, owner, ids).items() if found.user_reaction == "not_ok"}
+
+
 def of_memories(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, Feedback]:
     """Of those that somebody reacted to."""
     found: dict[str, Feedback] = {}

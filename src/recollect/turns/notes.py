@@ -155,6 +155,7 @@ class Notebook:
             if opinion is Opinion.OK:
                 memories.cite(tx, self._owner, [held.id], now)
                 stage1.cite(tx, self._owner, list(dict.fromkeys(key for key, _ in held.sources)), now)
+        self._projection.update(())
         return held
 
     # Where, and what is known

@@ -22,8 +22,7 @@ def as_held(
     """In the same order; `entries` are the ids of a turn's messages."""
     every = [(each, entries(each)) for each in said]
     found = rows.judged(tx, owner, [uuid for _, uuids in every for uuid in uuids])
-    opinions = feedback.of_memories(tx, owner, sorted({each.id for each in found}))
-    wrong = {each for each, opinion in opinions.items() if opinion.user_reaction == "not_ok"}
+    wrong = feedback.wrong(tx, owner, sorted({each.id for each in found}))
     now = {each.id: each for each in rows.current(found)}
     made = {(uuid, normalised(each.text)): now[each.id] for each in found for _, uuid in each.sources}
 

@@ -144,8 +144,6 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("deictic", r"\b(?:this|that|these|those|it) (?:line|file|one|function|test|error|bug|page|paragraph|sentence|"
      r"message|thing|screen|button|part)\b|\bline \d+|\b(?:above|below)\b"),
     ("past", r"\b(?:was|were|did|had|went|got|saw|wrote|said|tried|found|watched|slept|noticed|came|ran|made)\b"),
-    ("symptom", r"\b(?:error|exception|fail(?:s|ed|ing)?|crash(?:es|ed)?|broken|bug|doesn'?t work|not working|wrong|"
-     r"weird|strange|50\d|40[034]|returns?|stutter|hangs?|timeout|timed out)\b"),
     ("others", r"\b(?!i |we |you |it |that |this )[a-z]+ (?:says?|said|thinks?|told|wrote|suggest(?:s|ed)|"
      r"recommend(?:s|ed)|claim(?:s|ed)|reckons?|believes?|blames?|insists?|swears?|mentioned|asked (?:if|whether|"
      r"me))\b|\baccording to\b|\b(?:friend|mother|father|brother|sister|uncle|aunt|neighbou?r|guy|reviewer|forum|"
@@ -237,7 +235,6 @@ WEIGHTS: dict[str, float] = {
     "hypothetical": -1.2,
     "deictic": -0.3,
     "past": -0.4,
-    "symptom": 0.0,
     "others": -1.2,
     "wants": -0.8,
     "speaks": -0.4,
@@ -311,6 +308,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
     found = [name for name, pattern in compiled() if pattern.search(rules)]
     rule = not _RULES.isdisjoint(found)
     short, question = len(plain.split()), "question" in found
+    unnamed = len(words(_NAMES.sub(" ", plain)))
     asks = plain.find("?") > 0.4 * len(plain) or ("?" in plain and bool(_ASKS.match(plain)))
     wonders = asks and (rule or "explicit" in found) and bool(_WONDERS.search(plain))
     shape = {
@@ -327,7 +325,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "listed": unit.form == "item" and bool(_LISTS.search(unit.under)),
         "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
-        "bare": len(words(_NAMES.sub(" ", plain))) < 3 < len(plain.split()) or not words(_NAMES.sub(" ", plain)),
+        "bare": unnamed < 3 < short or not unnamed,
         "foreign": short > 7 and sum(word in COMMON for word in words(plain)) * 10 < short,
         "plain-question": asks and ("explicit" not in found or wonders),
         "wonders": wonders,
