@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 4
+# mpnet: a larger model beside it, which finds more (405 MB to fetch).
+EMBEDDER ?= minilm
 MODEL := $(VENV)/share/recollect/models/.installed
 
 .PHONY: start test test-clients test-models check format soak docs clean
@@ -59,5 +61,5 @@ $(STAMP): pyproject.toml constraints.txt
 
 # Beside the program, for every home. Where it cannot be fetched, search works too, less well; it is tried again next time.
 $(MODEL): $(STAMP) src/recollect/models/embed/catalog.py
-	@echo "fetching the embedding model (84 MB, once)"
-	@RECOLLECT_MODELS_FOLDER=$(@D) $(BIN)/recollect models install minilm > /dev/null && touch $@ || true
+	@echo "fetching the embedding model $(EMBEDDER) (once)"
+	@RECOLLECT_MODELS_FOLDER=$(@D) $(BIN)/recollect models install $(EMBEDDER) > /dev/null && touch $@ || true

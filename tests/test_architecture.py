@@ -35,7 +35,7 @@ BROAD_EXCEPTS = {
     "ingest/recovery.py": 1,
     "ingest/watch.py": 1,
     "extract/threads.py": 1,
-    "models/embed/minilm.py": 1,
+    "models/embed/transformer.py": 1,
     "surfaces/mcp/server.py": 1,
     "surfaces/daemon/daemon.py": 1,
     "surfaces/daemon/lanes.py": 1,

@@ -22,8 +22,8 @@ from recollect.inject.contextual import Contextual
 from recollect.inject.relevance import CALIBRATIONS, WORDS_ONLY, Calibration, Features, Weights
 from recollect.inject.values import Exchange, Found, InjectorConfig
 from recollect.models.embed.catalog import MINILM, STATIC
-from recollect.models.embed.minilm import MiniLM
 from recollect.models.embed.static import Static
+from recollect.models.embed.transformer import MiniLM, MPNet
 from recollect.search.memories import Clue, MemorySearch
 from recollect.store import memories
 from recollect.store.search import Reach
@@ -238,9 +238,10 @@ def test_a_question_that_speaks_of_nobody_here_is_about_the_world(prompt: str, g
     assert asked is not None and asked.general is general
 
 
-@pytest.mark.parametrize("name", ["minilm", "static"])
+@pytest.mark.parametrize("name", ["mpnet", "minilm", "static"])
 def test_a_request_for_work_wants_more_than_a_question_about_the_world(name: str) -> None:
-    embedder = MiniLM(installed()).of_memories if name == "minilm" else Static()
+    kinds = {"mpnet": MPNet, "minilm": MiniLM}
+    embedder = kinds[name](installed(name)).of_memories if name in kinds else Static()
     work, world, thanks = (
         appetite(embedder.id, row)
         for row in embedder.embed(

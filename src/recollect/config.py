@@ -159,10 +159,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     embedder: Annotated[
         str,
         Meta(
-            pattern=r"^(auto|none|minilm|static|openai:.+)$",
-            description="What makes vectors for search: `minilm` (a small transformer, see `models install`), `static` "
-            "(comes with the package, fast, coarser), `openai:NAME` (any OpenAI-compatible endpoint), `none`, or "
-            "`auto`: `minilm` where it is installed, else `static`.",
+            pattern=r"^(auto|none|mpnet|minilm|static|openai:.+)$",
+            description="What makes vectors for search: `minilm` (a small transformer, see `models install`), `mpnet` "
+            "(the same, and a larger one for memories), `static` (comes with the package, fast, coarser), "
+            "`openai:NAME` (any OpenAI-compatible endpoint), `none`, or `auto`: the first of `mpnet`, `minilm` and "
+            "`static` that is installed.",
         ),
     ] = "auto"
     embedder_url: Annotated[
@@ -175,7 +176,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "`model_key_variable` where the endpoint is that of `model_url`."
         ),
     ] = ""
-    embed_threads: Annotated[int, Meta(ge=1, le=64, description="Threads that `minilm` embeds a backlog with.")] = 1
+    embed_threads: Annotated[
+        int, Meta(ge=1, le=64, description="Threads that a transformer embeds a backlog with.")
+    ] = 1
     models_folder: Annotated[
         str,
         Meta(

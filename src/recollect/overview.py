@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from recollect.models.embed.catalog import folder, is_installed, outdated, wanted
+from recollect.models.embed.catalog import folder, installed, outdated, wanted
 from recollect.store import answers, conversations, files, memories, vectors
 from recollect.store.answers import Spent
 from recollect.store.database import Transaction
@@ -180,7 +180,8 @@ def _surroundings(memory: Memory) -> list[Trouble]:
         if stat.S_IMODE(home.stat().st_mode) & 0o077:
             troubles.append(Trouble(f"{home} can be read by other users", f"chmod 700 {home}"))
     models = folder(memory.settings)
-    if memory.settings.config.embedder == "auto" and outdated(models) and not is_installed(models):
-        hint = "`recollect models install minilm` replaces it; until then the static model is used."
-        troubles.append(Trouble("the installed minilm belongs to an earlier version of recollect", hint))
+    for name, old in outdated(models).items():
+        if memory.settings.config.embedder == "auto" and old and name not in installed(models):
+            hint = f"`recollect models install {name}` replaces it; until then a coarser model is used."
+            troubles.append(Trouble(f"the installed {name} belongs to an earlier version of recollect", hint))
     return troubles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recollect.config import Settings
 from recollect.models.embed.base import Embedder
-from recollect.models.embed.catalog import MINILM, STATIC, folder, is_installed
+from recollect.models.embed.catalog import FOLDERS, NAMES, best, folder, installed
 
 
 def embedder(settings: Settings) -> Embedder | None:
@@ -13,16 +13,17 @@ def embedder(settings: Settings) -> Embedder | None:
 
 
 def named(settings: Settings, name: str) -> Embedder | None:
-    """`auto`: the transformer where it is installed, else the static model."""
+    """`auto`: the best transformer that is installed, else the static model."""
+    models = folder(settings)
+    if name == "auto":
+        name = best(models)
     if name == "none":
         return None
-    if name in ("auto", "minilm"):
-        from recollect.models.embed.minilm import MiniLM
+    if name in FOLDERS:
+        from recollect.models.embed.transformer import MiniLM, MPNet
 
-        models = folder(settings)
-        if name == "minilm" or is_installed(models):
-            return MiniLM(models, settings.config.embed_threads)
-    if name in ("auto", "static"):
+        return (MPNet if name == "mpnet" else MiniLM)(models, settings.config.embed_threads)
+    if name == "static":
         from recollect.models.embed.static import Static
 
         return Static()
@@ -33,8 +34,7 @@ def named(settings: Settings, name: str) -> Embedder | None:
 
 def by_id(settings: Settings, id: str) -> Embedder | None:
     """The embedder that made vectors of this id; None when this machine has it no more."""
-    if id == MINILM:
-        return named(settings, "minilm") if is_installed(folder(settings)) else None
-    if id == STATIC:
-        return named(settings, "static")
-    return named(settings, id) if id == settings.config.embedder else None
+    name = next((name for name, each in NAMES.items() if each == id), id)
+    if name in FOLDERS:
+        return named(settings, name) if name in installed(folder(settings)) else None
+    return named(settings, name) if name in ("static", settings.config.embedder) else None

