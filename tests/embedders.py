@@ -1,14 +1,14 @@
 """Embedders for tests: the real transformers, beside the program as `make` puts them, and one without intelligence.
 
 The transformers' weights come from the package index. Where that cannot be reached, and only there, the tests that
-need them are skipped; the larger one is fetched by CI alone.
+need them are skipped. The larger one (405 MB) belongs to `make test-models`, and lies in a folder of its own: what
+`auto` means must not change while other tests run.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recollect.models.embed import catalog
 from recollect.models.embed.base import Matrix, OneView, unit
-from recollect.models.embed.catalog import BESIDE
+from recollect.models.embed.catalog import BESIDE, FOLDERS
 from recollect.models.embed.install import InstallFailed, install
 from recollect.text import words
 
@@ -26,18 +25,20 @@ from recollect.text import words
 @cache
 def installed(name: str = "minilm") -> Path:
     """The folder of models, with this one in it."""
-    BESIDE.mkdir(parents=True, exist_ok=True)
-    with (BESIDE / ".lock").open("w") as lock:  # workers of pytest-xdist begin at the same time
+    models = BESIDE if name == "minilm" else BESIDE.with_name(f"{BESIDE.name}-{name}")
+    models.mkdir(parents=True, exist_ok=True)
+    with (models / ".lock").open("w") as lock:  # workers of pytest-xdist begin at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if name == "mpnet" and name not in catalog.installed(BESIDE) and not os.environ.get("CI"):
-            pytest.skip("405 MB: `recollect models install mpnet` first")
+        small = models / FOLDERS["minilm"]
+        if name != "minilm" and not small.exists():
+            small.symlink_to(installed() / FOLDERS["minilm"])
         try:
-            install(name, BESIDE)
+            install(name, models)
         except InstallFailed as error:
             if "offline" not in error.hint:
                 raise
             pytest.skip(f"{name} cannot be installed: {error.message}")
-    return BESIDE
+    return models
 
 
 class Hashed(OneView):

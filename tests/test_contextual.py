@@ -238,7 +238,7 @@ def test_a_question_that_speaks_of_nobody_here_is_about_the_world(prompt: str, g
     assert asked is not None and asked.general is general
 
 
-@pytest.mark.parametrize("name", ["mpnet", "minilm", "static"])
+@pytest.mark.parametrize("name", [pytest.param("mpnet", marks=pytest.mark.models), "minilm", "static"])
 def test_a_request_for_work_wants_more_than_a_question_about_the_world(name: str) -> None:
     kinds = {"mpnet": MPNet, "minilm": MiniLM}
     embedder = kinds[name](installed(name)).of_memories if name in kinds else Static()
@@ -470,8 +470,11 @@ def test_the_weights_are_those_that_the_fit_half_gives(embedder: str, by: Calibr
 
 def test_prompts_beside_the_fit_half_count_as_much_as_it_and_are_not_judged() -> None:
     rows, _ = inject_fit.examples_of_everybody("none")
-    alone, doubled = inject_fit.run("none")["plain"], inject_fit.run("none", rows)["plain"]
-    reversed_ = inject_fit.run("none", [(number, found, not right) for number, found, right in rows])["plain"]
+    opposite = [(number, found, not right) for number, found, right in rows]
+    alone, doubled, reversed_ = (
+        inject_fit.fitted(["words", "share", "everywhere", "ours", "general"], rows, beside, crowded=True)
+        for beside in ((), rows, opposite)
+    )
     assert doubled["examples"] == 2 * alone["examples"]
     assert doubled["weights"]["words"] == pytest.approx(alone["weights"]["words"], rel=0.15)
     assert abs(reversed_["weights"]["words"]) < 0.1, "one half says the opposite of the other"

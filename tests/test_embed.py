@@ -49,7 +49,7 @@ def made(home: Path, **flags: Any) -> Settings:
     return config.load({"HOME": str(home), "OPENAI_API_KEY": KEY}, home=home / ".recollect", flags=flags)
 
 
-@pytest.fixture(params=["static", "minilm", "mpnet", "hashed"], scope="module")
+@pytest.fixture(params=["static", "minilm", pytest.param("mpnet", marks=pytest.mark.models), "hashed"], scope="module")
 def model(request: pytest.FixtureRequest) -> Embedder:
     if request.param == "minilm":
         return MiniLM(installed())
@@ -264,15 +264,17 @@ def test_the_transformer_keeps_and_sends_nothing_of_its_own(tmp_path: Path) -> N
 
 
 def only(folder: Path, *names: str) -> Path:
-    """A folder of models with these in it."""
+    """A folder of models with these in it; the larger one is hollow."""
     folder.mkdir()
-    for name in names:
-        (folder / FOLDERS[name]).symlink_to(installed(name) / FOLDERS[name])
+    if "minilm" in names:
+        (folder / FOLDERS["minilm"]).symlink_to(installed() / FOLDERS["minilm"])
+    if "mpnet" in names:
+        (folder / FOLDERS["mpnet"]).mkdir()
+        (folder / FOLDERS["mpnet"] / catalog.OF_MEMORIES).touch()
     return folder
 
 
 def test_auto_takes_the_best_that_is_installed(tmp_path: Path) -> None:
-    installed("mpnet")
     for names, best in (((), Static), (("minilm",), MiniLM), (("mpnet",), Static), (("minilm", "mpnet"), MPNet)):
         models = only(tmp_path / "-".join(("with", *names)), *names)
         found = made(tmp_path, models_folder=str(models))
@@ -295,7 +297,7 @@ def test_models_beside_the_program_serve_every_home_that_has_no_better(
     home.models.parent.mkdir()
     only(home.models, "minilm")
     assert catalog.folder(home) == home.models
-    (catalog.BESIDE / FOLDERS["mpnet"]).symlink_to(installed("mpnet") / FOLDERS["mpnet"])
+    monkeypatch.setattr(catalog, "BESIDE", only(tmp_path / "richer", "minilm", "mpnet"))
     assert (catalog.folder(home), catalog.wanted(home)) == (catalog.BESIDE, catalog.MPNET), "it has more"
 
 

@@ -44,8 +44,8 @@ def run(embedder: str, beside: Sequence[Example] = ()) -> dict[str, Any]:
     known = any(found.similar is not None for _, found, _ in plain)
     used = [[each for each in columns if known or each not in _BLIND] for columns in (PLAIN, LEANING)]
     return {
-        "plain": _fitted(used[0], plain, beside, crowded=True),
-        "leaning": _fitted(used[1], leaning, (), crowded=False),
+        "plain": fitted(used[0], plain, beside, crowded=True),
+        "leaning": fitted(used[1], leaning, (), crowded=False),
         "told, beside the weights in the code": round(_told(embedder), 2),
     }
 
@@ -116,9 +116,7 @@ def _judged(memory: Memory, cases: Sequence[Case], *, leaning: bool = False) -> 
         yield from ((number, each, texts[each.clue.row]) for each in judged)
 
 
-def _fitted(
-    columns: Sequence[str], rows: Sequence[Example], beside: Sequence[Example], crowded: bool
-) -> dict[str, Any]:
+def fitted(columns: Sequence[str], rows: Sequence[Example], beside: Sequence[Example], crowded: bool) -> dict[str, Any]:
     last = max(number for number, _, _ in rows)
     every = [*rows, *((last + 1 + number, each, right) for number, each, right in beside)]
     table = np.array([[float(getattr(each, name) or 0.0) for name in columns] for _, each, _ in every])
