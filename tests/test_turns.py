@@ -126,6 +126,27 @@ def test_storage_turn_log_is_a_hosted_line_with_every_memory_path_and_a_compact_
     assert told["assistant_signals"][0]["key"] == "plus_plan"
 
 
+def test_nothing_is_learnt_from_what_was_injected(memory: Memory, tmp_path: Path) -> None:
+    """A caller hands the block with the prompt, or somebody pastes a line of one."""
+    project = str(tmp_path)
+    known = memory.remember("Tokens expire after a quarter of an hour.", project=tmp_path)
+    block = memory.injector(tmp_path).prepare([], "When do tokens expire?").given.text
+    line = next(each for each in block.split("\n") if known.id in each)
+    chat = memory.turns(project=project, user="ada", conversation="c1")
+    for number, told in enumerate((block, line)):
+        with chat.turn(f"t{number}", f"{told}\n\nI prefer short answers.") as turn:
+            turn.reconcile()
+            turn.persist(f"As it says:\n{told}")
+            assert [one.text for one in turn.fingerprint.items] == ["I prefer short answers."]
+    memory.forget(memory=known.id, reason="test")
+    for each in memory.settings.home.rglob("*"):
+        assert not each.is_file() or b"quarter of an hour" not in each.read_bytes(), each
+    memory.ingest()
+    memory.process(now=True)
+    with memory.database.read() as tx:
+        assert [each.text for each in memories.all_of(tx, memory.owner)] == ["I prefer short answers."]
+
+
 def test_storage_feedback_is_mirrored_in_the_turn_log_with_a_chronological_entry(memory: Memory) -> None:
     turns = chat(memory)
     say(turns, "t1")

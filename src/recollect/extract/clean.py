@@ -1,9 +1,10 @@
-"""What of an extraction may be stored: no secret, no NUL, nothing endless. Pure."""
+"""What of an extraction may be stored: no secret, no NUL, nothing that was injected, nothing endless. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from recollect.blocks import strip_blocks
 from recollect.extract.values import Extraction
 from recollect.occasions import occasions
 from recollect.redact import redact
@@ -17,6 +18,7 @@ def cleaned(extraction: Extraction) -> Extraction:
     statements: list[Statement] = [
         replace(each, text=_clean(each.text), occasions=occasions(map(_clean, each.occasions)))
         for each in extraction.statements
+        if _clean(each.text).strip()
     ]
     return replace(
         extraction,
@@ -29,6 +31,6 @@ def cleaned(extraction: Extraction) -> Extraction:
 
 
 def _clean(text: str, longest: int | None = None) -> str:
-    text = redact(text.replace("\0", ""))
+    text = redact(strip_blocks(text.replace("\0", "")))
     data = text.encode("utf-8", "replace") if longest else b""
     return text if longest is None or len(data) <= longest else data[:longest].decode("utf-8", "ignore").rstrip() + " …"

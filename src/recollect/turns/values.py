@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from recollect.blocks import strip_blocks
 from recollect.errors import UsageError
 from recollect.extract.resolve import is_revision
 from recollect.redact import redact
@@ -162,10 +163,11 @@ class Item:
 
 
 def tidy(text: object) -> str:
-    """What every store and model can take: no NUL, no half characters. UsageError for what is no text."""
+    """What every store and model can take, without what was injected: no NUL, no half characters. UsageError for what
+    is no text."""
     if not isinstance(text, str):
         raise UsageError(f"{text!r} is no text"[:200])
-    return text.replace("\0", "").encode("utf-8", "replace").decode()
+    return strip_blocks(text.replace("\0", "").encode("utf-8", "replace").decode())
 
 
 def is_sentence(value: str) -> bool:
