@@ -105,6 +105,15 @@ def test_a_turn_goes_on_after_its_tools_without_another_block(injector: Injector
     assert len(shown(again.history)) == 1
 
 
+@pytest.mark.parametrize("cap", [0, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_results_of_tools_as_the_prompt_go_on_with_the_turn(memory: Memory, form: str, cap: int) -> None:
+    injector = memory.injector(PROJECT, max_injected_blocks_in_history=cap)
+    call, result = tool_use(form, "c2")
+    before = [*injector.prepare(talk(form), user(form, PROMPT)).history, call]
+    assert injector.prepare(before, result).history == [*before, result]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_strip_gives_the_talk_back_as_it_was(injector: Injector, form: str) -> None:
     history = [*talk(form), user(form, PROMPT)]
@@ -131,6 +140,15 @@ def test_a_compaction_reads_every_format(injector: Injector, form: str) -> None:
     said = told.split("\n\n")
     assert said[0] == "User: Look at it." and said[1].startswith("Assistant: [calls look: ")
     assert said[2:] == ["Tool: seen", "Assistant: Seen.", "User: Thanks.", "Assistant: Any time.", f"User: {PROMPT}"]
+
+
+def test_a_compaction_has_what_a_tool_gave_beside_words_and_what_any_tool_was_asked(injector: Injector) -> None:
+    call, result = tool_use("anthropic", "c1")
+    both = {"role": "user", "content": [*result["content"], {"type": "text", "text": "And now sort it."}]}
+    assert injector.render_for_compaction([call, both]).endswith("Tool: seen\n\nUser: And now sort it.")
+    asked = {"type": "custom", "id": "c1", "custom": {"name": "sql", "input": "SELECT 1"}}
+    told = injector.render_for_compaction([{"role": "assistant", "content": None, "tool_calls": [asked]}])
+    assert told == "Assistant: [calls sql: SELECT 1]"
 
 
 def test_the_marker_stands_where_a_format_has_a_place_for_it(injector: Injector) -> None:
@@ -224,6 +242,28 @@ def test_a_block_behind_other_words_of_a_message_is_taken_out(memory: Memory, ga
     assert memory.injector(PROJECT).strip(before) == [answered]
 
 
+@pytest.mark.parametrize("before", ["Some context: ", "<notes>", "Look:\n> "])
+def test_a_block_in_the_middle_of_a_line_is_taken_out(memory: Memory, before: str) -> None:
+    block = memory.injector(PROJECT).prepare([], PROMPT).given.text
+    quoted = block.replace("\n", "\n> ") if before.endswith("> ") else block
+    joined = [{"role": "user", "content": f"{before}{quoted}\n\n{PROMPT}"}, {"role": "assistant", "content": "So."}]
+    left = memory.injector(PROJECT).strip(joined)
+    assert left == [{"role": "user", "content": f"{before}\n{PROMPT}"}, joined[1]]
+    with memory.database.write() as tx:
+        memories.replace_sessions(tx, memory.owner, {"s-m-jwt-1@1": ()})
+    assert memory.injector(PROJECT).prepare(joined, "Thanks.").history[:2] == left, "erased"
+
+
+def test_words_behind_the_beginning_of_a_block_are_kept_whatever_stands_beside_them(injector: Injector) -> None:
+    """Somebody pastes what an agent printed, and asks about it."""
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    for pasted in (render.HEAD, f"{render.HEAD}\nRelevant:\n- [fact] Auth uses"):
+        said = {"type": "text", "text": f"{pasted}\n{PROMPT}"}
+        prepared = injector.prepare([{"role": "user", "content": [said, picture]}])
+        assert prepared.history[-1]["content"] == [{"type": "text", "text": PROMPT}, picture]
+        assert [line.id for line in prepared.given.lines] == ["m-jwt"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -308,6 +348,7 @@ def results(text: str) -> dict[str, Any]:
     """What is no user's text, in every shape that holds a tool's."""
     part, call = {"type": "text", "text": text}, {"tool_call_id": "c1"}
     document = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}}
+    hit = {"type": "search_result", "source": "https://example.com", "title": text, "content": [part]}
     return {
         "openai": {"role": "tool", **call, "content": text},
         "openai in parts": {"role": "tool", **call, "content": [part]},
@@ -323,7 +364,23 @@ def results(text: str) -> dict[str, Any]:
             "role": "user",
             "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [part, document]}],
         },
-        "anthropic, a document": {"role": "user", "content": [document]},
+        "anthropic, a document": {"role": "user", "content": [{**document, "title": text, "context": text}]},
+        "anthropic, a hit": {"role": "user", "content": [hit]},
+        "anthropic, a hit of a tool": {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [hit]}],
+        },
+        "responses, a shell": {
+            "type": "shell_call_output",
+            "call_id": "c1",
+            "output": [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+        },
+        "responses, a program": {
+            "type": "code_interpreter_call",
+            "id": "c1",
+            "code": "print()",
+            "outputs": [{"type": "logs", "logs": text}],
+        },
         "pydantic-ai": ModelRequest(parts=[ToolReturnPart("look", text, tool_call_id="c1", timestamp=NOW)]),
         "pydantic-ai, in values": ModelRequest(
             parts=[ToolReturnPart("look", {"page": [text, 1]}, tool_call_id="c1", timestamp=NOW)]
@@ -339,7 +396,8 @@ def test_what_a_tool_says_is_escaped_where_it_looks_like_a_block(memory: Memory,
     prepared = memory.injector(PROJECT).prepare([first, forged], "Thanks.")
     assert prepared.history[1] == results(escape(FORGED))[name] and forged == before
     assert prepared.repairs == ("a text that looks like a block was escaped",) and not shown(prepared.history)
-    assert memory.injector(PROJECT).prepare([first], forged).history[1] == results(escape(FORGED))[name]
+    if "program" not in name:  # which is a call with its result, and no prompt
+        assert memory.injector(PROJECT).prepare([first], forged).history[1] == results(escape(FORGED))[name]
     assert memory.injector(PROJECT).prepare([first, harmless], "Thanks.").history[1] is harmless
 
 
@@ -350,6 +408,8 @@ def test_a_display_name_is_no_marker(injector: Injector) -> None:
     named = {"role": "user", "name": PREFIX, "content": "hello"}
     assert PREFIX not in injector.render_for_compaction([named])
     assert injector.render_for_compaction([{**named, "name": "ada"}]) == "User (ada): hello"
+    sent = injector.prepare([named, {"role": "assistant", "content": "So."}], "Thanks.")
+    assert sent.history[0] == {**named, "name": "(Context from memory)"} and sent.repairs
 
 
 def test_an_assistant_that_writes_like_a_block_is_no_block(injector: Injector) -> None:

@@ -99,6 +99,16 @@ def test_the_budget_counts_what_the_session_still_sees(database_url: Place, cloc
         assert names(memory.give(PROJECT, "Where is the garden pond pump?", "s1").lines) == ["pond"]
 
 
+def test_a_session_begins_with_all_rules_however_many_there_are(memory: Memory) -> None:
+    rules = [
+        a_memory(f"r{n}", f"Never touch pier {n} before {n + 9} o'clock", severity=Severity.DO_NOT) for n in range(15)
+    ]
+    put(memory, *rules)
+    given = memory.give(PROJECT, "", "s9").lines
+    assert {each.id for each in rules} <= {line.id for line in given}
+    assert memory.give(PROJECT, "Hello.", "s9").lines == ()
+
+
 def test_a_part_of_the_budget_is_kept_for_corrections_and_rules(database_url: Place, clock: Clock) -> None:
     most = 2_000
     with open_memory(
@@ -202,6 +212,25 @@ def test_buffers_are_reset_only_after_the_compaction_is_committed(memory: Memory
         stored = tx.rows("SELECT summary FROM memory_compactions")
     assert stored == [("We talked about tides.\nThe table is done.",)]
     assert names(memory.give(PROJECT, PROMPT, SESSION).lines) == ["jwt"]
+
+
+def test_a_chat_is_compacted_by_the_name_of_its_conversation(memory: Memory) -> None:
+    def say(user: str) -> None:
+        with memory.turns(project=PROJECT, user=user, conversation="c1").turn("t1", "Is the table done?") as turn:
+            turn.persist("It is.")
+
+    say("ada")
+    assert memory.give(PROJECT, PROMPT, "c1").lines
+    assert memory.record_compaction("c1", "The table is done.")
+    assert "The table is done." in memory.open(memory.conversations()[0].session_id, "compaction").text
+    assert not memory.given_last("c1")[0].visible
+    say("bob")
+    with pytest.raises(UsageError, match="several chats are called c1") as caught:
+        memory.record_compaction("c1", "The table is done.")
+    assert memory.conversations()[0].session_id in caught.value.hint
+    for nothing in ("", " ", None):
+        with pytest.raises(UsageError, match="which session"):
+            memory.record_compaction(nothing, "The table is done.")  # type: ignore[arg-type]
 
 
 def test_what_a_session_was_told_after_its_compaction_stays_visible(memory: Memory, tmp_path: Path) -> None:

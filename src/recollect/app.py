@@ -142,11 +142,32 @@ class Memory(Parts):
     ) -> bool:
         """An agent replaced its history by this text: kept in a file when this returns, and only then is what the
         session was given no longer visible; not `reset` where the session's new start says that by itself. `session`
-        is its id or a session key. False: no such conversation."""
-        talk = self._upkeep.record(session, summary, at or timestamp(self.clock()), uuid)
+        is its id, a session key, or what the turns of a chat call their conversation. False: no such conversation."""
+        if not isinstance(session, str) or not session.strip():
+            raise UsageError("which session was compacted?", hint="Name it by its id, a chat by its conversation.")
+        talk = self._upkeep.record(self._chat(session) or session, summary, at or timestamp(self.clock()), uuid)
         if talk is not None and reset:
-            self.compacted(talk.session_id)
+            for name in {session, talk.session_id}:
+                self.compacted(name)
         return talk is not None
+
+    def _chat(self, name: str) -> str:
+        """The session of the chat whose turns call it so, read as far as it goes; empty: there is none."""
+        from recollect.note import is_chat
+        from recollect.store import conversations
+        from recollect.turns.log import safe_name
+
+        logs = list(self.settings.turns.glob(f"*/*/{safe_name(name)}.jsonl"))
+        if not logs:
+            return ""
+        self.intake.take(logs)
+        with self.database.read() as tx:
+            near = conversations.with_key(tx, self.owner, f"{name[:100]}.")
+        found = sorted({each.session_id for each in near if is_chat(each)})
+        own = [each for each in found if each.rpartition(".")[0] == name[:100]]
+        if len(own) > 1:
+            raise UsageError(f"several chats are called {name}", hint=f"Name one by its session: {', '.join(own)}.")
+        return "".join(own)
 
     def recover(self, session_key: str) -> list[str]:
         """Finishes what an interrupted run left of a conversation; the states that were found."""

@@ -59,7 +59,12 @@ class Format(Protocol):
         ...
 
     def told(self, message: Any, change: Callable[[str], str]) -> Any:
-        """The message with `change` applied to what tools gave; the same object when that changes nothing."""
+        """The message with `change` applied to what tools gave, and to what somebody calls himself; the same object
+        when that changes nothing."""
+        ...
+
+    def results(self, message: Any) -> str:
+        """What tools gave in a user's message, for a transcript."""
         ...
 
     def prompt(self, value: Any) -> Any:
@@ -100,11 +105,20 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
 _FORMATS = ("plain", "openai", "responses", "anthropic")
 _TEXTS = ("text", "input_text")
 _ITEMS = ("reasoning", "item_reference", "compaction")
+_GIVEN = ("output", "outputs", "results")  # where an item has what a tool gave
+_FOREIGN = {  # parts of a user's message, and where they have what is not the user's words
+    "tool_result": ("content",),
+    "document": ("source", "title", "context"),
+    "search_result": ("source", "title", "content"),
+}
 _PARTS = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file", "summary_text"), "responses"),
     **dict.fromkeys(("image_url", "file", "refusal"), "openai"),
     **dict.fromkeys(
-        ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use"),
+        (
+            *("tool_use", "tool_result", "thinking", "redacted_thinking"),
+            *("image", "document", "search_result", "server_tool_use"),
+        ),
         "anthropic",
     ),
 }
@@ -179,14 +193,18 @@ class Messages:
     def told(self, message: Any, change: Callable[[str], str]) -> Any:
         role = _get(message, "role")
         if role is None:
-            return _changed(message, "output", change)
+            return _in_keys(message, _GIVEN, change)
         if role in ("tool", "function"):
-            return _changed(message, "content", change)
-        if role != "user" or isinstance(_get(message, "content"), str):
+            return _in_keys(message, ("content",), change)
+        if role != "user":
             return message
-        parts = _parts(message)
-        new = [_result(part, change) for part in parts]
+        message = message if _get(message, "name") is None else _in_keys(message, ("name",), change)
+        parts = [] if isinstance(_get(message, "content"), str) else _parts(message)
+        new = [_in_keys(part, _FOREIGN.get(_get(part, "type"), ()), change) for part in parts]
         return message if _same(parts, new) else _with(message, "content", new)
+
+    def results(self, message: Any) -> str:
+        return "\n".join(_call(part) for part in _parts(message) if _get(part, "type") == "tool_result")
 
     def prompt(self, value: Any) -> Any:
         if isinstance(value, str | list):
@@ -213,7 +231,9 @@ class Messages:
         for part in _parts(message):
             text = _get(part, "text")
             said.append(text if isinstance(text, str) else _call(part))
-        said += [_call(_get(call, "function") or call) for call in _get(message, "tool_calls") or ()]
+        said += [
+            _call(_get(call, "function") or _get(call, "custom") or call) for call in _get(message, "tool_calls") or ()
+        ]
         if _get(message, "role") is None:
             said.append(_call(message))
         return "\n".join(each for each in said if each)
@@ -243,25 +263,23 @@ def _text(part: Any) -> str | None:
     return text if _get(part, "type") in _TEXTS and isinstance(text, str) else None
 
 
-def _result(part: Any, change: Callable[[str], str]) -> Any:
-    """A part of a user's message, changed in what is not the user's words."""
-    kind, source = _get(part, "type"), _get(part, "source")
-    if kind == "document" and _get(source, "type") in ("text", "content"):
-        new = _changed(source, "data" if _get(source, "type") == "text" else "content", change)
-        return part if new is source else _with(part, "source", new)
-    return _changed(part, "content", change) if kind == "tool_result" else part
+def _in_keys(value: Any, keys: Sequence[str], change: Callable[[str], str]) -> Any:
+    """With other texts under some keys, however deep they lie there."""
+    for key in keys:
+        held = _get(value, key)
+        if (new := _in_texts(held, change)) is not held:
+            value = _with(value, key, new)
+    return value
 
 
-def _changed(value: Any, key: str, change: Callable[[str], str]) -> Any:
-    """With another text under a key, or with other texts in the parts there."""
-    held = _get(value, key)
-    if isinstance(held, str):
-        new: Any = change(held)
-        return value if new == held else _with(value, key, new)
-    if not isinstance(held, list | tuple):
-        return value
-    new = [_changed(_result(part, change), "text", change) for part in held]
-    return value if _same(held, new) else _with(value, key, new)
+def _in_texts(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list | tuple):
+        items = [_in_texts(each, change) for each in value]
+        return value if _same(value, items) else items
+    fields = getattr(type(value), "model_fields", ())
+    return _in_keys(value, list(value if isinstance(value, Mapping) else fields), change)
 
 
 def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:

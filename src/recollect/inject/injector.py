@@ -63,7 +63,8 @@ class Injector:
         current = self._selection.current(line.id for each in blocks for line in each.lines)
         visible = [_hold(each, current) for each in blocks]
         kept = [each for each in visible if each.text and (each.block.age > 0 or at is None)]
-        planned = self._plan(form, whole, at, visible, kept)
+        told = prompt is not None and form.role(whole[-1]) is Role.TOOL
+        planned = self._plan(form, whole, at, told, visible, kept)
         left = {each.block.place for each in kept[planned.dropped :]}
         texts = {each.block.place: each.text if each.block.place in left else "" for each in visible}
         cleaned, block = window.rewritten(form, whole, texts), None
@@ -130,9 +131,11 @@ class Injector:
         form: Format,
         whole: Sequence[Any],
         at: int | None,
+        told: bool,
         visible: Sequence[_Visible],
         kept: Sequence[_Visible],
     ) -> Plan:
+        """`told`: it is only what a tool gave."""
         seen = [Seen(each.block.age, estimate_tokens(each.text), each.keys) for each in kept]
         stale = [name for each in visible for name in each.gone]
         if at is None:  # there is no place for more where nobody ever asked
@@ -143,7 +146,8 @@ class Injector:
         given = [line for each in own for line in each.lines]
         count = sum(len(each.keys) for each in kept)
         candidates = self._selection.candidates(said, before, count, stale, given)
-        if given and at < len(whole) - 1 and all(each.block.whole for each in own):  # tools were asked: it gets no more
+        going_on = given and at < len(whole) - 1 and all(each.block.whole for each in own)
+        if told or going_on:  # tools were asked: it gets no more
             candidates = [each for each in candidates if each.place or each.replaces]
         return plan(candidates, seen, self._selection.config)
 
@@ -154,13 +158,16 @@ def render_for_compaction(history: Sequence[Any], form: str = "") -> str:
 
 
 def _asked(form: Format, history: Sequence[Any], prompt: Any) -> tuple[list[Any], int | None]:
-    """The history with the prompt, and where that stands; None: nothing new is asked, as when tools gave results."""
+    """The history with the prompt, and where that stands: with results of tools, the one that they belong to. None:
+    nothing is asked."""
     if prompt is not None:
         whole = [*history, window.escaped(form, form.prompt(prompt))]
-        return whole, len(whole) - 1 if window.prompts(form, whole[-1:]) else None
-    whole = list(history)
-    if whole and form.role(whole[-1]) is Role.USER and not window.prompts(form, whole[-1:]):
-        whole[-1] = window.escaped(form, whole[-1])  # a block is never what is asked: somebody wrote like one
+        if form.role(whole[-1]) is not Role.TOOL:
+            return whole, len(whole) - 1 if window.prompts(form, whole[-1:]) else None
+    else:
+        whole = list(history)
+        if whole and form.role(whole[-1]) is Role.USER and not window.prompts(form, whole[-1:]):
+            whole[-1] = window.escaped(form, whole[-1])  # a block is never what is asked: somebody wrote like one
     return whole, max(window.prompts(form, whole), default=None)
 
 

@@ -78,6 +78,9 @@ class PydanticMessages:
         same = all(one is other for one, other in zip(message.parts, parts, strict=True))
         return message if same else replace(message, parts=parts)
 
+    def results(self, message: Any) -> str:
+        return "\n".join(part.model_response_str() for part in message.parts if part.part_kind == "tool-return")
+
     def prompt(self, value: Any) -> Any:
         if isinstance(value, str | list):
             return ModelRequest(parts=[UserPromptPart(content=value)])

@@ -37,6 +37,7 @@ _LINE = re.compile(
     rf"- \[(?P<kind>{'|'.join(MemoryKind)})(?:, (?P<severity>{'|'.join(Severity)}))?\] (?P<text>.+)"
     r" \((?P<date>\d{4}-\d\d-\d\d), (?P<id>m-[0-9A-Za-z-]+) r(?P<revision>\d+)\)"
 )
+_BEGINS = re.compile(rf"(?:{'|'.join(_SECTIONS)})\r?$|-(?: ?$| \[)")  # a row of a block, or what is left of one
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _TAG = re.compile(r"<(?=/?\s*(?:system|user|assistant|human|tool|function|instruction|antml|\|))", re.IGNORECASE)
@@ -118,9 +119,13 @@ class Shown:
 def split(text: str) -> tuple[str, str]:
     """A text that begins with a block → the block, and what somebody else joined to it."""
     end = text.find(END)
-    if end < 0:
-        return text, ""
-    return text[: end + len(END)], text[end + len(END) :].lstrip("\r\n")
+    if end >= 0:
+        return text[: end + len(END)], text[end + len(END) :].lstrip("\r\n")
+    head, *rows = text.split("\n")
+    own = next((number for number, each in enumerate(rows) if not _BEGINS.match(each)), len(rows))
+    if own == len(rows) - 1 and any(each.startswith(rows[own]) for each in (*_SECTIONS, END)):
+        own += 1  # what is left of its last row
+    return "\n".join([head, *rows[:own]]), "\n".join(rows[own:]).lstrip("\r\n")
 
 
 def parse(text: str) -> tuple[Shown, ...]:

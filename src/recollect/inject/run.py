@@ -28,7 +28,7 @@ from recollect.store import conversations, entries, injections, memories
 from recollect.store.database import Database
 from recollect.store.injections import Injected
 from recollect.text import estimate_tokens
-from recollect.types import Clock, Owner, Remembered, Role, timestamp
+from recollect.types import BINDING, Clock, Owner, Remembered, Role, timestamp
 
 _SESSIONS = 20  # that are shown
 _RESERVED = 10  # one token in so many is kept for corrections and rules: nothing can be taken back for them
@@ -88,6 +88,9 @@ class Injection:
         known = {name: revision for each in seen for name, revision in sorted(each.keys)}
         stale = [name for name, memory in selection.current(known).items() if memory.revision != known[name]]
         candidates = selection.candidates(prompt, exchanges, len(known), stale, start=not prompt.strip())
+        if not prompt.strip():  # all rules
+            rules = sum(each.memory.severity in BINDING for each in candidates)
+            config = replace(config, max_total=max(config.max_total, rules))
         half = config.max_tokens_total // 2  # a long start leaves prompts as much
         counted = [each for each in seen if each.age <= config.context_window_depth]
         spent = sum(min(each.tokens, half) if each.start else each.tokens for each in counted)

@@ -23,8 +23,11 @@ Place = tuple[int, int]  # of a message in the history, of a text in the message
 _LINE_END = re.compile(  # of a line that was cut before its id, or in what stands there
     r"(?:.* )?\(\d{4}-\d\d-\d\d, m-[0-9A-Za-z-]+ r\d+\)|(?:(?:[\d-]*, )?[0-9A-Za-z-]* )?r?\d*\)"
 )
-_ROW = r"\r?\n(?:Pinned:|Relevant:|- \[[^\n]*)"
-_JOINED = re.compile(rf"^{re.escape(render.HEAD)}(?:{_ROW})*(?:\r?\n{re.escape(END)})?[\r\n]*", re.MULTILINE)
+_QUOTE = r"[ \t>*`]*"
+_ROW = rf"\r?\n{_QUOTE}(?:Pinned:|Relevant:|- \[[^\n]*)"
+_JOINED = re.compile(
+    rf"(?P<behind>(?<=[^\n]))?{re.escape(render.HEAD)}(?:{_ROW})*(?:\r?\n{_QUOTE}{re.escape(END)})?[\r\n]*"
+)
 _NAMES = {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.TOOL: "Tool"}
 
 
@@ -52,7 +55,9 @@ def is_block(slot: Slot) -> bool:
 def own(slot: Slot) -> str:
     """What somebody said in a text, whatever blocks stand before it or in it."""
     said = _rest(slot)
-    return _JOINED.sub("", said).strip() if is_joined(slot) else said
+    if not is_joined(slot):
+        return said
+    return _JOINED.sub(lambda found: "" if found["behind"] is None else "\n", said).strip()
 
 
 def is_joined(slot: Slot) -> bool:
@@ -133,6 +138,8 @@ def transcript(form: Format, history: Sequence[Any]) -> str:
         if role is Role.OTHER:
             continue
         text = words(form, message) if role is Role.USER else strip_blocks(form.spoken(message))
+        if role is Role.USER and (given := strip_blocks(form.results(message)).strip()):
+            said.append(f"{_NAMES[Role.TOOL]}: {given}")
         if text.strip():
             name = escape(form.speaker(message)) if role is Role.USER else ""
             said.append(f"{_NAMES[role]}{f' ({name})' if name else ''}: {text.strip()}")
