@@ -193,6 +193,16 @@ def test_without_a_daemon_a_session_is_given_what_is_ready_and_one_is_started(th
     wait(there.is_serving)
     assert "no daemon" in there.log()
     assert stat.S_IMODE((there.path / "logs" / "hooks.log").stat().st_mode) == 0o600
+    wait(lambda: list((there.path / client.SPOOL).iterdir()) == [])
+    assert there.said("UserPromptSubmit", told(tides, prompt="Can we deploy the lighthouse service?")) == "", (
+        "it has it"
+    )
+    (last,) = there.json("context", "--last")["blocks"]
+    assert last["session"] == SESSION and RULE in last["text"]
+    (there.path / client.SPOOL).rmdir()
+    (there.path / client.SPOOL).touch()
+    there.stop()
+    assert RULE in there.said("SessionStart", told(tides)), "also where nobody can be told of it"
 
 
 @pytest.mark.parametrize("where", ["unknown", "tides/nested", ".."])

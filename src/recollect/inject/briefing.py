@@ -14,6 +14,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import translate
 from pathlib import Path
 
@@ -22,8 +23,8 @@ from recollect.artifacts.ledger import Row
 from recollect.config import Settings
 from recollect.consolidate.render import SUMMARY, project_folder, project_path
 from recollect.inject import render
-from recollect.inject.orientation import SESSIONS, Known, orientation
-from recollect.inject.values import Given
+from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
+from recollect.inject.values import Given, Line
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Database, Transaction
@@ -73,17 +74,23 @@ class Briefing:
         """The same, and it is kept that the session has it: prompts need not bring it once more. `later` is given the
         write that keeps it."""
         given = self.told(project_id)
+        later(lambda: self._keep(session, given.lines))
+        return given.text
+
+    def started(self, session: str, given: Sequence[tuple[str, int]]) -> None:
+        """A session was given these memories, by id and revision, when nobody was there to keep it."""
+        with self._database.read() as tx:
+            held = memories.find(tx, self._owner, sorted({name for name, _ in given}))
+        known = {(each.id, each.revision): replace(render.made(each, LONGEST), reason=_REASON) for each in held}
+        self._keep(session, [known[each] for each in given if each in known])
+
+    def _keep(self, session: str, lines: Sequence[Line]) -> None:
         shown = [
             Injected(0, 0, "", True, each.id, each.revision, each.section, each.score, each.reason, each.tokens)
-            for each in given.lines
+            for each in lines
         ]
-
-        def keep() -> None:
-            with self._database.write() as tx:
-                injections.save(tx, self._owner, session, timestamp(self._clock()), shown, prompts=0)
-
-        later(keep)
-        return given.text
+        with self._database.write() as tx:
+            injections.save(tx, self._owner, session, timestamp(self._clock()), shown, prompts=0)
 
     def refresh(self) -> None:
         """Brings every file up to date; those of projects that nothing is known of go."""

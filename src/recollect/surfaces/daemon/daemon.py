@@ -72,6 +72,7 @@ class Daemon:
     def run(self) -> None:
         """Until it is stopped."""
         log.info("serving %s", self._settings.home)
+        self._take_spooled()  # before anything is asked: what a session was given is not given again
         self._server.start()
         place.came_up(self._settings.home)
         for thread in (*self._lanes, self._watcher):
@@ -127,8 +128,6 @@ class Daemon:
     # What it does by itself
 
     def _watch(self) -> None:
-        for work in self._hooks.spooled():
-            self._backlog.add(work)
         follow(
             lambda: existing(self._memory.intake),
             self._stopping,
@@ -137,6 +136,10 @@ class Daemon:
             take=self._changed,
             poll=self._poll,
         )
+
+    def _take_spooled(self) -> None:
+        for work in self._hooks.spooled():
+            self._backlog.add(work)
 
     def _begin(self, reported: bool) -> None:
         self._backlog.add(Work(task=Task.SCAN))
@@ -157,6 +160,7 @@ class Daemon:
             self.stop()
         else:
             try:
+                self._take_spooled()
                 if self._memory.intake.mark_ready() or self._became_due():
                     self._backlog.add(Work(task=Task.RUN))
                 if self._vectors_wait():

@@ -77,18 +77,20 @@ class Hooks:
         call = checked(fields, payload)
         if call is None or call.event.agent_id:
             return b""
-        event = call.event
-        if event.cwd:
-            self._sessions.pop(event.cwd, None)
-            self._sessions[event.cwd] = event.session_id
-            if len(self._sessions) > _REMEMBERED:
-                del self._sessions[next(iter(self._sessions))]
+        self._notice(call.event)
         if call.name == "SessionStart":
             return printed(call.name, self._start(call))
         if call.name == "UserPromptSubmit":
             return printed(call.name, self._prompt(call))
         self._enqueue(call)
         return b""
+
+    def _notice(self, event: Event) -> None:
+        if event.cwd:
+            self._sessions.pop(event.cwd, None)
+            self._sessions[event.cwd] = event.session_id
+            if len(self._sessions) > _REMEMBERED:
+                del self._sessions[next(iter(self._sessions))]
 
     def last_session(self, cwd: str) -> str:
         """Empty: none was seen there."""
@@ -106,15 +108,18 @@ class Hooks:
             log.warning("%s", error)
 
     def spooled(self) -> Iterator[Work]:
-        """Ends of sessions that nobody was there to take."""
+        """Sessions that ended when nobody was there to take them; of those that began, what they were given is kept."""
         folder = self._memory.settings.home / client.SPOOL
         for path in sorted(folder.glob("*")) if folder.is_dir() else ():
             with suppress(OSError, ValueError, TypeError, AttributeError):
                 told = json.loads(path.read_bytes()[:20_000]) if path.suffix == ".json" else {}
-                fields = ["SessionEnd", str(told.get("agent", ""))]
+                fields = [str(told.get("event", "")), str(told.get("agent", ""))]
                 call = checked(fields, json.dumps(told.get("input")).encode())
-                work = self._work(call) if call else None
-                if work is not None:
+                if call is not None and call.name == "SessionStart":
+                    self._notice(call.event)
+                    given = [(str(name), int(revision)) for name, revision in told["given"]]
+                    self._memory.briefing.started(call.event.session_id, given)
+                elif call is not None and (work := self._work(call)):
                     yield work
             with suppress(OSError):
                 path.unlink()

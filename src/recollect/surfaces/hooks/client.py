@@ -3,7 +3,8 @@
 Whatever happens it ends with status 0; what went wrong is a line in logs/hooks.log, and nothing is printed. It imports
 a few modules of the standard library, and those that cost time (`json`) only where no daemon answers: the daemon reads
 the event, decides and says what to print, byte for byte. Where none answers, one is started in the background, a new
-session is given the file in context/ that was made ready for its folder, and the end of a session is left in spool/.
+session is given the file in context/ that was made ready for its folder, and that, like the end of a session, is left
+in spool/ for the daemon.
 
 A request is a line of fields between tabs and then the event as it came; an answer is `ok` or `busy`, a line break,
 and what to print. Both are bounded, and so is the time.
@@ -35,7 +36,7 @@ SOCKET, LOCK, STARTING, CONTEXT, SPOOL, PAUSED = (
     "paused",
 )
 INDEX = "index.json"  # in context/: which folder is given which file
-SPOOLED = 64  # ends of sessions that wait for a daemon
+SPOOLED = 64  # starts and ends of sessions that wait for a daemon
 
 _PATIENCE = {"SessionStart": 1.5, "UserPromptSubmit": 1.5}  # seconds from the start; the others:
 _SOON = 0.8
@@ -273,11 +274,15 @@ def unanswered(home: str, event: str, agent: str, payload: bytes, environ: Mappi
     if not isinstance(told, dict) or told.get("agent_id"):
         return b""
     if event == "SessionEnd":
-        spool(home, agent, told)
+        spool(home, event, agent, told)
         return b""
     text = ready(home, told, environ)
     if not text:
         return b""
+    try:
+        spool(home, event, agent, told, text)
+    except (OSError, Refused) as error:  # then it may be told once more
+        log(home, event, error)
     output = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
     return json.dumps(output).encode() + b"\n"
 
@@ -338,17 +343,19 @@ def stamp(path: str) -> str:
     return f"{found.st_size}:{found.st_mtime_ns}"
 
 
-def spool(home: str, agent: str, told: dict[str, Any]) -> None:
-    """The end of a session waits for a daemon: who and where, and nothing that was said."""
+def spool(home: str, event: str, agent: str, told: dict[str, Any], given: str = "") -> None:
+    """It waits for a daemon: who and where, which memories were given, and nothing that was said."""
     import json
 
     folder = home + "/" + SPOOL
     os.makedirs(folder, 0o700, exist_ok=True)  # noqa: PTH103
     if len(os.listdir(folder)) >= SPOOLED:  # noqa: PTH208
-        raise Refused("too many sessions' ends wait already")
+        raise Refused("too many sessions wait already")
     kept = {key: told[key] for key in ("session_id", "transcript_path", "cwd") if isinstance(told.get(key), str)}
-    text = json.dumps({"agent": agent, "input": kept})
-    if len(text) > 10_000:
+    ends = [row[:-1].rpartition(", ")[2].split(" r") for row in given.splitlines() if row.startswith("- [")]
+    lines = [end for end in ends if len(end) == 2 and end[0].startswith("m-") and end[1].isdigit()]
+    text = json.dumps({"event": event, "agent": agent, "input": kept, "given": lines})
+    if len(text) > 20_000:
         raise Refused("an event that is too long")
     name = f"{folder}/{time.time_ns()}-{os.getpid()}"
     descriptor = os.open(name + ".tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
