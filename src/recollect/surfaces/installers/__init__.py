@@ -12,8 +12,6 @@ from recollect.surfaces.installers import claude_code, codex
 from recollect.surfaces.installers.entries import NAME, Server
 from recollect.surfaces.installers.values import Agent, Commands
 
-AGENTS = (claude_code.AGENT, codex.AGENT)
-
 
 def agents(settings: Settings) -> list[Agent]:
     """Every agent that recollect can plug into, on this machine or not."""

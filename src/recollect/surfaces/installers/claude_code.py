@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from recollect.surfaces.installers.entries import NAME, Hook, Server, Wanted, is_own_server
+from recollect.surfaces.installers.entries import NAME, Hook, Server, is_own_server
 from recollect.surfaces.installers.hooks_json import with_hooks, without_hooks
-from recollect.surfaces.installers.json_text import EMPTY, NotJson, cut, put, value_of
+from recollect.surfaces.installers.json_text import NotJson, cut, or_empty, put, value_of
 from recollect.surfaces.installers.values import Agent, Commands, Texts, reading
 
 AGENT = "claude-code"
@@ -31,30 +31,29 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     settings, servers = folder / "settings.json", (folder if chosen else user_home) / ".claude.json"
     if not servers.exists() and (older := folder / ".config.json").exists():
         servers = older  # where it was kept at first, and is still read from
+    hooks = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
 
-    def merged(texts: Texts, wanted: Wanted) -> dict[Path, str]:
+    def merged(texts: Texts) -> dict[Path, str]:
         with reading(settings):
-            hooked = with_hooks(_or_empty(texts[settings]), wanted.hooks)
+            hooked = with_hooks(or_empty(texts[settings]), hooks)
         with reading(servers):
-            return {settings: hooked, servers: with_server(_or_empty(texts[servers]), wanted.server)}
+            return {settings: hooked, servers: with_server(or_empty(texts[servers]), commands.server)}
 
     def stripped(texts: Texts) -> dict[Path, str]:
         with reading(settings):
-            bare = without_hooks(_or_empty(texts[settings]))
+            bare = without_hooks(or_empty(texts[settings]))
         with reading(servers):
-            return {settings: bare, servers: without_server(_or_empty(texts[servers]))}
+            return {settings: bare, servers: without_server(or_empty(texts[servers]))}
 
     def switched_off(texts: Texts) -> str:
-        off = value_of(_or_empty(texts[settings])).get("disableAllHooks")
+        off = value_of(or_empty(texts[settings])).get("disableAllHooks")
         return f"`disableAllHooks` in {settings} keeps every hook from running." if off else ""
 
-    hooks = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
     return Agent(
         AGENT,
         "Claude Code",
         (settings, servers),
         (folder, servers),
-        Wanted(hooks, commands.server),
         merged,
         stripped,
         switched_off,
@@ -96,7 +95,3 @@ def _server(text: str) -> dict[str, Any] | None:
     if there is not None and not isinstance(there, dict):
         raise NotJson("`mcpServers` is not what it has to be")
     return there
-
-
-def _or_empty(text: str | None) -> str:
-    return EMPTY if text is None or not text.strip() else text

@@ -14,9 +14,9 @@ from typing import Any
 
 import tomlkit
 
-from recollect.surfaces.installers.entries import NAME, Hook, Server, Wanted, Whose, is_own_server, whose
+from recollect.surfaces.installers.entries import NAME, Hook, Server, Whose, is_own_server, whose
 from recollect.surfaces.installers.hooks_json import Place, handlers, handlers_of, with_hooks, without_hooks
-from recollect.surfaces.installers.json_text import EMPTY, value_of
+from recollect.surfaces.installers.json_text import or_empty, value_of
 from recollect.surfaces.installers.toml_text import appended, parse, plain, without
 from recollect.surfaces.installers.values import Agent, Commands, Texts, reading
 
@@ -39,25 +39,26 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     chosen = environ.get("CODEX_HOME")
     folder = Path(chosen) if chosen else user_home / ".codex"
     config, hooks = folder / "config.toml", folder / "hooks.json"
+    calls = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
 
-    def merged(texts: Texts, wanted: Wanted) -> dict[Path, str]:
+    def merged(texts: Texts) -> dict[Path, str]:
         with reading(config):
-            told = with_server(texts[config] or "", wanted.server)
+            told = with_server(texts[config] or "", commands.server)
             there, ours = bool(_events(told)), bool(_ours(told))
         with reading(hooks):
             text = texts[hooks]
             if ours or (there and not _has_hooks(text)):  # in one file, not in two: else they would run twice
-                kept = {} if text is None else {hooks: without_hooks(_or_empty(text))}
-                return {config: with_toml_hooks(told, wanted.hooks), **kept}
-            return {config: told, hooks: with_hooks(_or_empty(text), wanted.hooks)}
+                kept = {} if text is None else {hooks: without_hooks(or_empty(text))}
+                return {config: with_toml_hooks(told, calls), **kept}
+            return {config: told, hooks: with_hooks(or_empty(text), calls)}
 
     def stripped(texts: Texts) -> dict[Path, str]:
         with reading(hooks):
-            ours = [each[:3] for each in handlers(_or_empty(texts[hooks]))]
-            bare = without_hooks(_or_empty(texts[hooks]))
+            ours = [each[:3] for each in handlers(or_empty(texts[hooks]))]
+            bare = without_hooks(or_empty(texts[hooks]))
         with reading(config):
             text = without_trust(texts[config] or "", hooks, ours)
-            text = without_trust(text, config, [each[:3] for each in handlers_of({"hooks": _events(text)})])
+            text = without_trust(text, config, _ours(text))
             return {config: without_server(without_toml_hooks(text)), hooks: bare}
 
     def switched_off(texts: Texts) -> str:
@@ -65,9 +66,7 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
         off = isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks"))
         return f"`[features] hooks = false` in {config} keeps every hook from running." if off else ""
 
-    calls = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
-    wanted = Wanted(calls, commands.server)
-    return Agent(AGENT, "Codex", (config, hooks), (folder,), wanted, merged, stripped, switched_off, ADVICE)
+    return Agent(AGENT, "Codex", (config, hooks), (folder,), merged, stripped, switched_off, ADVICE)
 
 
 def with_server(text: str, server: Server) -> str:
@@ -144,10 +143,6 @@ def without_trust(text: str, file: Path, ours: Sequence[Place]) -> str:
     for _, old, new in sorted(moved):
         document["hooks"]["state"][new] = document["hooks"]["state"].pop(old)
     return tomlkit.dumps(document)
-
-
-def _or_empty(text: str | None) -> str:
-    return EMPTY if text is None or not text.strip() else text
 
 
 def _has_hooks(text: str | None) -> bool:

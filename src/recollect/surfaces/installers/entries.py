@@ -41,14 +41,6 @@ class Server:
     env: Mapping[str, str]  # what it must know that the agent does not hand on
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """All that one agent's settings should hold of ours."""
-
-    hooks: tuple[Hook, ...]
-    server: Server
-
-
 def whose(command: object) -> Whose:
     """Of a hook's command line."""
     if not isinstance(command, str):

@@ -38,7 +38,7 @@ def installing(agents: Iterable[Agent]) -> list[Change]:
     changes = []
     for agent in agents:
         texts = _read(agent)
-        merged = agent.merged(texts, agent.wanted)
+        merged = agent.merged(texts)
         changes += [Change(agent, file, texts[file], text) for file, text in merged.items() if text != texts[file]]
     return changes
 
@@ -79,7 +79,7 @@ def apply(changes: Sequence[Change], now: datetime) -> list[Path]:
         if change.after is None:
             change.file.resolve().unlink()  # a link stays one
         else:
-            write(change.file, change.before, change.after or "")
+            write(change.file, change.before, change.after)
     return backups
 
 
@@ -120,7 +120,7 @@ def _restored(agent: Agent, file: Path, texts: Texts, bare: str) -> str | None:
     existed = False
     for backup in _originals(agent, file, texts):
         existed = True
-        again = agent.merged({**texts, file: backup}, agent.wanted).get(file)
+        again = agent.merged({**texts, file: backup}).get(file)
         if again == texts[file] or _says_the_same(backup, bare):
             return backup
     return bare if existed or bare.strip().strip("{}").strip() else None

@@ -34,6 +34,10 @@ class _Node:
     elements: list[_Node] = field(default_factory=list)  # of an array or object, in the order of the text
 
 
+def or_empty(text: str | None) -> str:
+    return EMPTY if text is None or not text.strip() else text
+
+
 def value_of(text: str) -> Any:
     """What the text says."""
     try:

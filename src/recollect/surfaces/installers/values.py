@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.errors import RecollectError
-from recollect.surfaces.installers.entries import Server, Wanted
+from recollect.surfaces.installers.entries import Server
 
 Texts = Mapping[Path, str | None]  # file → what it says; None: there is none
 
@@ -35,8 +35,7 @@ class Agent:
     title: str  # as people call it
     files: tuple[Path, ...]  # its settings, whether they exist or not
     signs: tuple[Path, ...]  # where one of them is, the agent is in use on this machine
-    wanted: Wanted  # what its settings should hold of ours
-    merged: Callable[[Texts, Wanted], dict[Path, str]]  # settings with it; files that need no change may be left out
+    merged: Callable[[Texts], dict[Path, str]]  # settings with ours; files that need no change may be left out
     stripped: Callable[[Texts], dict[Path, str]]  # settings without anything of ours
     switched_off: Callable[[Texts], str]  # why hooks do not run there, if the user's own settings say so
     advice: str  # what its user has to do after the hooks changed
