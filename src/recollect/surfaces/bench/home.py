@@ -1,7 +1,11 @@
-"""Where a bench keeps what it makes: a home that is gone afterwards."""
+"""Where a bench keeps what it makes: a home that is gone afterwards; and commands in a process of their own."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +25,15 @@ def passing_home(**flags: Any) -> Iterator[Memory]:
         open_memory(Path(name), models_folder=installed_models(), **flags) as memory,
     ):
         yield memory
+
+
+def answer(home: Path, *command: str, **environ: str) -> dict[str, Any]:
+    """Of a command in a process of its own, to a user who lives in the folder around that home."""
+    user = {**os.environ, "RECOLLECT_HOME": str(home), "HOME": str(home.parent), **environ}
+    call = [sys.executable, "-m", "recollect", *command, "--json"]
+    done = subprocess.run(call, env=user, capture_output=True, check=True)
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 def installed_models() -> str:

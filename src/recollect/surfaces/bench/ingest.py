@@ -6,12 +6,10 @@ Every figure comes from a child process with a home of its own, so that memory i
 
 from __future__ import annotations
 
-import json
 import os
+import random
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from recollect.surfaces.bench.home import answer
 from recollect.surfaces.bench.transcripts import claude_session, copy_samples, prose, write_tree
 
 _ROUNDS = 3
@@ -42,7 +41,7 @@ def _rates(base: Path, tree: Path, written: int, database: str) -> dict[str, Any
     for number in range(_ROUNDS):
         os.sync()  # else the disk is still busy with the tree, or with the round before
         floors.append(_floor(tree))
-        report, _ = _child(base / f"home-{number}", ["--dir", str(tree)], database)
+        report = _ingested(base / f"home-{number}", "--dir", tree, database)
         ingests.append(report["seconds"])
         indexes.append(report["index_seconds"])
     floor, ingest = statistics.median(floors), statistics.median(ingests)
@@ -79,14 +78,9 @@ def _floor(tree: Path) -> float:
     return time.perf_counter() - started
 
 
-def _child(home: Path, arguments: list[str], database: str = "") -> tuple[dict[str, Any], float]:
-    environ = {**os.environ, "RECOLLECT_HOME": str(home), "HOME": str(home.parent), "RECOLLECT_EMBEDDER": "none"}
-    if database:
-        environ |= {"RECOLLECT_DATABASE": database, "RECOLLECT_AGENT_ID": home.name}
-    started = time.perf_counter()
-    command = [sys.executable, "-m", "recollect", "ingest", "--json", *arguments]
-    done = subprocess.run(command, env=environ, capture_output=True, check=True)
-    return json.loads(done.stdout), time.perf_counter() - started
+def _ingested(home: Path, option: str, path: Path, database: str = "") -> dict[str, Any]:
+    shared = {"RECOLLECT_DATABASE": database, "RECOLLECT_AGENT_ID": home.name} if database else {}
+    return answer(home, "ingest", option, str(path), RECOLLECT_EMBEDDER="none", **shared)
 
 
 def _scan(base: Path, number: int) -> dict[str, Any]:
@@ -96,8 +90,8 @@ def _scan(base: Path, number: int) -> dict[str, Any]:
         folder = tree / f"-p-{index % 200}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{index:08x}.jsonl").write_bytes(line)
-    _child(home, ["--dir", str(tree)])
-    report, _ = _child(home, ["--dir", str(tree)])
+    _ingested(home, "--dir", tree)
+    report = _ingested(home, "--dir", tree)
     started = time.perf_counter()
     stats = sum(1 for path in tree.rglob("*.jsonl") if path.stat().st_size)
     return {
@@ -108,8 +102,6 @@ def _scan(base: Path, number: int) -> dict[str, Any]:
 
 
 def _endless_lines() -> Iterator[bytes]:
-    import random
-
     chance = random.Random(5)
     while True:
         yield from (orjson.dumps(each) + b"\n" for each in claude_session(chance, 3) if each["type"] == "user")
@@ -117,8 +109,6 @@ def _endless_lines() -> Iterator[bytes]:
 
 def _append(base: Path) -> dict[str, Any]:
     """Ten lines appended to a small and to a large file."""
-    import random
-
     chance = random.Random(3)
     seconds = {}
     for megabytes in (5, 500):
@@ -129,7 +119,7 @@ def _append(base: Path) -> dict[str, Any]:
         with path.open("wb") as file:
             while file.tell() < megabytes * 1e6:
                 file.write(block)
-        _child(home, ["--file", str(path)])
+        _ingested(home, "--file", path)
         times = []
         for number in range(_ROUNDS):
             with path.open("ab") as file:
@@ -144,7 +134,7 @@ def _append(base: Path) -> dict[str, Any]:
                         "message": message,
                     }
                     file.write(orjson.dumps(one) + b"\n")
-            report, _ = _child(home, ["--file", str(path)])
+            report = _ingested(home, "--file", path)
             assert report["entries"] == 10, report
             times.append(report["seconds"])
         seconds[megabytes] = statistics.median(times)

@@ -13,8 +13,6 @@ import os
 import random
 import resource
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from datetime import timedelta
@@ -29,6 +27,7 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.extract.run import Extract, Step
 from recollect.extract.values import Extraction, Transcript
 from recollect.models.paid import Paid
+from recollect.surfaces.bench.home import answer
 from recollect.surfaces.bench.transcripts import prose
 from recollect.types import (
     Conversation,
@@ -55,7 +54,7 @@ def run(artifacts: int) -> dict[str, Any]:
         with open_memory(home, environ={"HOME": name}) as memory:
             sessions = artifacts // 3
             _fill(memory, sessions)
-        result = _reindexes(home, name)
+        result = _reindexes(home)
         with open_memory(home, environ={"HOME": name}) as memory:
             result |= _ledger(memory)
             result |= _ends(memory, Path(name) / "tree")
@@ -126,13 +125,13 @@ def _stated(talk: Transcript, text: str) -> Remembered:
     )
 
 
-def _reindexes(home: Path, user: str) -> dict[str, Any]:
+def _reindexes(home: Path) -> dict[str, Any]:
     started = time.perf_counter()
     hashed = [hashlib.sha256(path.read_bytes()).digest() for path in (home / FOLDER).glob("*.md")]
     floor = time.perf_counter() - started
-    full = _child(home, user)
+    full = answer(home, "reindex")
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    again = statistics.median(_child(home, user)["seconds"] for _ in range(3))
+    again = statistics.median(answer(home, "reindex")["seconds"] for _ in range(3))
     started = time.perf_counter()
     stats = sum(1 for each in os.scandir(home / FOLDER) if each.stat().st_size)
     listing = time.perf_counter() - started
@@ -146,14 +145,6 @@ def _reindexes(home: Path, user: str) -> dict[str, Any]:
         "incremental_reindex_seconds": again,
         "stat_floor_seconds": round(listing, 3),
     }
-
-
-def _child(home: Path, user: str) -> dict[str, Any]:
-    environ = {**os.environ, "RECOLLECT_HOME": str(home), "HOME": user}
-    command = [sys.executable, "-m", "recollect", "reindex", "--json"]
-    done = subprocess.run(command, env=environ, capture_output=True, check=True)
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
 
 
 def _ledger(memory: Memory) -> dict[str, Any]:
