@@ -7,7 +7,6 @@ embedding the prompt; the peer is plain search.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,6 +23,7 @@ from recollect.store.vectors import Document, Kind, Model, Part, Ref, Status
 from recollect.surfaces.bench.home import passing_home
 from recollect.surfaces.bench.inject import NOW, SET, Case, contextual, somebody
 from recollect.surfaces.bench.search import Language
+from recollect.surfaces.bench.times import latency, timed
 from recollect.text import COMMON
 from recollect.types import Remembered, timestamp
 
@@ -38,31 +38,19 @@ def run(size: int, embedder: str, questions: int | None = None) -> dict[str, Any
     with passing_home(embedder=embedder, clock=lambda: NOW) as memory:
         _fill(memory, size)
         cases = somebody(_PERSON).prompts[:questions]
-        find = contextual(memory)
         ways: dict[str, Callable[[Case], Any]] = {
-            "find": find,
+            "find": contextual(memory),
             "prepare": lambda case: memory.injector(case.project).prepare([], case.text),
             "search": lambda case: memory.search(case.text, scope=case.project, kinds=["memory"], limit=5),
             "embedding": lambda case: memory.vectors.query(case.text, Kind.MEMORY),
         }
         result: dict[str, Any] = {"memories": size}
         for way, ask in ways.items():
-            result |= _latency(way, ask, cases)
+            for case in cases[:5]:  # what is opened once is not counted
+                ask(case)
+            _, wall, cpu = timed(ask, cases)
+            result |= latency(way, wall, cpu)
     return result
-
-
-def _latency(name: str, ask: Callable[[Case], Any], cases: Sequence[Case]) -> dict[str, float]:
-    for case in cases[:5]:  # what is opened once is not counted
-        ask(case)
-    wall, cpu = np.array([_timed(ask, case) for case in cases]).T * 1000
-    result = {f"{name}_p{share}_ms": round(float(np.percentile(wall, share)), 1) for share in (50, 95, 99)}
-    return result | {f"{name}_p95_cpu_ms": round(float(np.percentile(cpu, 95)), 1)}
-
-
-def _timed(ask: Callable[[Case], Any], case: Case) -> tuple[float, float]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    ask(case)
-    return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def _fill(memory: Memory, size: int) -> None:

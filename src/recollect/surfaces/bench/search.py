@@ -24,6 +24,7 @@ from recollect.store.entries import EntryRow
 from recollect.store.search import Reach
 from recollect.store.vectors import Filter, Kind
 from recollect.surfaces.bench.home import passing_home
+from recollect.surfaces.bench.times import latency, timed
 from recollect.text import COMMON
 
 _PROJECT, _SESSION = "bench/search", 60  # entries of a session
@@ -128,18 +129,10 @@ def _latencies(memory: Memory, questions: Sequence[str]) -> dict[str, Any]:
     found: dict[str, list[list[str]]] = {}
     for name, ask in ways.items():
         ask(questions[0])  # what is opened once is not counted
-        found[name], times = zip(*(_timed(ask, text) for text in questions), strict=True)  # type: ignore[assignment]
-        wall, cpu = (np.array(each) * 1000 for each in zip(*times, strict=True))
-        result |= {f"{name}_p{share}_ms": round(float(np.percentile(wall, share)), 1) for share in (50, 95, 99)}
-        result[f"{name}_p95_cpu_ms"] = round(float(np.percentile(cpu, 95)), 1)
+        found[name], wall, cpu = timed(ask, questions)
+        result |= latency(name, wall, cpu)
     result |= _references(memory, questions, found, reach)
     return result
-
-
-def _timed(ask: Callable[[str], list[str]], text: str) -> tuple[list[str], tuple[float, float]]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    found = ask(text)
-    return found, (time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def _nearest(memory: Memory, text: str) -> list[str]:

@@ -12,7 +12,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import msgspec
 from recollect.app import Memory, open_memory
 from recollect.ingest.sources.recollect import TYPE, Turn
 from recollect.store import turns as rows
+from recollect.surfaces.bench.times import timed
 from recollect.surfaces.bench.transcripts import prose
 from recollect.turns.log import VERSION, TurnLog
 from recollect.turns.rows import artifacts, keep_for
@@ -85,45 +86,29 @@ def _told(name: str, seconds: list[float]) -> dict[str, float]:
 def _floors(memory: Memory, number: int) -> dict[str, float]:
     """The same bytes appended and synced; one row committed; both in turn: a sync waits for whatever is written."""
     line = b"x" * 2_500 + b"\n"
+    with memory.database.write() as tx:
+        tx.script("CREATE TABLE bench_floor (id BIGINT, text TEXT)")
     with (memory.settings.home / "floor").open("ab") as file:
 
-        def append() -> None:
+        def append(_: int) -> None:
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
 
-        appended = _timed(append, number)
-    with memory.database.write() as tx:
-        tx.script("CREATE TABLE bench_floor (id BIGINT, text TEXT)")
+        def commit(_: int) -> None:
+            with memory.database.write() as tx:
+                tx.run("INSERT INTO bench_floor (id, text) VALUES (:id, :text)", {"id": 1, "text": line.decode()})
 
-    def commit() -> None:
-        with memory.database.write() as tx:
-            tx.run("INSERT INTO bench_floor (id, text) VALUES (:id, :text)", {"id": 1, "text": line.decode()})
+        def both(each: int) -> None:
+            commit(each)
+            append(each)
 
-    committed = _timed(commit, number)
-    opened = (memory.settings.home / "floor").open("ab")
-
-    def both() -> None:
-        commit()
-        opened.write(line)
-        opened.flush()
-        os.fsync(opened.fileno())
-
-    alternating = _timed(both, number)
-    opened.close()
+        floors: dict[str, float] = {}
+        for name, call in (("append", append), ("commit", commit), ("append_and_commit", both)):
+            floors |= _told(f"{name}_floor", timed(call, range(number))[1])
     with memory.database.write() as tx:
         tx.script("DROP TABLE bench_floor")
-    floors = _told("append_floor", appended) | _told("commit_floor", committed)
-    return floors | _told("append_and_commit_floor", alternating)
-
-
-def _timed(call: Callable[[], None], number: int) -> list[float]:
-    seconds = []
-    for _ in range(number):
-        started = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - started)
-    return seconds
+    return floors
 
 
 def _fill(memory: Memory, turns: int, users: int, own: int) -> None:
