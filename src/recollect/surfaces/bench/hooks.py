@@ -46,7 +46,7 @@ class Stand:
     def home(self) -> Path:
         return self.folder / "home"
 
-    def call(self, command: Sequence[str], session: str = "s", event: str = "") -> tuple[float, bool]:
+    def call(self, command: Sequence[str], session: str = "s") -> tuple[float, bool]:
         """(milliseconds, did it say something?)"""
         told = {
             "session_id": session,
@@ -84,8 +84,7 @@ class Stand:
             time.sleep(0.02)
 
     def state(self) -> dict[str, Any]:
-        answer = client.ask(str(self.home), ["status"], b"", time.monotonic() + 5)
-        found: dict[str, Any] = json.loads(answer)
+        found: dict[str, Any] = json.loads(client.ask(str(self.home), ["status"], b"", time.monotonic() + 5))
         return found
 
     def is_idle(self) -> bool:

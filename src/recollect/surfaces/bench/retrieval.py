@@ -76,13 +76,16 @@ def run(
     flags = {"models_folder": installed_models(), "database": database or None, **flags}
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
         base = home or Path(name)
-        for title, file, read in (("locomo", locomo, read_locomo), ("longmemeval", longmemeval, read_longmemeval)):
+        for title, file, read, scores in (
+            ("locomo", locomo, read_locomo, _recall),
+            ("longmemeval", longmemeval, read_longmemeval, _sessions),
+        ):
             if file is None:
                 continue
             with open_memory(base / title, tenant=f"bench-{title}", **flags) as memory:
                 corpora = list(read(file))
                 _fill(memory, corpora)
-                result[title] = _measure(memory, corpora, _scores_of(title), ablation)
+                result[title] = _measure(memory, corpora, scores, ablation)
     return result
 
 
@@ -159,10 +162,6 @@ def _entry(corpus: Corpus, turn: Turn) -> Entry:
 # ---- The measure
 
 Scores = Callable[[Sequence[str], frozenset[str]], dict[str, float]]
-
-
-def _scores_of(title: str) -> Scores:
-    return _recall if title == "locomo" else _sessions
 
 
 def _recall(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:

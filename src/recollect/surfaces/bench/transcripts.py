@@ -118,17 +118,12 @@ def write_tree(folder: Path, megabytes: float, seed: int = 1) -> int:
     while written < megabytes * 1e6:
         project = folder / f"-home-dev-work-{number % 7}"
         project.mkdir(parents=True, exist_ok=True)
-        lines = [json.dumps(each, separators=(",", ":")) for each in claude_session(chance, chance.randrange(2, 40))]
-        name = next(session for each in lines if (session := _session_of(each)))
-        data = ("\n".join(lines) + "\n").encode()
-        (project / f"{name}.jsonl").write_bytes(data)
+        records = list(claude_session(chance, chance.randrange(2, 40)))
+        data = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in records).encode()
+        (project / f"{records[0]['sessionId']}.jsonl").write_bytes(data)
         written += len(data)
         number += 1
     return written
-
-
-def _session_of(line: str) -> str:
-    return str(json.loads(line).get("sessionId") or "")
 
 
 def copy_samples(samples: Path, folder: Path, megabytes: float) -> int:
