@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from recollect.surfaces.cli.common import print_json, table
+from recollect.surfaces.cli.common import json_option, print_json, table
+
+_SIZES = (10_000, 100_000, 1_000_000)
+
+_database = click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
+_samples = click.option(
+    "--samples",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Copy these transcripts instead.",
+)
 
 
 @click.group("bench")
@@ -18,21 +27,15 @@ def command() -> None:
 
 @command.command("ingest")
 @click.option("--mb", type=click.IntRange(min=1), default=200, show_default=True, help="Size of the tree that is made.")
-@click.option(
-    "--samples",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Copy these transcripts instead.",
-)
+@_samples
 @click.option("--files", type=click.IntRange(min=1), default=20_000, show_default=True, help="Files in the scan test.")
-@click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_database
+@json_option
 def ingest(mb: int, samples: Path | None, files: int, database: str, as_json: bool) -> int:
     """Ingest rate beside the floor of reading and decoding every line; memory; scan; append."""
     from recollect.surfaces.bench import ingest as bench
 
-    result = bench.run(megabytes=mb, samples=samples, scan_files=files, database=database)
-    _show(result, as_json)
-    return 0
+    return _show(bench.run(megabytes=mb, samples=samples, scan_files=files, database=database), as_json)
 
 
 @command.command("redact")
@@ -41,20 +44,19 @@ def ingest(mb: int, samples: Path | None, files: int, database: str, as_json: bo
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Real text for false positives.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def redact(transcripts: Path | None, as_json: bool) -> int:
     """Recall on synthetic secrets, false positives on real text, and speed."""
     from recollect.surfaces.bench import redact as bench
 
-    _show(bench.run(transcripts), as_json)
-    return 0
+    return _show(bench.run(transcripts), as_json)
 
 
 @command.command("quality")
 @click.option(
     "--show", type=click.Choice(["fit", "held", "long-fit", "long-held"]), help="List what was missed, what was wrong."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def quality(show: str | None, as_json: bool) -> int:
     """Recall and precision of offline extraction on labelled conversations."""
     from recollect.surfaces.bench import quality as bench
@@ -81,7 +83,7 @@ def quality(show: str | None, as_json: bool) -> int:
     help="Prompts and memories of your own: a folder with prompts.jsonl and memories.jsonl, or several such.",
 )
 @click.option("--fit", is_flag=True, help="Fit the weights anew, on the fit halves, and print them.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def inject(embedder: str, size: int, show: str | None, folder: Path | None, fit: bool, as_json: bool) -> int:
     """Relevance of what is injected, on labelled prompts, and its latency; search and full text beside it."""
     from recollect.surfaces.bench import inject as bench
@@ -118,29 +120,23 @@ def inject(embedder: str, size: int, show: str | None, folder: Path | None, fit:
 
 @command.command("pipeline")
 @click.option("--mb", type=click.IntRange(min=1), default=20, show_default=True, help="Size of the tree that is made.")
-@click.option(
-    "--samples",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Copy these transcripts instead.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_samples
+@json_option
 def pipeline(mb: int, samples: Path | None, as_json: bool) -> int:
     """Conversations per minute offline, and the share of time spent outside the model."""
     from recollect.surfaces.bench import pipeline as bench
 
-    _show(bench.run(mb, samples), as_json)
-    return 0
+    return _show(bench.run(mb, samples), as_json)
 
 
 @command.command("lineage")
 @click.option("--artifacts", type=click.IntRange(min=30), default=20_000, show_default=True, help="Files in the store.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def lineage(artifacts: int, as_json: bool) -> int:
     """One session's end, MEMORY.md, a full and an incremental re-index; beside reading and hashing the same files."""
     from recollect.surfaces.bench import lineage as bench
 
-    _show(bench.run(artifacts), as_json)
-    return 0
+    return _show(bench.run(artifacts), as_json)
 
 
 @command.command("retrieval")
@@ -151,8 +147,8 @@ def lineage(artifacts: int, as_json: bool) -> int:
 @click.option("--embedder", help="Another embedder than the configured one.")
 @click.option("--ablation", is_flag=True, help="Also what each ingredient of the ranking adds.")
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path), help="Keep the store here for another run.")
-@click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_database
+@json_option
 def retrieval(
     locomo: Path | None,
     longmemeval: Path | None,
@@ -184,36 +180,32 @@ def retrieval(
     "--size", "sizes", type=click.IntRange(min=1000), multiple=True, help="Entries. [default: 10000, 100000, 1000000]"
 )
 @click.option("--embedder", default="static", show_default=True, help="What makes the vectors.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def search(sizes: tuple[int, ...], embedder: str, as_json: bool) -> int:
     """Latency of full text, meaning and both at several sizes; rates, sizes, and brute force beside it."""
     from recollect.surfaces.bench import search as bench
 
-    results = bench.run(sizes or (10_000, 100_000, 1_000_000), embedder)
-    _side_by_side(results, as_json)
-    return 0
+    return _side_by_side(bench.run(sizes or _SIZES, embedder), as_json)
 
 
 @command.command("vectors")
 @click.option(
     "--size", "sizes", type=click.IntRange(min=100), multiple=True, help="Vectors. [default: 10000, 100000, 1000000]"
 )
-@click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_database
+@json_option
 def vectors(sizes: tuple[int, ...], database: str, as_json: bool) -> int:
     """Search by meaning at several sizes, beside exact search over the same vectors in memory."""
     from recollect.surfaces.bench import vectors as bench
 
-    results = bench.run(sizes or (10_000, 100_000, 1_000_000), database)
-    _side_by_side(results, as_json)
-    return 0
+    return _side_by_side(bench.run(sizes or _SIZES, database), as_json)
 
 
 @command.command("hooks")
 @click.option("--mb", type=click.IntRange(min=1), default=1000, show_default=True, help="Size of the import.")
 @click.option("--sessions", type=click.IntRange(min=1), default=50, show_default=True, help="Sessions at once.")
 @click.option("--idle-seconds", type=click.FloatRange(min=1), default=60, show_default=True, help="How long to idle.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def hooks(mb: int, sessions: int, idle_seconds: float, as_json: bool) -> int:
     """Latency of hooks with the daemon up, down and busy, and of many at once; CPU and memory of an idle daemon."""
     from recollect.surfaces.bench import hooks as bench
@@ -234,26 +226,27 @@ def hooks(mb: int, sessions: int, idle_seconds: float, as_json: bool) -> int:
 @click.option("--users", type=click.IntRange(min=1), default=1_000, show_default=True, help="Users they belong to.")
 @click.option("--own", type=click.IntRange(min=1), default=1_000, show_default=True, help="Turns of the conversation.")
 @click.option("--measured", type=click.IntRange(min=20), default=200, show_default=True, help="Turns that are timed.")
-@click.option("--database", default="", help="A postgresql:// URL instead of SQLite.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@_database
+@json_option
 def turns(turns: int, users: int, own: int, measured: int, database: str, as_json: bool) -> int:
     """What a chat pays for a turn's memory: preload and view, and persist; beside an append and a commit."""
     from recollect.surfaces.bench import turns as bench
 
-    _show(bench.run(turns, users, own, measured, database), as_json)
-    return 0
+    return _show(bench.run(turns, users, own, measured, database), as_json)
 
 
-def _show(result: dict[str, Any], as_json: bool) -> None:
+def _show(result: dict[str, Any], as_json: bool) -> int:
     if as_json:
         print_json(result)
     else:
         table(("", ""), result.items())
+    return 0
 
 
-def _side_by_side(results: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+def _side_by_side(results: Sequence[Mapping[str, Any]], as_json: bool) -> int:
     if as_json:
         print_json(results)
     else:
         keys = list(dict.fromkeys(key for result in results for key in result))
         table(("", *("" for _ in results)), [(key, *(result.get(key, "") for result in results)) for key in keys])
+    return 0

@@ -26,10 +26,13 @@ _EMBED_SECONDS = 5.0  # that a command spends on vectors for search; what is lef
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+agent_option = click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")
+
+
 def options(function: _Function) -> _Function:
-    """--json and --agent-id, on every command that reports something."""
-    function = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(function)
-    return click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")(function)
+    """On every command that reports something."""
+    return agent_option(json_option(function))
 
 
 class _MemoryId(click.ParamType[str]):

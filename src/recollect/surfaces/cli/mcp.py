@@ -6,7 +6,7 @@ import os
 
 import click
 
-from recollect.surfaces.cli.common import memory
+from recollect.surfaces.cli.common import agent_option, memory
 
 
 @click.command(
@@ -19,7 +19,7 @@ Examples:
 @click.option(
     "--project", metavar="P", default="", help="Always this project: a path or an id. [default: the client's]"
 )
-@click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")
+@agent_option
 def command(project: str, agent_id: str | None) -> int:
     """Serve memory to an agent over MCP (agents start it).
 

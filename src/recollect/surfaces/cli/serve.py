@@ -14,7 +14,7 @@ import click
 
 from recollect.config import HOME_VARIABLE, located
 from recollect.errors import RecollectError
-from recollect.surfaces.cli.common import is_terminal, print_json, settings
+from recollect.surfaces.cli.common import agent_option, is_terminal, json_option, print_json, settings
 
 if TYPE_CHECKING:
     from recollect.config import Settings
@@ -34,8 +34,8 @@ Examples:
 )
 @click.option("--stop", is_flag=True, help="Stop the daemon of this home.")
 @click.option("--foreground/--background", default=True, help="Stay here, or return when it answers.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")
+@json_option
+@agent_option
 def command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -> int:
     """Follow the agents and answer their hooks: one daemon per home."""
     from recollect.surfaces.daemon import place

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from recollect.config import Settings
-from recollect.surfaces.cli.common import print_json, settings
+from recollect.surfaces.cli.common import json_option, print_json, settings
 from recollect.surfaces.cli.serve import stopped
 
 _UNIT = """\
@@ -44,7 +44,7 @@ Examples:
 )
 @click.argument("action", type=click.Choice(["install", "status", "remove"]))
 @click.option("--print", "only_print", is_flag=True, help="Show the unit file; write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@json_option
 def command(action: str, only_print: bool, as_json: bool) -> int:
     """Keep the daemon running by systemd, as a unit of the user. Without it hooks start the daemon."""
     chosen = settings(None)

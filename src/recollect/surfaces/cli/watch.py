@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recollect.surfaces.cli.common import count, memory
+from recollect.surfaces.cli.common import agent_option, count, memory
 from recollect.text import printable
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("watch")
-@click.option("--agent-id", metavar="ID", help="Whose memory. [default: default]")
+@agent_option
 def command(agent_id: str | None) -> int:
     """Take in what changes, until stopped (Ctrl-C)."""
     stop = Event()
