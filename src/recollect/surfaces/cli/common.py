@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from typing import Any, TypeVar
@@ -138,21 +139,29 @@ def is_terminal() -> bool:
 
 
 @contextmanager
-def counting(verb: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A bar with (done, of) on a terminal; nothing elsewhere."""
+def progress_bar(verb: str, quiet: bool, *columns: str) -> Iterator[Callable[..., None]]:
+    """What moves a bar on, with these columns of `rich.progress` behind it, on a terminal; nothing elsewhere."""
     if quiet or not is_terminal():
-        yield lambda done, of: None
+        yield lambda **_: None
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+    shown = (progress.TextColumn(verb), progress.BarColumn(), *(getattr(progress, each)() for each in columns))
+    with progress.Progress(*shown, console=Console(stderr=True), transient=True) as bar:
+        yield partial(bar.update, bar.add_task("", total=None))
 
 
-class OwnersFile(RotatingFileHandler):
+@contextmanager
+def counting(
+    verb: str, quiet: bool, columns: Sequence[str] = ("MofNCompleteColumn", "TimeRemainingColumn")
+) -> Iterator[Callable[[int, int], None]]:
+    """A bar that takes (done, of)."""
+    with progress_bar(verb, quiet, *columns) as move:
+        yield lambda done, of: move(completed=done, total=of)
+
+
+class _OwnersFile(RotatingFileHandler):
     """Log files that nobody else may read."""
 
     def _open(self) -> TextIOWrapper:
@@ -160,13 +169,18 @@ class OwnersFile(RotatingFileHandler):
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
-def _log_to_file(settings: Settings) -> None:
-    """Warnings go to logs/recollect.log; nothing is printed."""
+def log_file(settings: Settings, name: str, backups: int) -> logging.Handler:
+    """Writes logs/<name>, which stays small."""
     folder = settings.home / "logs"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = OwnersFile(folder / "recollect.log", maxBytes=1_000_000, backupCount=3, delay=True)
+    handler = _OwnersFile(folder / name, maxBytes=1_000_000, backupCount=backups, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    return handler
+
+
+def _log_to_file(settings: Settings) -> None:
+    """Warnings go to logs/recollect.log; nothing is printed."""
     root = logging.getLogger("recollect")
-    root.addHandler(handler)
+    root.addHandler(log_file(settings, "recollect.log", backups=3))
     root.setLevel(settings.config.log_level.upper())
     root.propagate = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import count, embed, is_terminal, memory, options, print_json, size, table
+from recollect.surfaces.cli.common import count, embed, memory, options, print_json, progress_bar, size, table
 from recollect.text import printable
 
 if TYPE_CHECKING:
@@ -105,29 +105,8 @@ def describe(opened: Memory, report: Report, *, everything: bool) -> None:
 @contextmanager
 def progress(quiet: bool) -> Iterator[dict[str, Any]]:
     """A bar with bytes, rate and time left on a terminal; nothing elsewhere."""
-    if quiet or not is_terminal():
-        yield {}
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    columns = (
-        TextColumn("reading"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
+    with progress_bar("reading", quiet, "DownloadColumn", "TransferSpeedColumn", "TimeRemainingColumn") as move:
         yield {
-            "expect": lambda bytes_, files: bar.update(task, total=bytes_),
-            "progress": lambda bytes_, files: bar.update(task, advance=bytes_),
+            "expect": lambda bytes_, files: move(total=bytes_),
+            "progress": lambda bytes_, files: move(advance=bytes_),
         }

