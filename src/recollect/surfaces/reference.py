@@ -54,17 +54,14 @@ def configuration() -> str:
         "| --- | --- | --- | --- |",
     ]
     for key in describe():
-        default = {True: "`true`", False: "`false`", "": "empty", (): "empty"}.get(
-            _hashable(key.default)
-        ) or f"`{key.default}`"
-        lines.append(f"| `{key.name}` | {key.type} | {default} | {key.description} |")
+        lines.append(f"| `{key.name}` | {key.type} | {_shown(key.default)} | {key.description} |")
     return "\n".join(lines) + "\n"
 
 
-def _hashable(value: object) -> object:
-    if isinstance(value, dict):
-        return tuple(value)
-    return value if isinstance(value, bool | str | tuple) else repr(value)
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return "empty" if value in ("", (), {}) else f"`{value}`"
 
 
 def main(folder: Path) -> None:

@@ -11,7 +11,7 @@ import click
 
 from recollect.app import Memory, open_memory
 from recollect.surfaces.cli import guarded
-from recollect.surfaces.cli.common import count, counting, table
+from recollect.surfaces.cli.common import count, counting, day_and_time, table
 from recollect.surfaces.cli.ingest import describe, progress
 from recollect.surfaces.samples import write_samples
 
@@ -37,7 +37,7 @@ def start() -> int:
             ("last message", "source", "project", "messages", "it began with"),
             [
                 (
-                    each.last_message_at[:16].replace("T", " "),
+                    day_and_time(each.last_message_at),
                     each.source,
                     each.project_id,
                     each.entry_count,

@@ -36,7 +36,8 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
     with memory(agent_id) as opened:
         if last:
             told = opened.given_last(opened.session(session))
-            shown = [(each.given, _told(each.session, each.turn, each.given_at)) for each in told]
+            keys = ("session", "turn", "given_at")
+            shown = [(each.given, {key: getattr(each, key) for key in keys}) for each in told]
         else:
             place = project or os.getcwd()  # noqa: PTH109 - as the agent recorded it
             off = _off(opened, place)
@@ -75,10 +76,6 @@ def _off(opened: Memory, place: str) -> str:
     folder = opened.settings.folder(place)
     off = not opened.intake.allowed([folder]) if Path(folder).is_dir() else place in config.disabled_projects
     return f"{place} is switched off (disabled_projects, ignore)" if off else ""
-
-
-def _told(session: str, turn: int, given_at: str) -> dict[str, Any]:
-    return {"session": session, "turn": turn, "given_at": given_at}
 
 
 def _plain(given: Given) -> dict[str, Any]:

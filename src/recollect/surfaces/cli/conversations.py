@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import memory, options, print_json, table
+from recollect.surfaces.cli.common import day_and_time, memory, options, print_json, table
 from recollect.types import ConversationStatus
 
 _KEYS = (
@@ -51,7 +51,7 @@ def command(status: str | None, project: str | None, limit: int | None, as_json:
         [
             (
                 each.id,
-                each.last_message_at[:16].replace("T", " "),
+                day_and_time(each.last_message_at),
                 each.entry_count,
                 each.status,
                 each.source,

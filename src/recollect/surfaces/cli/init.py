@@ -16,13 +16,13 @@ from recollect.errors import ConfigError, RecollectError, UsageError
 from recollect.surfaces.cli.common import count, embed, memory, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
+from recollect.surfaces.hooks.client import AGENTS
 from recollect.types import timestamp, utc_now
 
 if TYPE_CHECKING:
     from recollect.surfaces.installers.files import Change
     from recollect.surfaces.installers.values import Agent
 
-_AGENTS = ("claude-code", "codex")
 _BYTES_PER_SECOND = 25e6  # of transcripts, on a small machine; `recollect bench ingest` measures this one
 OWN_NAMES = (
     "config.toml",
@@ -74,7 +74,7 @@ Examples:
   recollect init --uninstall --purge   and erases all memory""",
 )
 @click.option(
-    "--agent", "names", type=click.Choice(_AGENTS), multiple=True, help="Only this agent. [default: all that are found]"
+    "--agent", "names", type=click.Choice(AGENTS), multiple=True, help="Only this agent. [default: all that are found]"
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--print", "only_print", is_flag=True, help="Show the changes as a diff; change nothing.")

@@ -16,7 +16,7 @@ from recollect.errors import NotFound
 from recollect.ingest.sources import all_sources
 from recollect.search.values import ALL_PROJECTS, Hit
 from recollect.store.vectors import Kind
-from recollect.surfaces.cli.common import count, memory, options, print_json, since, until
+from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, since, until
 from recollect.types import Role
 
 
@@ -138,7 +138,7 @@ def _plain(hit: Hit, explain: bool) -> dict[str, Any]:
 def _print(hit: Hit, explain: bool) -> None:
     what = hit.memory_kind or (f"{hit.kind} {hit.role}".strip())
     also = f"  +{len(hit.also)} alike" if hit.also else ""
-    head = f"{hit.score:.2f}  {what}  {hit.timestamp[:16].replace('T', ' ')}  {line(hit.id)}{also}"
+    head = f"{hit.score:.2f}  {what}  {day_and_time(hit.timestamp)}  {line(hit.id)}{also}"
     click.secho(head, dim=True)
     click.echo("  " + _highlighted(hit.snippet, hit.marks))
     if explain:
