@@ -38,7 +38,6 @@ LARGEST = 64 << 20  # bytes of a member, or of a line of rows: as much is in mem
 _TABLE = re.compile(r"tables/(\w{1,64})\.jsonl", re.ASCII)
 _PART = r"[a-z0-9][a-z0-9_-]{0,63}"
 _TURNS = re.compile(rf"turns/{_PART}/{_PART}/(?:{_PART}\.jsonl|buckets/b-[0-9a-f]{{12}}\.json)", re.ASCII)
-_BLOCK = 1 << 20
 _WINDOW = 1 << 27  # of the decompressor: what a stranger may make us set aside
 
 
@@ -132,11 +131,6 @@ class _Plain(tarfile.TarInfo):
         if self.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or self.size < 0:
             raise BadArchive(f"{self.name[:200]!r} in the archive is no plain file")
         return super()._proc_member(tar)  # type: ignore[misc, no-any-return]
-
-
-def blocks(data: IO[bytes]) -> Iterator[bytes]:
-    while block := data.read(_BLOCK):
-        yield block
 
 
 def whole(name: str, size: int, data: IO[bytes]) -> bytes:

@@ -41,7 +41,6 @@ class Target:
 
     type: Type
     id: str
-    memory: str = ""
     revision: int | None = None  # None: the current one
     talks: tuple[Conversation, ...] = ()
     entry: tuple[str, str] | None = None  # source, uuid
@@ -102,7 +101,7 @@ class Reader:
                 target = self._find(tx, memory)
                 if target.type is not Type.MEMORY:
                     raise NotFound(f"{memory!r} is no memory", hint="A memory's id begins with `m-`.")
-                held = memories.find(tx, self._owner, [target.memory])
+                held = memories.find(tx, self._owner, [target.id])
                 talks = self._stating(tx, held, project, since, until)[:limit]
             else:
                 talks = conversations.search(tx, self._owner, project=project, since=since, until=until, limit=limit)
@@ -146,7 +145,7 @@ class Reader:
         one = _only(found[1], ids, "memories")
         if one is None:
             return None
-        return Target(Type.MEMORY, one, memory=one, revision=int(found[2]) if found[2] else None)
+        return Target(Type.MEMORY, one, revision=int(found[2]) if found[2] else None)
 
     def _as_file(self, tx: Transaction, name: str) -> Target | None:
         is_path = names.parse(name) is not None
@@ -200,10 +199,10 @@ class Reader:
     def _load(self, tx: Transaction, target: Target) -> Rows:
         rows = Rows(talks=list(target.talks))
         if target.type is Type.MEMORY:
-            rows.held = memories.find(tx, self._owner, [target.memory])
+            rows.held = memories.find(tx, self._owner, [target.id])
             rows.talks = self._stating(tx, rows.held, None, "", None)
-            rows.uses = memories.uses(tx, self._owner).get(target.memory, rows.uses)
-            rows.thought = feedback.of_memories(tx, self._owner, [target.memory]).get(target.memory, rows.thought)
+            rows.uses = memories.uses(tx, self._owner).get(target.id, rows.uses)
+            rows.thought = feedback.of_memories(tx, self._owner, [target.id]).get(target.id, rows.thought)
         else:
             rows.held = memories.stated_in(tx, self._owner, [each.session_key for each in rows.talks])
         cited = sorted({uuid for each in rows.held for _, uuid in each.sources if uuid})
@@ -397,7 +396,7 @@ def _record(
         wanted = [each for each in revisions if target.revision in (None, each.revision)]
         if not wanted:
             raise NotFound(
-                f"{target.memory} has no revision {target.revision}",
+                f"{target.id} has no revision {target.revision}",
                 hint=f"It has {', '.join(str(each.revision) for each in revisions)}.",
             )
         chosen = next((each for each in wanted if each.current), wanted[0])
