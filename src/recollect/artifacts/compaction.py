@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.artifacts import bodies, sentence, sets
-from recollect.artifacts.document import HASH_SCOPE, Content, rendered, sealed
+from recollect.artifacts.document import Content, rendered, sealed
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.sanitize import CURRENT, line, sanitized
@@ -73,24 +73,16 @@ def document(
         harness=conversation.source,
         captured_at=at,
         started_at=conversation.first_message_at,
-        ended_at=None,
         manifest_path=manifest.path,
         source_node_id=compacted.uuid,
-        content_sha256="",
-        hash_scope=HASH_SCOPE,
         sanitizer_version=CURRENT,
         memory_sentence=gated.text,
         memory_sentence_version=sentence.VERSION,
         memory_sentence_quality=str(gated.quality),
         memory_sentence_generated_at=now,
-        memory_sentence_sha256="",
         project_id=conversation.project_id,
-        snapshot="",
         source_file=compacted.source_file,
         branch=conversation.branch,
-        rollout_slug=None,
-        parts=None,
-        strategy=None,
         idempotency_key=idempotency_key(agent_id, conversation.session_key, compacted.uuid),
     )
     links = [(manifest.path, "manifest")]

@@ -38,9 +38,10 @@ class ChecksumMismatch(ArtifactError):
     """The file is not what its checksum says: it was changed by hand."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """The frontmatter of an immutable artifact: the specification's keys in its order, then ours."""
+    """The frontmatter of an immutable artifact: the specification's keys in its order, then ours. `sealed` fills in the
+    checksums."""
 
     kind: Kind
     agent_id: str
@@ -50,24 +51,24 @@ class Content:
     harness: str
     captured_at: Timestamp
     started_at: Timestamp | None
-    ended_at: Timestamp | None  # null while the conversation may still grow
+    ended_at: Timestamp | None = None  # null while the conversation may still grow
     manifest_path: str
-    source_node_id: str | None
-    content_sha256: str
-    hash_scope: str
-    sanitizer_version: str | None
+    source_node_id: str | None = None
+    content_sha256: str = ""
+    hash_scope: str = HASH_SCOPE
+    sanitizer_version: str | None = None
     memory_sentence: str
     memory_sentence_version: str
     memory_sentence_quality: str
     memory_sentence_generated_at: Timestamp
-    memory_sentence_sha256: str
+    memory_sentence_sha256: str = ""
     project_id: str
-    snapshot: str  # of the entries that were extracted
+    snapshot: str = ""  # of the entries that were extracted
     source_file: str
     branch: str
-    rollout_slug: str | None  # of a summary
-    parts: int | None  # of a summary
-    strategy: str | None  # of a summary, or of a transcript that has none: how it was read
+    rollout_slug: str | None = None  # of a summary
+    parts: int | None = None  # of a summary
+    strategy: str | None = None  # of a summary, or of a transcript that has none: how it was read
     idempotency_key: str  # names the run that wrote it: a second run with this key writes nothing new
 
 
@@ -79,7 +80,7 @@ class Listed:
     sha256: str  # of its body
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The frontmatter of a manifest, the only file that changes: its revision is compared and swapped."""
 
@@ -103,8 +104,8 @@ class Manifest:
     superseded: tuple[Listed, ...]
     compactions: tuple[Listed, ...]  # oldest first
     superseded_by: str | None  # the session key of the conversation that has its entries now
-    content_sha256: str
-    hash_scope: str
+    content_sha256: str = ""
+    hash_scope: str = HASH_SCOPE
 
 
 @dataclass(frozen=True, slots=True)

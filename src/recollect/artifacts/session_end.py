@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from recollect.artifacts import bodies, rows, sentence, sets
-from recollect.artifacts.document import HASH_SCOPE, Content, Document, Listed, rendered, sealed
+from recollect.artifacts.document import Content, Document, Listed, rendered, sealed
 from recollect.artifacts.files import Files, Tampered
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.names import parse as parse_name
@@ -162,22 +162,14 @@ def _content(end: Ended, snapshot: str, strategy: str, captured: Timestamp, mani
         started_at=conversation.first_message_at,
         ended_at=end.ended_at,
         manifest_path=manifest_path,
-        source_node_id=None,
-        content_sha256="",
-        hash_scope=HASH_SCOPE,
-        sanitizer_version=None,
         memory_sentence=end.sentence.text,
         memory_sentence_version=sentence.VERSION,
         memory_sentence_quality=str(end.sentence.quality),
         memory_sentence_generated_at=end.answered_at,
-        memory_sentence_sha256="",
         project_id=conversation.project_id,
         snapshot=snapshot,
         source_file=conversation.source_file,
         branch=conversation.branch,
-        rollout_slug=None,
-        parts=None,
-        strategy=None,
         idempotency_key=idempotency_key(end.agent_id, conversation.session_key, snapshot, strategy, end.answered_at),
     )
 

@@ -13,16 +13,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from recollect.artifacts import files, rows
-from recollect.artifacts.document import (
-    HASH_SCOPE,
-    Content,
-    Document,
-    Listed,
-    Manifest,
-    parse,
-    rendered,
-    sealed,
-)
+from recollect.artifacts.document import Content, Document, Listed, Manifest, parse, rendered, sealed
 from recollect.artifacts.files import Files, RevisionChanged
 from recollect.artifacts.names import Kind, Name, wikilink
 from recollect.artifacts.names import parse as parse_name
@@ -140,8 +131,6 @@ def composed(
         superseded=tuple(Listed(path, hashes[path]) for path in sorted(hashes) if path not in current),
         compactions=tuple(Listed(path, hashes[path]) for path in compactions),
         superseded_by=superseded_by,
-        content_sha256="",
-        hash_scope=HASH_SCOPE,
     )
     now, _ = sealed(now, manifest_body(now))
     if before and before == replace(now, **{key: getattr(before, key) for key in _OF_THE_WRITE}):
