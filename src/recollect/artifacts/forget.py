@@ -34,7 +34,7 @@ from recollect.store.database import Database, Transaction
 from recollect.store.jobs import Jobs
 from recollect.turns.erasing import erase_buckets, turns_of
 from recollect.turns.log import TurnLog
-from recollect.types import Clock, Conversation, ConversationStatus, JobStatus, Owner, moment, timestamp
+from recollect.types import Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
 
 __all__ = ["Forget", "Plan", "Report", "Target"]
 
@@ -161,8 +161,7 @@ class Forget:
     def _bury(self, buried: Tombstone) -> Tombstone:
         """Two removals in one millisecond are two tombstones."""
         while self._files.read(buried.path) is not None:
-            later = moment(buried.removed_at) + timedelta(milliseconds=1)
-            buried = replace(buried, removed_at=timestamp(later))
+            buried = replace(buried, removed_at=sets.after(buried.removed_at))
         self._files.create(buried.path, tombstones.rendered(buried))
         return buried
 

@@ -13,10 +13,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import PurePath
 
 from recollect.artifacts import bodies, rows, sets, tombstones
-from recollect.artifacts.document import Content, Document, Manifest, parse
+from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.forget import Forget
 from recollect.artifacts.names import FOLDER, Kind, Name, session_token, wikilinks
@@ -345,7 +346,8 @@ class Reindex:
                 held[name.token].append(name)
         of = sum(map(len, held.values()))
         tells = False
-        for batch in _batches(held.items(), _BATCH):
+        left = iter(held.items())
+        while batch := list(islice(left, _BATCH)):
             found = [self._load(token, {name: there[name] for name in names}) for token, names in batch]
             tells |= self._store([assess(each, self._owner.agent_id, erased) for each in found], known, report)
             self._stored()
@@ -451,15 +453,7 @@ def _is_overtaken(now: Iterable[Indexed], known: Mapping[str, str]) -> bool:
 
 def loaded(files: Files, token: str, signatures: Mapping[Name, str]) -> Held:
     """These files of a conversation; one that is gone by now is left out."""
-    documents: dict[Name, Document | ArtifactError] = {}
-    for name in signatures:
-        try:
-            text = files.read(name.path)
-            if text is not None:
-                documents[name] = parse(text)
-        except ArtifactError as error:
-            documents[name] = error
-    return Held(token, signatures, documents)
+    return Held(token, signatures, sets.read(files, signatures))
 
 
 def _changed(there: Mapping[Name, str], known: Mapping[str, str]) -> set[str]:
@@ -475,14 +469,3 @@ def missing(known: Iterable[str], there: Mapping[Name, str], erased: Graveyard) 
                 yield Problem(path, "Erased", "it was erased, and the database still knows it")
             else:
                 yield Problem(path, "Missing", "it was there, and is gone")
-
-
-def _batches(items: Iterable[tuple[str, list[Name]]], size: int) -> Iterator[list[tuple[str, list[Name]]]]:
-    batch: list[tuple[str, list[Name]]] = []
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from recollect import note as notes
 from recollect.artifacts import bodies, rows, sets
-from recollect.artifacts.document import Content, Document, Manifest, parse
+from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.names import parse as parse_name
@@ -378,7 +378,7 @@ class Planner:
                 found.talks[key] = conversation_rows.of_key(tx, self._owner, key)
                 for talk in found.talks[key]:
                     found.say(erasing.said(tx, self._owner, talk))
-        for name, document in self._read(self.names(found.whole)).items():
+        for name, document in sets.read(self._files, self.names(found.whole)).items():
             if name.kind is Kind.TRANSCRIPT and not isinstance(document, ArtifactError):
                 found.say(_written(document))
 
@@ -417,7 +417,7 @@ class Planner:
         held: dict[str, dict[Name, Read]] = {}
         for key in sorted(keys):
             names = by_token.get(self.token(key), [])
-            read = self._read(name for name in names if name.kind in (Kind.TRANSCRIPT, Kind.MANIFEST))
+            read = sets.read(self._files, (name for name in names if name.kind in (Kind.TRANSCRIPT, Kind.MANIFEST)))
             held[key] = {name: read.get(name) for name in names}
         return held
 
@@ -429,15 +429,6 @@ class Planner:
 
     def _sessions(self, found: _Found) -> list[str]:
         return sorted({each.session_id for each in found.said.values()})
-
-    def _read(self, names: Iterable[Name]) -> dict[Name, Document | ArtifactError]:
-        read: dict[Name, Document | ArtifactError] = {}
-        for name in names:
-            try:
-                read[name] = parse(self._files.read(name.path) or "")
-            except ArtifactError as error:
-                read[name] = error
-        return read
 
 
 def _ids(transcript: Transcript) -> set[tuple[str, str]]:

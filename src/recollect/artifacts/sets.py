@@ -7,7 +7,7 @@ so that the end of a session and a compaction, whichever comes first, name the s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
@@ -183,12 +183,25 @@ def look(held: Files, token: str) -> Known:
 
 
 def load(held: Files, path: str) -> Document | None:
-    """None when it is gone, or is not what was written."""
+    """None when it is gone, is not what was written, or has no name."""
     try:
         text = held.read(path)
         return None if text is None else parse(text)
     except ArtifactError:
         return None
+
+
+def read(held: Files, names: Iterable[Name]) -> dict[Name, Document | ArtifactError]:
+    """What each file says, or what is wrong with it; one that is gone by now is left out."""
+    found: dict[Name, Document | ArtifactError] = {}
+    for name in names:
+        try:
+            text = held.read(name.path)
+            if text is not None:
+                found[name] = parse(text)
+        except ArtifactError as error:
+            found[name] = error
+    return found
 
 
 def retried(write: Callable[[], _Result]) -> _Result:

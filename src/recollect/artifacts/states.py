@@ -181,8 +181,8 @@ class Recovery:
         known = sets.look(self._files, session_token(self._owner.agent_id, session_key, ""))
         if known.manifest is None or known.manifest_name is None:
             return
-        said = sets.load(self._files, known.manifest.transcript_path or "") if known.manifest.transcript_path else None
-        told = sets.load(self._files, known.manifest.summary_path) if known.manifest.summary_path else None
+        said = sets.load(self._files, known.manifest.transcript_path or "")
+        told = sets.load(self._files, known.manifest.summary_path or "")
         made = rows.derived(said, told) if said else None
         kept = [
             rows.compacted(each) for one in known.manifest.compactions if (each := sets.load(self._files, one.path))

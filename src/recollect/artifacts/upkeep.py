@@ -231,7 +231,7 @@ class Upkeep:
         return _Done(lease, sets.index(self._files, known.manifest_name, head, left), (), forget=True)
 
     def _entries(self, path: str) -> set[str]:
-        found = sets.load(self._files, path) if path else None
+        found = sets.load(self._files, path)
         try:
             return {each.uuid for each in bodies.parse_transcript(found.body)} if found else set()
         except BadBody:
