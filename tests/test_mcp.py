@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -418,7 +418,7 @@ def test_over_http_with_the_token_on_loopback(world: World, mode: Mode) -> None:
     settings = load(home=world.home)
     secret = token(settings)
     assert stat.S_IMODE((world.home / "mcp.token").stat().st_mode) == 0o600 and token(settings) == secret
-    with serve_http(settings, 0, secret) as serving:
+    with closing(serve_http(settings, 0, secret)) as serving:
 
         async def main() -> list[CallToolResult]:
             async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=30) as http:
@@ -436,7 +436,7 @@ def test_over_http_with_the_token_on_loopback(world: World, mode: Mode) -> None:
 
 def test_http_refuses_strangers_other_hosts_and_web_pages(world: World) -> None:
     secret = token(load(home=world.home))
-    with serve_http(load(home=world.home), 0, secret) as serving:
+    with closing(serve_http(load(home=world.home), 0, secret)) as serving:
         good_one = {"Authorization": f"Bearer {secret}", "Accept": "application/json, text/event-stream"}
         ping = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}}
 
@@ -461,7 +461,7 @@ def test_an_empty_token_is_made_anew(world: World, left: str) -> None:
     file.write_text(left)
     serving = start(load(home=world.home))
     assert serving is not None
-    with serving:
+    with closing(serving):
         made = token(load(home=world.home))
         assert len(made) >= 32 and file.read_text().strip() == made and stat.S_IMODE(file.stat().st_mode) == 0o600
         assert httpx2.post(serving.url, headers={"Authorization": "Bearer x"}, timeout=10).status_code == 401

@@ -14,7 +14,6 @@ import socket
 import threading
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -43,7 +42,7 @@ class PortTaken(RecollectError):
 
 
 class Serving:
-    """A server in a thread of its own. Close it, or use it in a `with` statement."""
+    """A server in a thread of its own, until it is closed."""
 
     def __init__(self, memory: Memory, server: uvicorn.Server, listener: socket.socket) -> None:
         self.port: int = listener.getsockname()[1]
@@ -55,14 +54,6 @@ class Serving:
     @property
     def url(self) -> str:
         return f"http://{_HOST}:{self.port}/mcp"
-
-    def __enter__(self) -> Serving:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Open streams have a second to end."""
