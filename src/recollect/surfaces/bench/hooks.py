@@ -231,8 +231,8 @@ def _memory(pid: int) -> float:
     return 0.0
 
 
-def _wait(condition: Callable[[], object], seconds: float = 600.0) -> None:
-    deadline = time.monotonic() + seconds
+def _wait(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 600
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError("the daemon did not come to rest")

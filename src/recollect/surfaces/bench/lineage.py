@@ -208,10 +208,10 @@ def _ends(memory: Memory, tree: Path) -> dict[str, Any]:
     }
 
 
-def _fsyncs(folder: Path, number: int = 10) -> float:
+def _fsyncs(folder: Path) -> float:
     """Seconds for a file and a folder, five times."""
     started = time.perf_counter()
-    for each in range(number // 2):
+    for each in range(5):
         with (folder / f"floor-{each}").open("wb") as file:
             file.write(b"x" * 4096)
             file.flush()

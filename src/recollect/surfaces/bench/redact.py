@@ -247,12 +247,12 @@ class Context:
     fits: Callable[[Secret], bool]
 
 
-def secrets(seed: int = 0, draws: int = 2) -> list[Secret]:
-    """Made-up secrets of every recipe, `draws` of each key and more of the shapeless ones."""
+def secrets(seed: int = 0) -> list[Secret]:
+    """Made-up secrets of every recipe, two of each key and more of the shapeless ones."""
     rng = random.Random(seed)
-    made = [Secret(name, _draw(shape, rng), True) for name, shape in KEY_RECIPES for _ in range(draws)]
-    made += [Secret("token", _draw(shape, rng), False) for shape in TOKEN_RECIPES for _ in range(2 * draws)]
-    made += [Secret("password", _draw(shape, rng), False) for shape in PASSWORD_RECIPES for _ in range(2 * draws)]
+    made = [Secret(name, _draw(shape, rng), True) for name, shape in KEY_RECIPES for _ in range(2)]
+    made += [Secret("token", _draw(shape, rng), False) for shape in TOKEN_RECIPES for _ in range(4)]
+    made += [Secret("password", _draw(shape, rng), False) for shape in PASSWORD_RECIPES for _ in range(4)]
     made += [Secret("pem", pem(kind, rng), True) for kind in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED ")]
     return list({secret.value: secret for secret in made}.values())
 
@@ -427,10 +427,10 @@ def leaks(secret: Secret, context: Context) -> bool:
     return False
 
 
-def measure_recall(seed: int = 0, draws: int = 2) -> tuple[int, int, list[tuple[Secret, Context]]]:
+def measure_recall(seed: int = 0) -> tuple[int, int, list[tuple[Secret, Context]]]:
     """How many (secret, context) pairs were tried in how many contexts, and those that leaked."""
     ways = contexts()
-    pairs = [(secret, way) for secret in secrets(seed, draws) for way in ways if way.fits(secret)]
+    pairs = [(secret, way) for secret in secrets(seed) for way in ways if way.fits(secret)]
     return len(pairs), len(ways), [pair for pair in pairs if leaks(*pair)]
 
 

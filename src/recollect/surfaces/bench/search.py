@@ -37,8 +37,8 @@ _BEST = 100  # vectors among which there are ten messages
 class Language:
     """Words by rank, and chance."""
 
-    def __init__(self, seed: int = 7, vocabulary: int = 60_000) -> None:
-        self.chance = np.random.default_rng(seed)
+    def __init__(self, vocabulary: int = 60_000) -> None:
+        self.chance = np.random.default_rng(7)
         syllables = [
             a + b for a in "b c d f g h k l m n p r s t v br st tr pl".split() for b in "a e i o u ai ou".split()
         ]

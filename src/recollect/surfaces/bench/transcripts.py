@@ -1,7 +1,7 @@
 """Made transcripts, true to life in what matters for speed: kinds of lines, their sizes, the share that is kept.
 
 Measured on real Claude Code trees: most lines are progress records and tool results, few are messages, and most bytes
-are tool output. Deterministic by seed.
+are tool output. The same on every call.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def _tool(chance: random.Random) -> tuple[str, dict[str, Any], str]:
     )
 
 
-def write_tree(folder: Path, megabytes: float, seed: int = 1) -> int:
+def write_tree(folder: Path, megabytes: float) -> int:
     """Claude Code sessions in project folders; returns the bytes written."""
-    chance, written, number = random.Random(seed), 0, 0
+    chance, written, number = random.Random(1), 0, 0
     while written < megabytes * 1e6:
         project = folder / f"-home-dev-work-{number % 7}"
         project.mkdir(parents=True, exist_ok=True)
