@@ -177,18 +177,12 @@ def checked(name: Name, text: str) -> Document | Tombstone:
     found = tombstones.parse(text) if name.kind is Kind.TOMBSTONE else parse(text)
     if not all((_NUMBER if isinstance(each, int) else _WORDS).holds(each) for each in _stored(found)):
         raise bodies.BadBody("it holds what no database can hold")
-    told = found.path if isinstance(found, Tombstone) else _told(found)
+    told = found.path if isinstance(found, Tombstone) else found.name.path
     if told != name.path:
         raise BadFrontmatter(f"by its frontmatter it is {told}")
     if isinstance(found, Document):
         _check_links(name, found.head)
     return found
-
-
-def _told(found: Document) -> str:
-    head = found.head
-    token = names.session_token(head.agent_id, head.session_key, head.session_id)
-    return Name(head.captured_at, token, head.kind).path
 
 
 def _check_links(name: Name, head: Content | Manifest) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from recollect.artifacts.names import Kind
+from recollect.artifacts.names import Kind, Name, session_token
 from recollect.errors import ArtifactError
 from recollect.text import trimmed
 from recollect.types import Timestamp, parse_timestamp
@@ -112,6 +112,12 @@ class Manifest:
 class Document:
     head: Content | Manifest
     body: str  # normalised
+
+    @property
+    def name(self) -> Name:
+        """By its frontmatter; the file may be called otherwise."""
+        head = self.head
+        return Name(head.captured_at, session_token(head.agent_id, head.session_key, head.session_id), head.kind)
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Manifest, parse
-from recollect.artifacts.names import FOLDER, Kind, Name, file_of
+from recollect.artifacts.names import FOLDER, Kind, Name, is_name
 from recollect.artifacts.names import parse as parse_name
 from recollect.errors import ArtifactError
 from recollect.workspace import make_private
@@ -70,11 +70,10 @@ class Files:
         first, end = captured_at.replace(":", "-"), f"--{kind}.md"
         found = {}
         with suppress(FileNotFoundError), self._folder() as folder:
-            inside = [each for each in os.listdir(folder) if each >= first and each.endswith(end)]  # noqa: PTH208
-            for path in (f"{FOLDER}/{each}" for each in inside):
-                if file := file_of(path):
+            for file in os.listdir(folder):  # noqa: PTH208
+                if file >= first and file.endswith(end) and is_name(file):
                     with suppress(FileNotFoundError):
-                        found[path] = signature(os.stat(file, dir_fd=folder, follow_symlinks=False))
+                        found[f"{FOLDER}/{file}"] = signature(os.stat(file, dir_fd=folder, follow_symlinks=False))
         return found
 
     def read(self, path: str) -> str | None:

@@ -68,11 +68,10 @@ def parse(path: str) -> Name | None:
     return Name(Timestamp(f"{day}T{time.replace('-', ':')}"), found[2], Kind(found[3]))
 
 
-def file_of(path: str) -> str | None:
-    """The file name in a path relative to the home; None when it is no artifact's."""
-    folder, _, file = path.rpartition("/")
-    found = _NAME.fullmatch(file) if folder == FOLDER else None
-    return file if found and found[3] in _KINDS else None
+def is_name(file: str) -> bool:
+    """Could `parse` read it? Costs less than reading it."""
+    found = _NAME.fullmatch(file)
+    return found is not None and found[3] in _KINDS
 
 
 def wikilink(path: str, label: str = "") -> str:

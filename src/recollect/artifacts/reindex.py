@@ -20,7 +20,7 @@ from recollect.artifacts import bodies, rows, sets, tombstones
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.forget import Forget
-from recollect.artifacts.names import FOLDER, Kind, Name, session_token, wikilinks
+from recollect.artifacts.names import FOLDER, Kind, Name, wikilinks
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.removal import spoken, telling
 from recollect.artifacts.rows import Derived
@@ -193,7 +193,7 @@ def beside(held: Held, agent_id: str, erased: Graveyard) -> set[tuple[str, str]]
 
 def _is_usable(name: Name, found: Document, erased: Graveyard) -> bool:
     """No tombstone names it: what else it tells stays."""
-    return not erased.covers(name) and _named(found) == name
+    return not erased.covers(name) and found.name == name
 
 
 def _wrong(
@@ -204,15 +204,9 @@ def _wrong(
         return Problem(name.path, "Erased", "it was erased, and is here again")
     if isinstance(found, ArtifactError):
         return Problem(name.path, found.kind, found.message)
-    told = _named(found)
-    if told != name:
-        return Problem(name.path, "WrongName", f"by its frontmatter it is {told.file}")
+    if found.name != name:
+        return Problem(name.path, "WrongName", f"by its frontmatter it is {found.name.file}")
     return None
-
-
-def _named(found: Document) -> Name:
-    head = found.head
-    return Name(head.captured_at, session_token(head.agent_id, head.session_key, head.session_id), head.kind)
 
 
 def _is_erased(head: Content | Manifest, agent_id: str, erased: Graveyard) -> bool:
