@@ -209,24 +209,9 @@ PASSWORD_RECIPES = (
     "{A4}&{A4}!{A2}",
     "{T16}",
 )
-_WORDS = [
-    "anchor",
-    "bison",
-    "candle",
-    "dragon",
-    "ember",
-    "falcon",
-    "garnet",
-    "harbor",
-    "indigo",
-    "jasper",
-    "kettle",
-    "lantern",
-    "meadow",
-    "nectar",
-    "orchid",
-    "pepper",
-]
+_WORDS = (
+    "anchor bison candle dragon ember falcon garnet harbor indigo jasper kettle lantern meadow nectar orchid pepper"
+).split()
 
 
 @dataclass(frozen=True, slots=True)
