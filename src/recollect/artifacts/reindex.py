@@ -49,16 +49,10 @@ _BATCH = 200  # conversations in memory, and in a commit, at a time
 FOREIGN = "foreign"  # a file of another agent: known, and none of ours
 _SETTLED = {ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED}
 
-_AGAIN = "Put the file back, or run `recollect doctor --fix`: it is made again from what the database holds."
-_HINTS = {
-    "BadFrontmatter": _AGAIN,
-    "ChecksumMismatch": _AGAIN,
-    "Tampered": _AGAIN,
-    "BadBody": _AGAIN,
+_HINT = "Put the file back, or run `recollect doctor --fix`: it is made again from what the database holds."
+_HINTS = {  # by the kind of the problem, where it is another
     "WrongName": "Give the file its name back, or move it away.",
     "NoManifest": "Run `recollect doctor --fix`: the manifest is written from the files that are there.",
-    "BrokenLink": _AGAIN,
-    "Missing": _AGAIN,
     "Erased": "Run `recollect doctor --fix`: it deletes the file, and what rows hold of what was erased.",
 }
 
@@ -70,12 +64,12 @@ class Problem:
     """What is wrong with a file."""
 
     path: str
-    kind: str  # one of _HINTS
+    kind: str  # of an error, or a word of the same form
     what: str
 
     @property
     def hint(self) -> str:
-        return _HINTS.get(self.kind, _HINTS["Tampered"])
+        return _HINTS.get(self.kind, _HINT)
 
 
 @dataclass(slots=True)
@@ -218,9 +212,8 @@ def _is_erased(head: Content | Manifest, agent_id: str, erased: Graveyard) -> bo
 def _links(manifest: Manifest, held: Held) -> Iterator[Problem]:
     """Links of the manifest that lead nowhere, and contents that are not what it says they are."""
     there = {name.path: doc for name, doc in held.documents.items()}
-    own = next(path for path, doc in there.items() if isinstance(doc, Document) and doc.head is manifest)
-    document = there[own]
-    assert isinstance(document, Document)
+    documents = ((path, doc) for path, doc in there.items() if isinstance(doc, Document))
+    own, document = next((path, doc) for path, doc in documents if doc.head is manifest)
     sums = {manifest.transcript_path: manifest.transcript_sha256, manifest.summary_path: manifest.summary_sha256}
     linked = {path for path, _ in wikilinks(document.body)} | {manifest.compaction_path}
     for path in sorted({each for each in {*sums, *linked} if each}):
