@@ -413,7 +413,8 @@ def test_the_command_lists_models_and_installs_one(tmp_path: Path) -> None:
     listed = models()
     states = {each["name"]: each["state"] for each in listed["models"]}
     assert list(states) == ["mpnet", "minilm", "static"] and states["minilm"] == states["static"] == "installed"
-    assert models("install", "minilm") == {"name": "minilm", "installed": False, "folder": str(installed())}
+    told = {"name": "minilm", "state": "installed", "changed": False, "folder": str(installed())}
+    assert models("install", "minilm") == told
 
 
 def test_a_model_of_an_earlier_version_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

