@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -611,6 +612,108 @@ def test_what_was_called_wrong_leaves_memory_md_until_it_is_called_right(memory:
         clock.advance(1)
         memory.feedback(found.id, opinion)
         assert (RULE in ledger.read_text().partition("## Session Ledger")[0]) is (opinion == "ok")
+
+
+def is_given(memory: Memory, text: str) -> bool:
+    """To agents: for a prompt, at a session's start and in MEMORY.md, which must agree."""
+    places = {
+        "prompt": memory.context(str(TIDES), text).text,
+        "start": memory.briefing.orientation(str(TIDES)),
+        "MEMORY.md": ledger(memory).partition(HEADING)[0],
+    }
+    found = [name for name, told in places.items() if text in told]
+    assert found in ([], list(places))
+    return bool(found)
+
+
+@pytest.mark.parametrize(
+    ("command", "holds"),
+    [
+        (lambda memory, name: memory.correct(name, "Run make check before every push."), True),
+        (lambda memory, name: memory.correct(name, RULE), True),
+        (lambda memory, name: memory.remember(RULE, project=TIDES), True),
+        (lambda memory, name: memory.pin(name), True),
+        (lambda memory, name: memory.feedback(name, "ok"), True),
+        (lambda memory, name: memory.unpin(name), False),
+    ],
+    ids=["correct", "correct to the same", "remember", "pin", "ok", "unpin"],
+)
+@pytest.mark.parametrize("pinned", [False, True], ids=["", "pinned"])
+def test_what_was_called_wrong_holds_again_when_a_person_says_so(
+    memory: Memory, clock: Clock, command: Callable[[Memory, str], Remembered], holds: bool, pinned: bool
+) -> None:
+    found = memory.remember(RULE, project=TIDES)
+    if pinned:
+        memory.pin(found.id)
+    memory.feedback(found.id, "not_ok")
+    assert not is_given(memory, RULE)
+    clock.advance(60)
+    now = command(memory, found.id)
+    assert now.id == found.id and is_given(memory, now.text) is holds
+    memory.reindex(full=True)
+    assert is_given(memory, now.text) is holds, "files alone tell it"
+    clock.advance(60)
+    if not holds:
+        memory.remember(RULE, project=TIDES)
+        assert is_given(memory, RULE), "also when it was unpinned meanwhile"
+    clock.advance(60)
+    memory.feedback(found.id, "not_ok")
+    assert not is_given(memory, now.text), "it can be called wrong once more"
+
+
+@pytest.mark.parametrize("said", [3000, 4200], ids=["before it was judged", "after"])
+def test_a_verdict_is_not_about_what_a_conversation_says_instead(
+    memory: Memory, root: Path, clock: Clock, said: int
+) -> None:
+    old, new = "Always deploy on Mondays.", "Always deploy on Tuesdays."
+    found = memory.remember(old, project=TIDES)
+    clock.advance(3600)
+    memory.feedback(found.id, "not_ok")
+    clock.advance(3600)
+    spoken = (new, "Understood.", FACT, "Noted.", "Show me the tides.", "Here.")
+    day = timedelta(days=1).total_seconds()
+    lines = (claude(n, text, role=("user", "assistant")[n % 2], at=day + said + n) for n, text in enumerate(spoken))
+    write(root / "-code-tides" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=root)
+    assert not is_given(memory, old), "nobody has read it yet"
+    memory.process(now=True)
+    assert (current(memory)[found.id].text, current(memory)[found.id].revision) == (new, 2)
+    assert is_given(memory, new) and not is_given(memory, old)
+
+
+def test_one_who_says_it_again_in_a_conversation_does_not_overrule_the_verdict(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    found = memory.remember(SAID, project=TIDES)
+    memory.feedback(found.id, "not_ok")
+    clock.advance(3600)
+    spoken = (FACT, "Noted.", "Show me the tides.", "Here.", SAID, "Understood.")
+    day = timedelta(days=1).total_seconds()
+    lines = (claude(n, text, role=("user", "assistant")[n % 2], at=day + 600 + n) for n, text in enumerate(spoken))
+    write(root / "-code-tides" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    assert len(current(memory)[found.id].sources) == 2 and not is_given(memory, SAID)
+
+
+def test_a_verdict_of_an_earlier_version_is_about_what_held_then(memory: Memory, clock: Clock) -> None:
+    found = memory.remember(RULE, project=TIDES)
+    memory.feedback(found.id, "not_ok")
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_feedback SET revision = 0")
+    assert not is_given(memory, RULE)
+    clock.advance(60)
+    assert is_given(memory, memory.correct(found.id, "Run make check before every push.").text)
+
+
+def test_a_clock_that_is_set_back_does_not_undo_a_verdict_or_what_was_said_since(memory: Memory, clock: Clock) -> None:
+    found = memory.remember(RULE, project=TIDES)
+    for command, holds in ((lambda: memory.feedback(found.id, "not_ok"), False), (lambda: memory.pin(found.id), True),
+                           (lambda: memory.feedback(found.id, "not_ok"), False),
+                           (lambda: memory.feedback(found.id, "ok"), True)):  # fmt: skip
+        clock.advance(-60)
+        command()
+        assert is_given(memory, RULE) is holds
 
 
 # Crashes and files

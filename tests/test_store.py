@@ -1102,7 +1102,7 @@ WRITES: dict[str, Read] = {
     "injections.save": lambda tx, owner: injections.save(tx, owner, SESSION, at(3), [A_LINE], prompts=1),
     "injections.hide": lambda tx, owner: injections.hide(tx, owner, SESSION),
     "injections.delete": lambda tx, owner: injections.delete(tx, owner, [SESSION]),
-    "feedback.react": lambda tx, owner: feedback.react(tx, owner, "m-one", "not_ok", at(3)),
+    "feedback.react": lambda tx, owner: feedback.react(tx, owner, "m-one", 1, "ok", at(59, 23)),
     "answers.save": lambda tx, owner: answers.save(tx, owner, KIND, "running", "h2", "{}", NOW),
     "answers.delete": lambda tx, owner: answers.delete(tx, owner, KIND, "running"),
     "answers.charge": lambda tx, owner: answers.charge(tx, owner, KIND, "running", SPENT),
@@ -1160,7 +1160,7 @@ def fill(tx: Transaction, owner: Owner) -> None:
     stage1.mark_selected(tx, owner, [A_ROW, replace(A_ROW, session_key="gone@1")])
     memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY]})
     memories.cite(tx, owner, ["m-one"], NOW)
-    feedback.react(tx, owner, "m-one", "not_ok", NOW)
+    feedback.react(tx, owner, "m-one", 1, "not_ok", NOW)
     injections.save(tx, owner, SESSION, NOW, [A_LINE], prompts=1)
     turns.save(tx, owner, [A_TURN, A_BUCKET])
     turns.save_active_set(tx, ann(owner), "c", "c.1", "{}", NOW, at(59, 23))

@@ -1107,6 +1107,9 @@ def test_what_a_person_makes_of_a_memory_holds_for_the_turn_that_it_came_from(me
     assert shown("c5") == ["300", "900", "Lisbon", imperial], "300 as what was replaced"
     memory.feedback(budget, "not_ok")
     assert shown("c6") == ["Lisbon", imperial], "and what it had replaced does not come back"
+    memory.pin(budget)
+    assert shown("c9") == ["300", "900", "Lisbon", imperial], "a person said it again"
+    memory.feedback(budget, "not_ok")
     say(chat(memory, "c7"), "t1", facts=[fact("budget", "My budget is 500 euros.")])
     assert shown("c8") == ["500", "Lisbon", imperial], "until somebody says so again"
 

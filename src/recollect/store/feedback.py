@@ -1,12 +1,19 @@
-"""memory_feedback: what was thought of a memory."""
+"""memory_feedback: what was thought of a memory.
+
+A verdict is about what the memory said when it was judged. Whether it stands follows from revisions and notes since;
+nothing is ever marked as withdrawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from recollect.note import is_session
+from recollect.store import memories
 from recollect.store.database import Transaction, marks
-from recollect.types import Owner, Timestamp
+from recollect.types import Owner, Remembered, Timestamp
 
 _CHUNK = 400
 
@@ -17,34 +24,60 @@ class Feedback:
     not_ok: int
     user_reaction: str  # ok | not_ok; empty: none
     last: Timestamp
+    revision: int = 0  # that the user reacted to; 0: not known
 
 
-def react(tx: Transaction, owner: Owner, memory_id: str, reaction: str, now: Timestamp) -> None:
-    """A person's reaction, instead of the one before."""
+def react(tx: Transaction, owner: Owner, memory_id: str, revision: int, reaction: str, at: Timestamp) -> int:
+    """A person's reaction to what a memory says, instead of the one before. One that is not newer changes nothing; how
+    many rows changed."""
     table = "memory_feedback"
     again = ", ".join(
         f"{name} = {table}.{name} - (CASE WHEN {table}.user_reaction = '{name}' THEN 1 ELSE 0 END) + excluded.{name}"
         for name in ("ok", "not_ok")
     )
-    tx.run(
-        f"INSERT INTO {table} (tenant, agent_id, memory_id, ok, not_ok, user_reaction, last)"
-        " VALUES (:tenant, :agent_id, :id, :ok, :not_ok, :reaction, :now)"
+    return tx.run(
+        f"INSERT INTO {table} (tenant, agent_id, memory_id, ok, not_ok, user_reaction, last, revision)"
+        " VALUES (:tenant, :agent_id, :id, :ok, :not_ok, :reaction, :at, :revision)"
         f" ON CONFLICT (tenant, agent_id, memory_id) DO UPDATE SET {again},"
-        " user_reaction = excluded.user_reaction, last = excluded.last",
+        " user_reaction = excluded.user_reaction, last = excluded.last, revision = excluded.revision"
+        f" WHERE excluded.last > {table}.last",
         {
             **owner.names(),
             "id": memory_id,
             "ok": int(reaction == "ok"),
             "not_ok": int(reaction == "not_ok"),
             "reaction": reaction,
-            "now": now,
+            "at": at,
+            "revision": revision,
         },
     )
 
 
 def wrong(tx: Transaction, owner: Owner, ids: Sequence[str]) -> set[str]:
-    """Of these memories those that a person called wrong."""
-    return {each for each, found in of_memories(tx, owner, ids).items() if found.user_reaction == "not_ok"}
+    """Of these memories those that a person called wrong, and that nobody put right or said again since."""
+    judged = {each: found for each, found in of_memories(tx, owner, ids).items() if found.user_reaction == "not_ok"}
+    held: dict[str, list[Remembered]] = {}
+    for each in memories.find(tx, owner, sorted(judged)):
+        held.setdefault(each.id, []).append(each)
+    return {each for each, revisions in held.items() if stands(judged[each], revisions)}
+
+
+def stands(thought: Feedback, revisions: Sequence[Remembered]) -> bool:
+    """Is the memory of these revisions wrong, as a person sees it? Until a newer revision says something else, or a
+    person says or pins it again; taking a pin off says nothing about it. Pure."""
+    ordered = sorted(revisions, key=lambda each: (each.valid_from, each.revision))
+    judged = [
+        number
+        for number, each in enumerate(ordered)
+        if (each.revision == thought.revision if thought.revision else each.valid_from <= thought.last)
+    ]
+    if thought.user_reaction != "not_ok" or not judged:
+        return False
+    since = ordered[judged[-1] :]
+    unpinned = {after.valid_from for before, after in pairwise(since) if before.pinned and not after.pinned}
+    keys = [key.rpartition("@") for each in since for key, _ in each.sources]
+    again = {at for session, _, at in keys if is_session(session) and at > thought.last}
+    return len({each.text for each in since}) == 1 and again <= unpinned
 
 
 def of_memories(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, Feedback]:
@@ -53,7 +86,7 @@ def of_memories(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, 
     for start in range(0, len(ids), _CHUNK):
         placeholders, chosen = marks("id", ids[start : start + _CHUNK])
         rows = tx.rows(
-            "SELECT memory_id, ok, not_ok, user_reaction, last FROM memory_feedback WHERE tenant = :tenant"
+            "SELECT memory_id, ok, not_ok, user_reaction, last, revision FROM memory_feedback WHERE tenant = :tenant"
             f" AND agent_id = :agent_id AND memory_id IN ({placeholders}) ORDER BY memory_id",
             {**owner.names(), **chosen},
         )

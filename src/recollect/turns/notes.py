@@ -16,6 +16,7 @@ from pathlib import Path
 
 from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import line, sanitized
+from recollect.artifacts.sets import after
 from recollect.config import Settings
 from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError, one_of
 from recollect.extract.offline.statements import scoped, typed
@@ -119,7 +120,8 @@ class Notebook:
         severity: Severity | None = None,
         when: Sequence[str] = (),
     ) -> Remembered:
-        """The next revision of a memory. What the words do not tell, and nobody says, stays as it was."""
+        """The next revision of a memory. What the words do not tell, and nobody says, stays as it was. The same again
+        is a revision only of what was called wrong: from then on it holds."""
         said, told = _said(text), _occasions(when)
         kind, severity = _known(kind, severity)
         with self._log.alone():
@@ -128,30 +130,40 @@ class Notebook:
             if severity is None:
                 severity, before = typed(said, kind)[1], typed(held.text, kind)[1]
                 severity = held.severity if severity is before else severity
-            if (said, kind, severity, told or held.occasions) == (held.text, held.kind, held.severity, held.occasions):
+            same = (held.text, held.kind, held.severity, held.occasions)
+            if (said, kind, severity, told or held.occasions) == same and not self._is_wrong(held):
                 return held
             note = Note(Verb.CORRECT, said, kind, severity, held.scope, held.pinned, held.id, revision, told)
             return self._revise(note, held)
 
     def pin(self, memory_id: str, *, pinned: bool = True) -> Remembered:
-        """States the memory again, with the flag or without it."""
+        """States the memory again, with the flag or without it. What was called wrong holds when it is pinned."""
         with self._log.alone():
             held, revision = self._held(memory_id)
-            if held.pinned is pinned:
+            if held.pinned is pinned and not (pinned and self._is_wrong(held)):
                 return held
             verb = Verb.PIN if pinned else Verb.UNPIN
             note = Note(verb, held.text, held.kind, held.severity, held.scope, pinned, held.id, revision)
             return self._revise(note, held)
 
     def feedback(self, memory_id: str, opinion: Opinion, text: str = "") -> Remembered:
-        """A person's reaction, instead of the one before; `ok` counts as use."""
+        """A person's reaction to what the memory says, instead of the one before; `ok` counts as use. Its time is after
+        both, whatever the clocks said."""
         held, _ = self._held(memory_id)
-        now = timestamp(self._clock())
-        project = held.scope_id if held.scope is Scope.PROJECT else ""
-        told = Reaction(at=now, project=project, user=USER, memory=held.id, reaction=opinion, text=sanitized(text))
+        said = (held.valid_from, *(Timestamp(key.rpartition("@")[2]) for key, _ in held.sources))
+        now = max(timestamp(self._clock()), *said, self._after_verdict(held))
+        told = Reaction(
+            at=now,
+            project=held.scope_id if held.scope is Scope.PROJECT else "",
+            user=USER,
+            memory=held.id,
+            revision=held.revision,
+            reaction=opinion,
+            text=sanitized(text),
+        )
         self._log.append(held.id, told)
         with self._database.write() as tx:
-            feedback.react(tx, self._owner, held.id, str(opinion), now)
+            feedback.react(tx, self._owner, held.id, held.revision, str(opinion), now)
             if opinion is Opinion.OK:
                 memories.cite(tx, self._owner, [held.id], now)
                 stage1.cite(tx, self._owner, list(dict.fromkeys(key for key, _ in held.sources)), now)
@@ -198,6 +210,16 @@ class Notebook:
         (held,) = memories.current(revisions)
         return held, max(each.revision for each in revisions) + 1
 
+    def _is_wrong(self, held: Remembered) -> bool:
+        with self._database.read() as tx:
+            return bool(feedback.wrong(tx, self._owner, [held.id]))
+
+    def _after_verdict(self, held: Remembered) -> Timestamp:
+        """The first moment after the last reaction to the memory; empty: there is none."""
+        with self._database.read() as tx:
+            thought = feedback.of_memories(tx, self._owner, [held.id]).get(held.id)
+        return after(thought.last) if thought else Timestamp("")
+
     def _typed(
         self, said: str, kind: MemoryKind | None, severity: Severity | None, scope: Scope, place: Place
     ) -> tuple[MemoryKind, Severity]:
@@ -216,8 +238,9 @@ class Notebook:
     # The way into memory
 
     def _revise(self, note: Note, held: Remembered) -> Remembered:
-        """Its time is not before what it replaces, whatever the clocks said."""
-        found = self._state(note, self._place_of(held), max(timestamp(self._clock()), held.valid_from))
+        """Its time is not before what it replaces, and after what was thought of that, whatever the clocks said."""
+        at = max(timestamp(self._clock()), held.valid_from, self._after_verdict(held))
+        found = self._state(note, self._place_of(held), at)
         self._changed(found)
         return found
 

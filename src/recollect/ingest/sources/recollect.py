@@ -61,6 +61,7 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
     reaction: str  # ok | not_ok | neutral
     turn: str = ""  # either this
     memory: str = ""  # or this
+    revision: int = 0  # of the memory, that it is about; 0: the one of that time
     conversation: str = ""
     text: str = ""
     confidence: float = 1.0
