@@ -716,6 +716,70 @@ def test_a_clock_that_is_set_back_does_not_undo_a_verdict_or_what_was_said_since
         assert is_given(memory, RULE) is holds
 
 
+def test_verdicts_come_back_from_the_logs_when_the_database_is_lost(
+    memory: Memory, tmp_path: Path, clock: Clock
+) -> None:
+    wrong, right, again = (memory.remember(text, project=TIDES) for text in (RULE, FACT, "The pond is 3 m deep."))
+    other = memory.remember("Answer in British English.", everywhere=True)
+    for found, opinions in ((wrong, ["ok", "not_ok"]), (right, ["not_ok", "ok"]), (again, ["not_ok"]), (other, ["ok"])):
+        for opinion in opinions:
+            clock.advance(60)
+            memory.feedback(found.id, opinion)
+    clock.advance(60)
+    memory.pin(again.id)
+    ids = [each.id for each in (wrong, right, again, other)]
+
+    def thought(of: Memory) -> dict[str, feedback.Feedback]:
+        with of.database.read() as tx:
+            return feedback.of_memories(tx, of.owner, ids)
+
+    before = thought(memory)
+    for name in ("memory", "turns"):
+        shutil.copytree(memory.settings.home / name, tmp_path / "new" / name)
+    with open_memory(tmp_path / "new", clock=clock) as new:
+        new.reindex()
+        assert thought(new) == before and len(before) == 4
+        assert [is_given(new, each.text) for each in (wrong, right, again)] == [False, True, True]
+        new.ingest()
+        new.reindex(full=True)
+        assert thought(new) == before
+        with new.database.read() as tx:
+            assert memories.uses(tx, new.owner) == {}, "reading a log is no use"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"origin": "machine"},
+        {"reaction": "neutral"},
+        {"reaction": "great"},
+        {"at": "yesterday"},
+        {"memory": "", "turn": "t1", "conversation": "c"},
+        {"at": "2026-01-01T00:00:00.000Z"},
+        {"revision": -1},
+        {"revision": 2**62},
+        {"memory": "m-\0"},
+    ],
+    ids=str,
+)
+def test_what_is_no_newer_verdict_of_a_person_changes_nothing(memory: Memory, told: dict[str, Any]) -> None:
+    found = memory.remember(RULE, project=TIDES)
+    memory.feedback(found.id, "ok")
+    line = {"at": "2027-01-01T00:00:00Z", "project": str(TIDES), "user": "default", "reaction": "not_ok"}
+    TurnLog(memory.settings.turns).append(found.id, Reaction(**{**line, "memory": found.id, **told}))
+    memory.ingest()
+    assert is_given(memory, RULE)
+
+
+def test_a_verdict_that_a_crash_kept_out_of_the_database_is_made_up_for(memory: Memory, clock: Clock) -> None:
+    found = memory.remember(RULE, project=TIDES)
+    said = Reaction(at="2027-01-01T00:00:00Z", project=str(TIDES), user="default", memory=found.id, reaction="not_ok")
+    TurnLog(memory.settings.turns).append(found.id, said)
+    memory.ingest()
+    with memory.database.read() as tx:
+        assert feedback.wrong(tx, memory.owner, [found.id]) == {found.id}
+
+
 # Crashes and files
 
 

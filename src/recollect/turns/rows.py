@@ -1,5 +1,5 @@
-"""Rows of turn memory, made from the lines of turn logs and from bucket files. Persisting a turn and rebuilding from
-files use the same step: whatever crashed in between, the rows come out equal.
+"""Rows of turn memory, made from the lines of turn logs and from bucket files, and what people thought of memories.
+Persisting a turn and rebuilding from files use the same step: whatever crashed in between, the rows come out equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recollect.config import Settings
 from recollect.errors import UsageError
 from recollect.ingest.sources.base import UNDECODABLE
 from recollect.ingest.sources.recollect import Reaction, Turn, session
-from recollect.store import tombstones
+from recollect.store import feedback, tombstones
 from recollect.store import turns as rows
 from recollect.store.database import Database
 from recollect.store.tombstones import entry_hash
@@ -42,6 +42,7 @@ from recollect.types import Clock, Owner, Scope, Timestamp, moment, parse_timest
 
 _EXCERPT = 400  # characters of what was said, in a compressed view
 _BATCH = 500  # rows in a commit
+_MOST_REVISIONS = 10**9  # as a note can name
 
 
 class _Log(msgspec.Struct):
@@ -95,6 +96,18 @@ def artifacts(line: bytes, hosted_uri: str, keep: timedelta) -> list[Artifact]:
         if said is not None:
             made.append(_reaction_row(place, said, f"turn:{turn.id}", keep))
     return made
+
+
+def verdict(line: bytes) -> Reaction | None:
+    """What a person thought of a memory, its time as rows have it; None for another line."""
+    try:
+        told = _reactions.decode(line)
+        at = parse_timestamp(told.at)
+    except (*UNDECODABLE, ValueError, UsageError):
+        return None
+    counts = told.origin == Origin.USER and told.reaction in (Opinion.OK, Opinion.NOT_OK)
+    known = told.memory and "\0" not in told.memory and 0 <= told.revision < _MOST_REVISIONS
+    return msgspec.structs.replace(told, at=at) if counts and known else None
 
 
 class _Judged(msgspec.Struct):
@@ -173,7 +186,7 @@ def keep_for(settings: Settings) -> timedelta:
 
 def rebuild(database: Database, settings: Settings, owner: Owner, clock: Clock, *, full: bool = False) -> int:
     """Rows of every log and bucket file that changed since its rows were made; how many are new or other than they
-    were. What was erased, or is past its time, does not come back."""
+    were. What was erased, or is past its time, does not come back; use was counted when it happened."""
     log = TurnLog(settings.turns)
     now, keep = timestamp(clock()), keep_for(settings)
     with database.read() as tx:
@@ -188,6 +201,8 @@ def rebuild(database: Database, settings: Settings, owner: Owner, clock: Clock, 
         found = [each for line in lines for each in artifacts(line, hosted, keep) if each.expires_at > now]
         if not path.endswith(".jsonl") and (bucket := buckets.parsed(data)):
             found = [bucket.artifact(hosted, expiry(Timestamp(bucket.updated_at), keep))]
+        told = sorted(filter(None, map(verdict, lines)), key=lambda each: each.at)
+        newest = {each.memory: each for each in told}
         for start in range(0, max(len(found), 1), _BATCH):
             batch = found[start : start + _BATCH]
             with database.write() as tx:
@@ -195,6 +210,9 @@ def rebuild(database: Database, settings: Settings, owner: Owner, clock: Clock, 
                 newer = [each for each in batch if each.kind == REACTION or _is_bucket(each)]
                 made += rows.save(tx, owner, newer, replacing=True)
                 if start + _BATCH >= len(found):
+                    for name, each in newest.items():
+                        at = Timestamp(each.at)
+                        made += feedback.react(tx, owner, name, each.revision, each.reaction, at)
                     rows.save_signatures(tx, owner, {path: signature})
     return made
 
