@@ -780,6 +780,32 @@ def test_a_verdict_that_a_crash_kept_out_of_the_database_is_made_up_for(memory: 
         assert feedback.wrong(tx, memory.owner, [found.id]) == {found.id}
 
 
+def test_a_verdict_is_told_to_people(database_url: Place, tmp_path: Path) -> None:
+    def say(*arguments: str) -> str:
+        return run(database_url, tmp_path, *arguments).stdout
+
+    name = answer(database_url, tmp_path, "remember", RULE)["id"]
+    shown = answer(database_url, tmp_path, "show", name)
+    assert (shown["called_wrong"], shown["verdict"]) == (False, None) and "called" not in say("show", name)
+    told = say("feedback", name, "not_ok", "--text", f"obsolete\nsince {KEY}")
+    assert told.startswith(f"Called wrong {name}, revision 1") and "no agent" in told
+    assert f"recollect feedback {name} ok" in told and "correct" in told
+    shown = answer(database_url, tmp_path, "show", name)
+    verdict = shown["verdict"]
+    assert shown["called_wrong"] and (verdict["opinion"], verdict["revision"]) == ("not_ok", 1)
+    assert verdict["text"].startswith("obsolete\nsince ") and KEY not in verdict["text"]
+    told = say("show", name)
+    assert f"  called wrong on {verdict['at'][:10]}: obsolete since " in told and KEY not in told
+    assert "(called wrong)" in told and "holds now" not in told
+    say("correct", name, "Run make check before every push.")
+    told, shown = say("show", name), answer(database_url, tmp_path, "show", name)
+    assert "(holds now)" in told and f"  r1 was called wrong on {verdict['at'][:10]}: obsolete since " in told
+    assert (shown["called_wrong"], shown["verdict"]) == (False, verdict)
+    assert "counts as use" in say("feedback", name, "ok")
+    assert f"  called right on {verdict['at'][:4]}" in say("show", name)
+    assert set(answer(database_url, tmp_path, "feedback", name, "not_ok")) >= {"id", "revision"}
+
+
 # Crashes and files
 
 

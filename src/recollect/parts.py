@@ -115,7 +115,7 @@ class Parts:
     def _reader(self) -> Reader:
         from recollect.artifacts.reading import Reader
 
-        return Reader(self.database, self.settings.home, self.owner)
+        return Reader(self.database, self.settings.home, self.settings.turns, self.owner)
 
     def _extract(self, stopping: Callable[[int], None] = lambda running: None, *, offline: bool = False) -> Extract:
         from recollect.artifacts.files import Files

@@ -24,6 +24,8 @@ from recollect.store.database import Database, Transaction
 from recollect.store.entries import FileKey, Line
 from recollect.store.feedback import Feedback
 from recollect.store.files import FileState
+from recollect.turns.log import TurnLog
+from recollect.turns.rows import reason
 from recollect.types import Conversation, Owner, Remembered, Timestamp
 
 LAST = "last"
@@ -58,6 +60,7 @@ class Rows:
     states: dict[tuple[str, str], FileState] = field(default_factory=dict)
     uses: memories.Use = field(default_factory=lambda: memories.Use(0, ""))
     thought: Feedback = field(default_factory=lambda: Feedback(0, 0, "", Timestamp("")))
+    why: str = ""  # the user thinks so; from the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,12 @@ class Opened:
 
 
 class Reader:
-    def __init__(self, database: Database, home: Path, owner: Owner) -> None:
+    """`turns` is the folder of our own logs, below `home`."""
+
+    def __init__(self, database: Database, home: Path, turns: Path, owner: Owner) -> None:
         self._database = database
         self._home = home
+        self._log = TurnLog(turns)
         self._owner = owner
         self._files = Files(home)
 
@@ -87,6 +93,8 @@ class Reader:
         said = lineage.said(rows.lines, written, self._origins(rows))
         talks = tuple(lineage.talk(each, rows.files, said) for each in rows.talks)
         revisions = lineage.revisions(rows.held)
+        if rows.thought.user_reaction:
+            rows.why = reason(self._log, target.id, rows.thought.last)
         if target.type is not Type.MEMORY:
             keys, uuid = {each.session_key for each in talks}, target.entry[1] if target.entry else None
             revisions = tuple(each for each in revisions if _cites(each, keys, uuid))
@@ -384,6 +392,13 @@ def _cites(revision: lineage.Revision, keys: set[str], uuid: str | None) -> bool
     return any(each["session_key"] in keys and uuid in (None, each["entry_uuid"]) for each in revision.sources)
 
 
+def _verdict(thought: Feedback, why: str) -> dict[str, Any] | None:
+    """A person's newest reaction; None when there is none."""
+    if not thought.user_reaction:
+        return None
+    return {"opinion": thought.user_reaction, "at": thought.last, "revision": thought.revision, "text": why}
+
+
 def _record(
     target: Target,
     rows: Rows,
@@ -403,7 +418,8 @@ def _record(
         record = asdict(chosen)
         del record["id"]
         used = {"uses": rows.uses.count, "last_used": rows.uses.last}
-        return record | used | {"ok": rows.thought.ok, "not_ok": rows.thought.not_ok}
+        judged = {"called_wrong": feedback.stands(rows.thought, rows.held), "verdict": _verdict(rows.thought, rows.why)}
+        return record | used | {"ok": rows.thought.ok, "not_ok": rows.thought.not_ok} | judged
     if target.file is not None:
         record = target.file._asdict()
         del record["signature"]

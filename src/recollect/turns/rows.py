@@ -25,7 +25,7 @@ from recollect.store.tombstones import entry_hash
 from recollect.store.turns import Artifact
 from recollect.text import plain
 from recollect.turns import buckets
-from recollect.turns.log import TurnLog, told_ids
+from recollect.turns.log import TurnLog, safe_name, told_ids
 from recollect.turns.values import (
     BINDING_TAG,
     FINGERPRINT,
@@ -108,6 +108,16 @@ def verdict(line: bytes) -> Reaction | None:
     counts = told.origin == Origin.USER and told.reaction in (Opinion.OK, Opinion.NOT_OK)
     known = told.memory and "\0" not in told.memory and 0 <= told.revision < _MOST_REVISIONS
     return msgspec.structs.replace(told, at=at) if counts and known else None
+
+
+def reason(log: TurnLog, memory_id: str, at: Timestamp) -> str:
+    """Why a person thought so of the memory at that time, as the files that are named after it tell."""
+    for path in sorted(log.root.glob(f"*/*/{safe_name(memory_id)}.jsonl")):
+        for line in (log.read(path.relative_to(log.root).as_posix()) or b"").splitlines():
+            told = verdict(line)
+            if told and (told.memory, told.at) == (memory_id, at):
+                return told.text
+    return ""
 
 
 class _Judged(msgspec.Struct):

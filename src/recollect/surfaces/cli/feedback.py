@@ -22,8 +22,17 @@ Examples:
 def command(memory_id: str, opinion: str, text: str, as_json: bool, agent_id: str | None) -> int:
     """Say whether a memory is right.
 
-    `ok` counts as use. Your newest reaction to a memory replaces the one before; to change what it says, use `correct`.
+    `ok` counts as use. What is `not_ok` is given to no agent until it is corrected, remembered again or pinned. Your
+    newest reaction to a memory replaces the one before; `show` tells it. To change what a memory says, use `correct`.
     """
     with memory(agent_id) as opened:
         found = opened.feedback(memory_id, opinion, text)
-    return tell(found, "Noted for", as_json)
+    tell(found, "Called right" if opinion == "ok" else "Called wrong", as_json)
+    if not as_json and opinion == "ok":
+        click.echo("That counts as use.")
+    elif not as_json:
+        click.echo(
+            "It is given to no agent from now on, until it is corrected, remembered again or pinned."
+            f" To take it back: recollect feedback {found.id} ok"
+        )
+    return 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -63,7 +64,8 @@ def _title(shown: Shown) -> None:
         _learnt(shown.revisions)
         return
     for each in shown.revisions:
-        mark = ("holds now" if each.current else "superseded") + (", pinned" if each.pinned else "")
+        held = "called wrong" if shown.record["called_wrong"] else "holds now"
+        mark = (held if each.current else "superseded") + (", pinned" if each.pinned else "")
         click.echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark})")
         click.echo(f"     {_short(each.text)}")
         if each.occasions:
@@ -71,6 +73,15 @@ def _title(shown: Shown) -> None:
     record = shown.record
     used = f", used {count(record['uses'], 'time')}" if record["uses"] else ""
     click.echo(f"  first seen {day_and_time(record['created_at'])}{used}")
+    if record["verdict"]:
+        click.echo(f"  {_verdict(record['verdict'], record['called_wrong'])}")
+
+
+def _verdict(told: Mapping[str, Any], stands: bool) -> str:
+    """What a person thought of it; of which revision, where that is not how it is any more."""
+    word = "right" if told["opinion"] == "ok" else "wrong"
+    which = "" if stands or told["opinion"] == "ok" else f"r{told['revision']} was " if told["revision"] else "was "
+    return f"{which}called {word} on {told['at'][:10]}" + (f": {_short(told['text'])}" if told["text"] else "")
 
 
 def _kind(each: Revision) -> str:

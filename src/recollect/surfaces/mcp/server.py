@@ -160,7 +160,7 @@ class Tools:
         text: Annotated[str, Field(description="What is wrong with it.")] = "",
         project: Project = None,
     ) -> answers.Noted:
-        """Says whether a memory turned out right; what is not ranks lower."""
+        """Says whether a memory turned out right; what is not is no longer injected."""
         return self._calls.feedback(id, opinion, text, self._project(project, roots))
 
     def memory_context(
