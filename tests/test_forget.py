@@ -603,6 +603,79 @@ def test_notes_go_from_our_own_log_too(memory: Memory, root: Path, clock: Clock)
     assert traces(memory) == []
 
 
+NAMED = "/home/ada/acme-merger"
+
+
+def named(memory: Memory) -> list[str]:
+    """Where the project's name stands, files' and folders' names included."""
+    paths = (str(each.relative_to(memory.settings.home)) for each in memory.settings.home.rglob("*"))
+    return [each for each in paths if "acme-merger" in each] + traces(memory, "acme-merger")
+
+
+def said_in_named(memory: Memory, root: Path, clock: Clock) -> Path:
+    """A session in the project, a note with a reaction to it, and a note of another project; the session's file."""
+    path = root / "-home-ada-acme-merger" / f"{SESSION}.jsonl"
+    write(path, session(*TALK, PRIVATE, "ok").replace(PROJECT.encode(), f"{NAMED}/src".encode()))
+    memory.ingest(folder=root)
+    kept = memory.remember("The offer is three million.", project=Path(NAMED))
+    memory.feedback(kept.id, "ok", "yes")
+    memory.remember("The boat is called Nixe.", project=Path(PROJECT))
+    memory.process(now=True)
+    memory.consolidate(now=True)
+    clock.advance(60)
+    assert len(named(memory)) > 6
+    return path
+
+
+@pytest.mark.parametrize("way", ["project", "session"])
+def test_nothing_is_named_after_a_project_of_which_nothing_is_left(
+    memory: Memory, root: Path, clock: Clock, way: str
+) -> None:
+    path = said_in_named(memory, root, clock)
+    backup = path.read_bytes()
+    path.unlink()  # agents delete theirs
+    if way == "project":
+        memory.forget(project=NAMED, reason="private")
+    else:
+        for each in {each.session_id for each in memory.conversations() if each.project.startswith(NAMED)}:
+            assert named(memory)
+            memory.forget(session=each, reason="private")
+    assert named(memory) == []
+    assert "Nixe" in texts(memory)
+    with memory.database.read() as tx:
+        assert tx.rows("SELECT cwd FROM memory_projects") == [(PROJECT,)]
+    path.write_bytes(backup)
+    assert memory.ingest(folder=root).entries == 0
+    assert traces(memory) == []
+    memory.remember("The boat is red.", project=Path(NAMED))  # its folder may be made again
+    assert named(memory)
+
+
+def test_a_transcript_that_is_there_keeps_its_offset_when_its_project_is_erased(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    path = said_in_named(memory, root, clock)
+    memory.forget(project=NAMED, reason="private")
+    with memory.database.read() as tx:
+        rows = tx.rows("SELECT file_path, last_processed_offset FROM memory_file_states WHERE source = 'claude-code'")
+    assert rows == [(f"-home-ada-acme-merger/{SESSION}.jsonl", path.stat().st_size)]
+    assert {each for each in named(memory) if "/" in each} == set()
+    memory.ingest(folder=root)
+    memory.ingest(folder=root, reimport=True)
+    assert traces(memory) == []
+
+
+def test_a_project_of_which_something_is_left_keeps_its_name(memory: Memory, root: Path, clock: Clock) -> None:
+    path = said_in_named(memory, root, clock)
+    path.unlink()
+    memory.forget(session=SESSION, reason="private")
+    with memory.database.read() as tx:
+        assert (NAMED,) in tx.rows("SELECT cwd FROM memory_projects")
+        assert tx.rows("SELECT 1 FROM memory_file_states WHERE source = 'claude-code'") == []
+    assert any(each.startswith("turns/") for each in named(memory))
+    assert "three million" in texts(memory)
+
+
 def test_a_line_of_a_log_goes_and_the_others_stay(tmp_path: Path) -> None:
     log = TurnLog(tmp_path / "turns")
     for number in (1, 2, 3):

@@ -17,7 +17,7 @@ import time
 import unicodedata
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NoReturn
 
 from recollect.models.base import ToolRefused
@@ -31,6 +31,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # non-blocki
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FORBIDDEN = frozenset('<>:"|?*\\')  # not on every file system
 _DEEPEST = 6
+LOCK = ".lock"
 _TEMPORARY = ".recollect-"
 _LONGEST_LINE = 240
 _PATIENCE = 60.0  # seconds to wait for another one who writes
@@ -236,6 +237,31 @@ def make_private(folder: Path) -> None:
     for each in (*reversed(folder.parents), folder):
         if not each.exists() and not each.is_symlink():
             each.mkdir(mode=0o700, exist_ok=True)
+
+
+def remove_empty(root: Path, folder: PurePath) -> None:
+    """A folder below the root, those in it and those above it, where nothing but a lock that nobody holds is left."""
+    place = root / folder
+    if not place.is_dir() or place.resolve() != root.resolve() / folder:  # a link leads elsewhere
+        return
+    inside = [each for each in sorted(place.rglob("*"), reverse=True) if each.is_dir() and not each.is_symlink()]
+    above = [root / each for each in (folder, *folder.parents) if each.parts]
+    for each in (*inside, *above):
+        if not _remove_folder(each):
+            return
+
+
+def _remove_folder(folder: Path) -> bool:
+    if any(each.name != LOCK for each in folder.iterdir()):
+        return False
+    try:
+        with suppress(FileNotFoundError), (folder / LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            (folder / LOCK).unlink()
+        folder.rmdir()
+    except OSError:  # somebody is at it
+        return False
+    return True
 
 
 def _parts(path: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path, PurePath
 
 from recollect import note as notes
 from recollect.artifacts import sets, tombstones
@@ -26,6 +27,8 @@ from recollect.extract.jobs import watermark
 from recollect.extract.load import load
 from recollect.extract.values import Transcript, Written
 from recollect.ingest.erasure import blanked
+from recollect.ingest.run import KIND as INGEST
+from recollect.ingest.scan import is_gone
 from recollect.store import answers, erasing, files, injections, memories, stage1, turns
 from recollect.store import artifacts as artifact_rows
 from recollect.store import tombstones as tombstone_rows
@@ -35,6 +38,7 @@ from recollect.store.jobs import Jobs
 from recollect.turns.erasing import erase_buckets, turns_of
 from recollect.turns.log import TurnLog
 from recollect.types import Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
+from recollect.workspace import remove_empty
 
 __all__ = ["Forget", "Plan", "Report", "Target"]
 
@@ -108,7 +112,7 @@ class Forget:
         self._revoke(plan)
         paths = self._planner.paths(plan, names)
         buried = self._bury(stone(self._owner, plan, paths, reason, timestamp(self._clock())))
-        report = self._carry_out(plan, names, paths, buried)
+        report = self._carry_out(plan, names, paths, buried, target.project)
         report.tombstone = buried.path
         return report
 
@@ -126,8 +130,15 @@ class Forget:
     def _going(self, plan: Plan) -> list[Name]:
         return [*self._planner.names(plan.keys), *(name for _, name in plan.beside)]
 
-    def _carry_out(self, plan: Plan, names: Sequence[Name], paths: Set[str], buried: Tombstone | None = None) -> Report:
-        """`names` are the files that go; of `paths`, no name may come again."""
+    def _carry_out(
+        self,
+        plan: Plan,
+        names: Sequence[Name],
+        paths: Set[str],
+        buried: Tombstone | None = None,
+        project: str = "",
+    ) -> Report:
+        """`names` are the files that go; of `paths`, no name may come again. `project` was named to go."""
         removed = sorted({name.path for name in names} & paths)
         report = Report(removed, conversations=len(plan.keys), entries=len(plan.said))
         for name in names:
@@ -140,11 +151,14 @@ class Forget:
         for kept in self._settings.home.glob(DAMAGED_DATABASES):
             kept.unlink()
         self._wrote("logs")
+        vanished = self._vanished(plan)
         with self._database.write() as tx:
             if buried:
                 told = (buried.hashes, buried.whole_tokens, buried.removed_paths)
                 tombstone_rows.save(tx, self._owner, buried.path, *told)
+            places = erasing.places(tx, self._owner, _files(plan))
             report.removed_rows = self._erase(tx, plan, rewritten, relinked)
+            report.removed_rows += self._erase_names(tx, vanished, {*places, project})
         self._wrote("rows")
         self._erase_buckets(plan)  # somebody may have taken them in again as long as there were rows
         for name in self._planner.names(plan.whole):  # a worker that was at it may have written meanwhile
@@ -231,7 +245,7 @@ class Forget:
         settled = [each for each in rewritten if all(talk.status in _SETTLED for talk in each.talks)]
         self._jobs.settle(tx, EXTRACT, [(each.key, each.mark, _status(each.written)) for each in settled])
         gone = {each.uuid for each in plan.said}
-        for source, path in sorted({(each.source, each.source_file) for each in plan.said}):
+        for source, path in _files(plan):
             state = files.load(tx, owner, source, path)
             if state is not None:
                 files.save(tx, owner, [replace(state, parser_state=blanked(state.parser_state, gone))])
@@ -253,16 +267,33 @@ class Forget:
             artifact_rows.replace_sessions(tx, owner, [key], left, () if older else (Kind.COMPACTION, Kind.MANIFEST))
         return removed + erasing.delete_unstated(tx, owner)
 
+    def _vanished(self, plan: Plan) -> list[tuple[str, str]]:
+        """Files beside those that go, and these, that were read and are gone. One that is there keeps its offset; so
+        does one that may be on another machine, or on a disk that is away."""
+        with self._database.read() as tx:
+            beside = erasing.states_beside(tx, self._owner, _files(plan))
+        return [(source, key) for source, key, root in beside if is_gone(key, Path(root))]
+
+    def _erase_names(self, tx: Transaction, vanished: Sequence[tuple[str, str]], places: Set[str]) -> int:
+        """What tells only that a project was there, when nothing else of it is left. Returns how many rows went."""
+        removed = erasing.delete_states(tx, self._owner, vanished)
+        for source, key in removed:
+            self._jobs.forget(tx, INGEST, f"{source}/{key}")
+        return len(removed) + erasing.delete_projects(tx, self._owner, places)
+
     def _erase_logs(self, plan: Plan, ids: Set[str]) -> None:
         """What was said to recollect itself stands in its own logs: notes, turns, and reactions to memories."""
         gone = {each.uuid for each in plan.said if each.source == notes.SOURCE}
         for path in sorted({each.source_file for each in plan.said if each.source == notes.SOURCE}):
             self._log.erase(path, lambda uuids: bool(gone.intersection(uuids)))
-        self._erase_buckets(plan)
         self._log.erase_reactions(ids)
+        self._erase_buckets(plan)
 
     def _erase_buckets(self, plan: Plan) -> None:
         erase_buckets(self._database, self._settings, self._owner, timestamp(self._clock()), plan.said)
+        for source, key in _files(plan):
+            if source == notes.SOURCE:
+                remove_empty(self._settings.turns, PurePath(key).parent)
 
     def _ids(self, plan: Plan, among: Set[str] = frozenset()) -> set[str]:
         """Memories that the conversations state, or those of some that still exist."""
@@ -270,6 +301,11 @@ class Forget:
             if among:
                 return {each.id for each in memories.find(tx, self._owner, sorted(among))}
             return {each.id for key in plan.keys for each in memories.of_session(tx, self._owner, key)}
+
+
+def _files(plan: Plan) -> list[tuple[str, str]]:
+    """(source, key) of the files that something of what goes stands in."""
+    return sorted({(each.source, each.source_file) for each in plan.said})
 
 
 def _status(written: Written) -> JobStatus:

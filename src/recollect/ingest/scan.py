@@ -115,6 +115,11 @@ def look(path: Path, root: Path) -> Found | None:
     return _found(os.path.abspath(root), os.path.abspath(path), path.stat())  # noqa: PTH100
 
 
+def is_gone(key: str, root: Path) -> bool:
+    """Is there no such file below a root that is there?"""
+    return root.is_dir() and not any(os.path.lexists(root / f"{key}{end}") for end in ("", ".zst"))
+
+
 def keyed(found: Found, root: Path) -> Found:
     """The same file, as it is named below another root that it lies in."""
     top = os.path.abspath(root)  # noqa: PTH100

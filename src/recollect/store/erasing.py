@@ -1,6 +1,7 @@
 """Deletes across tables: entries, compactions and everything that is known of a conversation.
 
-What was taken in and what was made of it goes; offsets, token accounts and other people's rows stay.
+What was taken in and what was made of it goes; token accounts and other people's rows stay, and so do offsets of files
+that are there.
 """
 
 from __future__ import annotations
@@ -148,6 +149,73 @@ def recount(tx: Transaction, owner: Owner, left: Iterable[Conversation], now: Ti
             f" AND e.withdrawn = 0) WHERE {_OWN} AND id = :id",
             names,
         )
+
+
+# What is named after a project of which nothing is left
+
+
+def places(tx: Transaction, owner: Owner, files: Iterable[tuple[str, str]]) -> set[str]:
+    """Folders and ids of the projects that something in these files (source, key) was said in."""
+    found: set[str] = set()
+    for source, path in files:
+        names = {**owner.names(), "source": source, "path": path}
+        for table, folder in (("memory_transcript_entries", "cwd"), ("memory_conversations", "project")):
+            where = f"WHERE {_OWN} AND source = :source AND source_file = :path"
+            for row in tx.rows(f"SELECT DISTINCT {folder}, project_id FROM {table} {where}", names):
+                found.update(row)
+    return found
+
+
+def delete_projects(tx: Transaction, owner: Owner, names: Iterable[str]) -> int:
+    """Of the folders of these projects (paths, with all below them, or ids), those nothing is left of; how many rows
+    went."""
+    mine = "x.tenant = memory_projects.tenant AND x.agent_id = memory_projects.agent_id"
+    left = " AND ".join(
+        f"NOT EXISTS (SELECT 1 FROM {table} x WHERE {mine} AND ({same}))"
+        for table, same in (
+            ("memory_conversations", "x.project = memory_projects.cwd OR x.project_id = memory_projects.project_id"),
+            ("memory_artifacts", "x.project = memory_projects.cwd OR x.project_id = memory_projects.project_id"),
+            ("memory_memories", "x.scope = 'project' AND x.scope_id = memory_projects.project_id"),
+            ("memory_turn_artifacts", "x.project = memory_projects.project_id"),
+            ("memory_transcript_entries", "x.cwd = memory_projects.cwd OR x.project_id = memory_projects.project_id"),
+        )
+    )
+    removed = 0
+    for name in sorted({*names} - {""}):
+        chosen, values = _in_project("cwd", name)
+        removed += tx.run(
+            f"DELETE FROM memory_projects WHERE {_OWN} AND {chosen} AND {left}", {**owner.names(), **values}
+        )
+    return removed
+
+
+def states_beside(tx: Transaction, owner: Owner, files: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """(source, key, root) of every file that was read and lies in a folder of these (source, key)."""
+    found: set[tuple[str, str, str]] = set()
+    for name in {path.rpartition("/")[0] or path for _, path in files}:
+        names = {**owner.names(), "name": name, "below": f"{name}/", "size": len(name) + 1}
+        sql = f"SELECT source, file_path, root FROM memory_file_states WHERE {_OWN} AND status = 'idle'"
+        where = "(file_path = :name OR substr(file_path, 1, :size) = :below)"
+        found |= {(source, path, root) for source, path, root in tx.rows(f"{sql} AND {where}", names)}
+    return sorted(found)
+
+
+def delete_states(tx: Transaction, owner: Owner, files: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """How far files were read that are gone: those of which no row tells anything. Returns these."""
+    removed = []
+    for source, path in files:
+        names = {**owner.names(), "source": source, "path": path}
+        where = f"{_OWN} AND source = :source AND"
+        left = " AND ".join(
+            f"NOT EXISTS (SELECT 1 FROM {table} WHERE {where} source_file = :path)"
+            for table in ("memory_transcript_entries", "memory_compactions", "memory_conversations")
+        )
+        sql = f"DELETE FROM memory_file_states WHERE {where} file_path = :path AND status = 'idle' AND {left}"
+        if tx.run(sql, names):
+            tx.run(f"DELETE FROM memory_malformed_lines WHERE {where} file_path = :path", names)
+            tx.run(f"DELETE FROM memory_turn_files WHERE {_OWN} AND path = :path", names)
+            removed.append((source, path))
+    return removed
 
 
 def _delete_keys(tx: Transaction, owner: Owner, table: str, session_keys: Sequence[str]) -> int:
