@@ -381,6 +381,27 @@ def test_what_others_can_read_is_closed(well: Memory) -> None:
     assert not any(stat.S_IMODE(each.stat().st_mode) & 0o077 for each in (home, *home.rglob("*")))
 
 
+def test_transcripts_that_cannot_be_read_are_told(
+    well: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = tmp_path / ".claude" / "projects" / "-code-tides"
+    closed = write(agent / "closed.jsonl", session(*TALK, name="closed"))
+    write(agent / "open.jsonl", session(*TALK, name="open"))
+    strange = Path(os.fsdecode(os.fsencode(agent / "caf") + b"\xe9.jsonl"))
+    write(strange, session(*TALK, name="strange"))
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != str(closed) and access(path, mode))  # root may all
+    told = well.doctor(fix=True).problems
+    assert {(each.kind, Path(each.path).name, each.fixed) for each in told} == {
+        (Fault.UNREADABLE, "closed.jsonl", False),
+        (Fault.UNREADABLE, "caf\\xe9.jsonl", False),
+    }
+    assert all("make it readable" in each.hint for each in told)
+    deep = [each.problem for each in well.health().problems]
+    assert [Path(each.partition(":")[0]).name for each in deep] == ["caf\\xe9.jsonl", "closed.jsonl"]
+    assert well.status().problems == []  # it does not look at every file
+
+
 def test_low_space_is_told() -> None:
     assert doctor.of_space(LOW_SPACE) == []
     (low,) = doctor.of_space(12 << 20)

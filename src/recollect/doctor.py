@@ -37,7 +37,8 @@ from recollect.extract.load import load
 from recollect.extract.values import Extraction
 from recollect.ingest.intake import Intake
 from recollect.ingest.run import KIND as INGEST
-from recollect.overview import LOW_SPACE, damage
+from recollect.ingest.scan import Problem
+from recollect.overview import LOW_SPACE, UNREADABLE, damage
 from recollect.redact import scan
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations, entries, files, memories, stage1
@@ -75,6 +76,7 @@ class Fault(StrEnum):
     TOO_OPEN = "TooOpen"
     LOW_SPACE = "LowSpace"
     BACKLOG = "Backlog"
+    UNREADABLE = "Unreadable"  # a transcript, or a folder of an agent's
 
 
 _SPOILED = {Fault.BAD_FRONTMATTER, Fault.CHECKSUM_MISMATCH, Fault.TAMPERED, Fault.BAD_BODY, Fault.WRONG_NAME}
@@ -216,6 +218,10 @@ def of_space(free: int) -> list[Finding]:
     return [Finding(Fault.LOW_SPACE, f"only {free >> 20} MB of disk space are left", "Free some space.")]
 
 
+def of_transcripts(unreadable: Iterable[Problem]) -> list[Finding]:
+    return [Finding(Fault.UNREADABLE, f"{each.path}: {each.reason}", UNREADABLE, each.path) for each in unreadable]
+
+
 def of_backlog(ready: Sequence[Conversation], since: str, until: str) -> list[Finding]:
     """Conversations that became ready in time and were not taken up. Older ones are left alone on purpose."""
     waiting = [each for each in ready if since <= each.last_message_at < until]
@@ -302,6 +308,7 @@ class Doctor:
         found += of_stuck(reading, idle)
         found += of_jobs(unwell)
         found += of_backlog(ready, oldest, timestamp(now - _PATIENCE))
+        found += of_transcripts(self._intake().unreadable() if self._settings.config.enabled else ())
         if self._projection.is_stale():
             hint = "It is written anew by `recollect process` and `recollect doctor --fix`."
             found.append(Finding(Fault.STALE_LEDGER, "MEMORY.md is not what it would be now", hint))
@@ -310,6 +317,9 @@ class Doctor:
             Finding(Fault.LEFTOVER, f"{path} was left by a process that died", _FIX, path) for path in self._leftovers()
         ]
         return found + of_space(self._free())
+
+    def _intake(self) -> Intake:
+        return Intake(self._database, self._settings, self._owner, self._clock)
 
     def _damage(self) -> list[Finding]:
         with self._database.read() as tx:
@@ -461,7 +471,7 @@ class Doctor:
             )
 
     def _roll_back(self) -> None:
-        Intake(self._database, self._settings, self._owner, self._clock).recover()
+        self._intake().recover()
 
     def _release(self) -> None:
         with self._database.write() as tx:

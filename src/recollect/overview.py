@@ -35,6 +35,7 @@ _TABLES = (
 )
 _UNWELL = (JobStatus.DEAD, JobStatus.FAILED, JobStatus.BACKING_OFF, JobStatus.PAUSED)
 LOW_SPACE = 200 * 1024 * 1024
+UNREADABLE = "Nothing of it is taken in: make it readable, or give it a name in UTF-8, or name it in `ignore`."
 _RECENT = timedelta(days=6)
 
 
@@ -68,7 +69,7 @@ class Overview:
 
 
 def overview(memory: Memory, *, deep: bool = False) -> Overview:
-    """`deep` also checks the database's integrity and the malformed lines one by one."""
+    """`deep` also checks the database's integrity, malformed lines one by one, and whether transcripts can be read."""
     settings, owner = memory.settings, memory.owner
     postgres = memory.database.dialect.name == "postgres"
     result = Overview(
@@ -96,6 +97,8 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         result.problems += _malformed(tx, memory, result.tables["memory_malformed_lines"], deep)
         if deep and not postgres:
             result.problems += _integrity(tx)
+    if deep and settings.config.enabled:
+        result.problems += [Trouble(f"{each.path}: {each.reason}", UNREADABLE) for each in memory.intake.unreadable()]
     result.problems += _surroundings(memory)
     return result
 

@@ -7,6 +7,7 @@ runner.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -130,6 +131,12 @@ class Intake:
         """Files in the agents' folders, and bytes of them, that `ingest` would read."""
         changed, unread = self._changed(list(self._find(None, None, None, Report())), Report())
         return len(changed), unread
+
+    def unreadable(self) -> list[Problem]:
+        """Files and folders of the agents that `ingest` cannot read. Nothing is opened."""
+        report = Report()
+        found = [each for each in self._find(None, None, None, report) if not os.access(each.path, os.R_OK)]
+        return report.problems + [Problem(each.path, os.strerror(errno.EACCES)) for each in found]
 
     def read(self, found: Sequence[Found], source: str | None, *, reimport: bool, progress: Progress) -> Report:
         """A share of another process's files; forks whose parent is not stored yet are handed back."""
