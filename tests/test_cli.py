@@ -504,3 +504,17 @@ def test_process_says_that_what_is_ready_is_too_old(tmp_path: Path) -> None:
     assert "older than 30 days" in run(tmp_path, "process").stdout
     run(tmp_path, "process", "--now")
     assert "no conversation fell silent" in run(tmp_path, "process").stdout
+
+
+def test_commands_work_where_the_locale_is_not_utf8(tmp_path: Path) -> None:
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    environ = {**os.environ, **ascii_only, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}
+    for arguments, wanted in (
+        (["status", "--json"], b'"tables"'),
+        (["remember", "Jürgen lives in Zürich → by the lake."], b"rgen lives in Z"),
+        (["search", "Zürich", "--all-projects"], b"rgen lives in Z"),
+        (["doctor"], b"no problems"),
+    ):
+        command = [sys.executable, "-m", "recollect", *arguments]
+        done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, check=False)
+        assert done.returncode == 0 and wanted in done.stdout, (arguments, done)

@@ -15,7 +15,7 @@ MERGE = "merge_v1"
 
 @cache
 def load(name: str) -> str:
-    return resources.files("recollect.extract").joinpath("prompts", f"{name}.md").read_text()
+    return resources.files("recollect.extract").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
 def transcript(messages: Sequence[Message], numbers: Sequence[int]) -> str:

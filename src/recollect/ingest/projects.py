@@ -116,6 +116,6 @@ def _remote_url(common: Path) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""

@@ -33,7 +33,9 @@ class Migration:
 def migrations() -> tuple[Migration, ...]:
     folder = resources.files("recollect.store").joinpath("migrations")
     texts = {
-        file.name.removesuffix(".sql"): file.read_text() for file in folder.iterdir() if file.name.endswith(".sql")
+        file.name.removesuffix(".sql"): file.read_text(encoding="utf-8")
+        for file in folder.iterdir()
+        if file.name.endswith(".sql")
     }
     found = []
     for stem in sorted(stem for stem in texts if "." not in stem):

@@ -58,6 +58,6 @@ def _start_time(pid: int) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        return path.read_text(encoding="utf-8").strip()
     except OSError:
         return ""

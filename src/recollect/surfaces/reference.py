@@ -67,7 +67,7 @@ def _shown(value: object) -> str:
 def main(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     for name, text in pages().items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

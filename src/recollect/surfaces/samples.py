@@ -71,7 +71,7 @@ def write_samples(folder: Path, now: datetime) -> list[Path]:
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = build(session, turns, stamps)
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         written.append(path)
     return written
 

@@ -164,7 +164,9 @@ def install(
 def _fetch(recipe: Recipe, folder: Path, progress: Callable[[int], None]) -> list[Path]:
     folder.mkdir()
     wanted = folder / "wanted.txt"
-    wanted.write_text("".join(f"{each.requirement} --hash=sha256:{each.sha256}\n" for each in recipe.wheels))
+    wanted.write_text(
+        "".join(f"{each.requirement} --hash=sha256:{each.sha256}\n" for each in recipe.wheels), encoding="utf-8"
+    )
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
     command += ["--disable-pip-version-check", "--no-input", "--require-hashes", "--requirement", str(wanted)]
     environ = {**os.environ, "TMPDIR": str(folder)}  # where it can be watched growing

@@ -210,7 +210,7 @@ def _family(pid: int) -> list[int]:
     found = [pid]
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
+            for child in (task / "children").read_text(encoding="utf-8").split():
                 found += _family(int(child))
     return found
 
@@ -219,13 +219,16 @@ def _cpu(pid: int) -> float:
     ticks = 0
     for each in _family(pid):
         with suppress(OSError):
-            ticks += sum(int(text) for text in Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[11:13])
+            ticks += sum(
+                int(text)
+                for text in Path(f"/proc/{each}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13]
+            )
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _memory(pid: int) -> float:
     """Megabytes that are its own or shared."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1000
     return 0.0

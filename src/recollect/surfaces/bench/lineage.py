@@ -179,7 +179,7 @@ def _ends(memory: Memory, tree: Path) -> dict[str, Any]:
     for number in range(_ENDS):
         talk = _talk(900_000 + number, chance, now - timedelta(days=1))
         lines = [_line(talk, each) for each in talk.messages]
-        (tree / f"{talk.conversation.session_id}.jsonl").write_text("".join(lines))
+        (tree / f"{talk.conversation.session_id}.jsonl").write_text("".join(lines), encoding="utf-8")
     memory.ingest(folder=tree)
     projection = Projection(memory.database, memory.settings, memory.owner, memory.clock)
     files = SessionEnd(Files(memory.settings.home), memory.owner.agent_id, _GAP, projection)

@@ -94,7 +94,7 @@ def run(
 
 def read_locomo(file: Path) -> Iterator[Corpus]:
     """Each conversation is a corpus; categories 1 to 4 with evidence."""
-    for sample in json.loads(file.read_text()):
+    for sample in json.loads(file.read_text(encoding="utf-8")):
         turns = list(_locomo_turns(sample["conversation"]))
         known = {turn.id for turn in turns}
         after = max(turn.at for turn in turns) + timedelta(days=1)
@@ -120,7 +120,7 @@ def _locomo_turns(conversation: dict[str, Any]) -> Iterator[Turn]:
 
 def read_longmemeval(file: Path) -> Iterator[Corpus]:
     """All sessions are one pool; a session is found by its best turns."""
-    data = json.loads(file.read_text())
+    data = json.loads(file.read_text(encoding="utf-8"))
     turns = [
         Turn(f"{key}#{number}", key, Role(turn["role"]), turn["content"], _day(session["date"], number))
         for key, session in data["sessions"].items()

@@ -115,7 +115,7 @@ def started(chosen: Settings, agent_id: str | None) -> Running:
             continue
         if there := place.running(chosen.home):
             return there
-    said = told.read_text(errors="replace").strip().splitlines()
+    said = told.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     raise RecollectError(f"the daemon did not come up: {said[0] if said else 'no answer'}", hint=f"See {told}.")
 
 

@@ -57,7 +57,7 @@ def command(action: str, only_print: bool, as_json: bool) -> int:
         return 0
     if action == "install":
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(unit_text(sys.executable, str(chosen.home)))
+        file.write_text(unit_text(sys.executable, str(chosen.home)), encoding="utf-8")
         if _has_systemd():
             stopped(chosen.home)  # beside one that a hook started, the unit's would end at once
     ran = _systemctl(action, file.name) if action != "status" else []

@@ -93,13 +93,13 @@ def token(settings: Settings) -> str:
     file: Path = settings.home / TOKEN_FILE
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileNotFoundError):
-        if not file.read_text().strip():
+        if not file.read_text(encoding="utf-8").strip():
             file.unlink()
     with suppress(FileExistsError):
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as out:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             out.write(secrets.token_urlsafe(32) + "\n")
-    return file.read_text().strip()
+    return file.read_text(encoding="utf-8").strip()
 
 
 class _WithToken:
