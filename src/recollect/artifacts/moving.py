@@ -83,6 +83,7 @@ class Imported:
     created: int = 0  # files
     unchanged: int = 0  # files that are here already
     erased: int = 0  # files that were erased, and stay so
+    left_out: list[str] = field(default_factory=list)  # logs that are not here, and may tell what was erased here
     rows: dict[str, int] = field(default_factory=dict)  # new ones
     conflicts: list[Conflict] = field(default_factory=list)
     index: Report | None = None
@@ -399,10 +400,13 @@ class Import:
             if name not in chosen.create and not name.startswith(TURNS):
                 return
             text = _again(name, archive.whole(name, size, data), contents)
-            if name.startswith(TURNS) and since and not (turns.root / name.removeprefix(TURNS)).exists():
-                report.conflicts.append(Conflict(name, "it may hold what was erased here since"))
-            elif name.startswith(TURNS):
-                self._write_turns(turns, name, unerased(text, erased), report)
+            if name.startswith(TURNS):
+                left = unerased(text, erased)
+                if since and not (turns.root / name.removeprefix(TURNS)).exists():
+                    report.erased += not left.strip()
+                    report.left_out += [name] if left.strip() else []
+                else:
+                    self._write_turns(turns, name, left, report)
             elif self._files.create(name, text):
                 report.created += 1
                 new.add(name.split("--")[1])

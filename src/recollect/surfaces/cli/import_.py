@@ -41,6 +41,11 @@ def command(file: Path, as_json: bool, agent_id: str | None) -> int:
         click.echo(f"{told}, {report.unchanged:,} here already, {count(sum(report.rows.values()), 'new row')}")
         if report.erased:
             click.echo(f"{count(report.erased, 'file')} left out: erased here")
+        if report.left_out:
+            logs = count(len(report.left_out), "turn log")
+            click.echo(f"{logs} left out: not here any more, and may tell what was erased here since")
+            for path in report.left_out[:_SHOWN]:
+                click.echo(f"  {path}")
         describe(index)
         for conflict in report.conflicts[:_SHOWN]:
             click.echo(f"{conflict.path}: {conflict.what}", err=True)
