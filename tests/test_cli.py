@@ -65,7 +65,7 @@ def test_conversations_are_listed_with_the_contracts_keys(tmp_path: Path, tree: 
         "last_message_at", "entry_count", "status",
     }  # fmt: skip
     assert answer(tmp_path, "conversations", "--project", "/code/tides") == [found]
-    assert answer(tmp_path, "conversations", "--project", "/code/other") == []
+    assert answer(tmp_path, "conversations", "--project", str(tmp_path)) == []
     assert answer(tmp_path, "conversations", "--agent-id", "other") == []
     assert SESSION[:8] in run(tmp_path, "conversations").stdout
 
@@ -504,6 +504,15 @@ def test_process_says_that_what_is_ready_is_too_old(tmp_path: Path) -> None:
     assert "older than 30 days" in run(tmp_path, "process").stdout
     run(tmp_path, "process", "--now")
     assert "no conversation fell silent" in run(tmp_path, "process").stdout
+
+
+@pytest.mark.parametrize("arguments", [["search", "x"], ["timeline"], ["conversations"]])
+def test_an_unknown_project_is_a_mistake_in_every_command(tmp_path: Path, arguments: list[str]) -> None:
+    for name in ("~/nonexistent", "/nope", "github.com/acme/nope"):
+        done = run(tmp_path, *arguments, "--project", name, "--json")
+        assert done.returncode == 2 and f"no project `{name}`" in done.stdout, (name, done)
+    (tmp_path / "new").mkdir()
+    assert run(tmp_path, *arguments, "--project", str(tmp_path / "new"), "--json").returncode == 0
 
 
 def test_commands_work_where_the_locale_is_not_utf8(tmp_path: Path) -> None:

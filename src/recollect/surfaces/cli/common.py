@@ -12,13 +12,14 @@ from datetime import timedelta
 from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
-from recollect.errors import RecollectError
+from recollect.errors import NotFound, RecollectError
 from recollect.text import printable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
@@ -52,6 +53,15 @@ def memory(agent_id: str | None) -> Memory:
     opened = open_memory(agent_id=agent_id)
     _log_to_file(opened.settings)
     return opened
+
+
+def require_project(opened: Memory, project: str | None) -> None:
+    """Where nothing was found in the project that a person named. A folder may be new; an id or a path that nothing was
+    said in is a mistake."""
+    if not project or Path(opened.settings.expand(project)).is_dir():
+        return
+    if not opened.conversations(project=project, limit=1):
+        raise NotFound(f"no project `{project}`", hint="`recollect conversations` lists projects.")
 
 
 def settings(agent_id: str | None) -> Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import day_and_time, memory, options, print_json, table
+from recollect.surfaces.cli.common import day_and_time, memory, options, print_json, require_project, table
 from recollect.types import ConversationStatus
 
 _KEYS = (
@@ -40,6 +40,8 @@ def command(status: str | None, project: str | None, limit: int | None, as_json:
     """List conversations, newest first."""
     with memory(agent_id) as opened:
         found = opened.conversations(ConversationStatus(status) if status else None, project, limit)
+        if not found:
+            require_project(opened, project)
     if as_json:
         print_json([{key: getattr(each, key) for key in _KEYS} for each in found])
         return 0

@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import click
 
-from recollect.app import Memory
 from recollect.artifacts.sanitize import line
-from recollect.errors import NotFound
 from recollect.ingest.sources import all_sources
 from recollect.search.values import ALL_PROJECTS, Hit
 from recollect.store.vectors import Kind
-from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, since, until
+from recollect.surfaces.cli.common import (
+    count,
+    day_and_time,
+    memory,
+    options,
+    print_json,
+    require_project,
+    since,
+    until,
+)
 from recollect.types import Role
 
 
@@ -88,8 +94,8 @@ def command(
             since=first or "",
             until=last or "",
         )
-        if project and not hits and not _is_known(opened, project):
-            raise NotFound(f"no project `{project}`", hint="`recollect conversations` lists projects.")
+        if not hits:
+            require_project(opened, project)
     if as_json:
         print_json({"hits": [_plain(hit, explain) for hit in hits]})
         return 0
@@ -99,11 +105,6 @@ def command(
     for hit in hits:
         _print(hit, explain)
     return 0
-
-
-def _is_known(opened: Memory, project: str) -> bool:
-    """A folder may be new; an id that nothing was said in is a mistake."""
-    return Path(opened.settings.expand(project)).is_dir() or bool(opened.conversations(project=project, limit=1))
 
 
 _KEYS = (

@@ -11,7 +11,7 @@ import click
 from recollect.artifacts.lineage import Day, Talk
 from recollect.artifacts.names import Kind
 from recollect.artifacts.sanitize import line
-from recollect.surfaces.cli.common import memory, options, print_json, since, until
+from recollect.surfaces.cli.common import memory, options, print_json, require_project, since, until
 
 _LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
 
@@ -57,6 +57,8 @@ def command(
         wide = all_projects or (name is not None and project is None)
         chosen = None if wide else opened.project(project if project else Path.cwd())
         days = opened.timeline(project=chosen, since=first or "", until=last, limit=limit, memory=name)
+        if not days:
+            require_project(opened, project)
     if as_json:
         print_json({"project": chosen, "days": [_day(each) for each in days]})
         return 0
