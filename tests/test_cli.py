@@ -515,6 +515,15 @@ def test_an_unknown_project_is_a_mistake_in_every_command(tmp_path: Path, argume
     assert run(tmp_path, *arguments, "--project", str(tmp_path / "new"), "--json").returncode == 0
 
 
+def test_what_is_no_regular_file_is_called_so(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for arguments in (["ingest", "--file", str(tmp_path / "pipe")], ["ingest", "--file", "/dev/zero"]):
+        done = run(tmp_path, *arguments)
+        assert done.returncode == 2 and "not a regular file" in done.stderr, done
+    assert "not a regular file" in run(tmp_path, "import", str(tmp_path)).stderr
+    assert "no such file" in run(tmp_path, "import", str(tmp_path / "missing")).stderr
+
+
 def test_commands_work_where_the_locale_is_not_utf8(tmp_path: Path) -> None:
     ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     environ = {**os.environ, **ascii_only, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}

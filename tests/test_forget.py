@@ -833,7 +833,14 @@ def test_another_agent_keeps_what_is_its_own(memory: Memory, root: Path, clock: 
 
 @pytest.mark.parametrize(
     ("target", "message"),
-    [({"session": "nobody"}, "no session"), ({"memory": "m-none"}, "no memory"), ({}, "say what to forget")],
+    [
+        ({"session": "nobody"}, "no session"),
+        ({"memory": "m-none"}, "no memory"),
+        ({}, "say what to forget"),
+        ({"session": SESSION, "memory": "m-none"}, "session and memory were named"),
+        ({"session": SESSION, "reason": ""}, "a reason"),
+        ({"session": SESSION, "reason": " \n"}, "a reason"),
+    ],
 )
 def test_what_is_not_there_is_said_and_nothing_changes(
     memory: Memory, root: Path, clock: Clock, target: dict[str, str], message: str
@@ -841,7 +848,7 @@ def test_what_is_not_there_is_said_and_nothing_changes(
     filled(memory, root, clock)
     before = content(memory)
     with pytest.raises(UsageError, match=message):
-        memory.forget(**target, reason="x")
+        memory.forget(**{"reason": "x", **target})
     assert content(memory) == before
     assert not list((memory.settings.home / "memory").glob("tombstones/*"))
 

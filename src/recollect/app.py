@@ -225,6 +225,8 @@ class Memory(Parts):
         """Erases for good: a session, a conversation by its key, what a memory came from, or a project."""
         from recollect.artifacts.forget import Target
 
+        if not reason.strip():
+            raise UsageError("a removal needs a reason", hint="It is kept in the tombstone, without what was erased.")
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
         return self._eraser().run(Target(session, conversation, memory, self._stored_as(project)), reason)

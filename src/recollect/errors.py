@@ -25,9 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from pathlib import Path
 from typing import TypeVar
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+def no_file(path: Path) -> str:
+    """Why a path that a person named cannot be read as a file."""
+    return f"{path}: {'not a regular file' if path.exists() else 'no such file'}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -32,7 +32,7 @@ from recollect.artifacts.reindex import Held, Problem, Report, assess
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.artifacts.upkeep import Upkeep
 from recollect.config import Settings
-from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError
+from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError, no_file
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.ingest.run import KIND as INGEST
 from recollect.models.base import ToolRefused
@@ -347,7 +347,7 @@ class Import:
 
     def run(self, file: Path) -> Imported:
         if not file.is_file():
-            raise UsageError(f"{file}: no such file", hint="`recollect export FILE` makes one.")
+            raise UsageError(no_file(file), hint="`recollect export FILE` makes one.")
         make_private(self._settings.home)
         report = Imported(str(file))
         with file.open("rb") as opened:

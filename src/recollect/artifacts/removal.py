@@ -240,7 +240,9 @@ class Planner:
     def plan(self, target: Target) -> Plan:
         """What would go. UsageError when there is no such thing."""
         chosen = [name for name in ("session", "conversation", "memory", "project") if getattr(target, name)]
-        if len(chosen) != 1:
+        if len(chosen) > 1:
+            raise UsageError(f"only one thing at a time: {' and '.join(chosen)} were named", hint="Name one of them.")
+        if not chosen:
             raise UsageError("say what to forget: a session, a conversation, a memory or a project")
         found = _Found()
         if target.memory:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 
 from recollect import note, redact
 from recollect.config import Settings
-from recollect.errors import ConfigError, StoreBusy, UsageError, nearest
+from recollect.errors import ConfigError, StoreBusy, UsageError, nearest, no_file
 from recollect.ingest import conversations as rules
 from recollect.ingest import erasure, recovery, workers
 from recollect.ingest.gate import Gate, switches
@@ -296,8 +296,7 @@ class Intake:
     def _find(self, file: Path | None, folder: Path | None, forced: Source | None, report: Report) -> Iterator[Found]:
         if file is not None:
             if not file.is_file():
-                reason = "is a folder; use --dir" if file.is_dir() else "no such file"
-                raise UsageError(f"{file}: {reason}")
+                raise UsageError(f"{file}: is a folder; use --dir" if file.is_dir() else no_file(file))
             found = self._look(file, forced, report)
             if found and found.size and not (forced or _told(Path(found.path))[0]):
                 report.problems.append(Problem(found.path, "no transcript of a known agent"))
