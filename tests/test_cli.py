@@ -524,6 +524,15 @@ def test_what_is_no_regular_file_is_called_so(tmp_path: Path) -> None:
     assert "no such file" in run(tmp_path, "import", str(tmp_path / "missing")).stderr
 
 
+def test_status_lists_paused_sessions(tmp_path: Path) -> None:
+    assert answer(tmp_path, "status")["paused"] == []
+    run(tmp_path, "pause", "--session", "typo-id")
+    assert answer(tmp_path, "status")["paused"] == ["typo-id"]
+    assert "session typo-id: paused" in run(tmp_path, "status").stdout
+    run(tmp_path, "pause", "--session", "typo-id", "--resume")
+    assert answer(tmp_path, "status")["paused"] == []
+
+
 def test_commands_work_where_the_locale_is_not_utf8(tmp_path: Path) -> None:
     ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     environ = {**os.environ, **ascii_only, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home")}

@@ -32,6 +32,7 @@ def command(session: str | None, resume: bool, as_json: bool, agent_id: str | No
     """Tell one session nothing from memory until it is resumed.
 
     Its transcript is still taken in. To erase a session that is over: `recollect forget --session ID`.
+    `recollect status` lists the sessions that are paused.
     """
     from recollect.surfaces.hooks import client
 

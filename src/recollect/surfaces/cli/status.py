@@ -20,10 +20,13 @@ def command(as_json: bool, agent_id: str | None) -> int:
     with memory(agent_id) as opened:
         result = opened.status()
     daemon = _daemon(opened.settings.home)
+    paused = _paused(opened.settings.home)
     if as_json:
-        print_json({**asdict(result), "daemon": daemon})
+        print_json({**asdict(result), "paused": paused, "daemon": daemon})
         return 0
     show(result, as_json)
+    for session in paused:
+        click.echo(f"session {printable(session)}: paused (`recollect pause --session {printable(session)} --resume`)")
     if not daemon["running"]:
         click.echo("daemon: not running (a hook, or `recollect serve --background`, starts it)")
         return 0
@@ -33,6 +36,14 @@ def command(as_json: bool, agent_id: str | None) -> int:
     blind = "" if daemon.get("watching", True) else ", not watching"
     click.echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {told or 'idle'}{blind}")
     return 0
+
+
+def _paused(home: Path) -> list[str]:
+    """Sessions that are told nothing until they are resumed."""
+    from recollect.surfaces.hooks import client
+
+    folder = home / client.PAUSED
+    return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
 
 
 def _daemon(home: Path) -> dict[str, Any]:
