@@ -24,7 +24,7 @@ from recollect.config import Settings
 from recollect.consolidate.render import SUMMARY, project_folder, project_path
 from recollect.inject import render
 from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
-from recollect.inject.values import Given, Line
+from recollect.inject.values import AT_START, Given, Line
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Database, Transaction
@@ -34,7 +34,6 @@ from recollect.types import Clock, Owner, Remembered, Scope, Timestamp, timestam
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 INDEX = "index.json"
-_REASON = "told at the start of the session"
 
 
 class Briefing:
@@ -68,7 +67,7 @@ class Briefing:
     def told(self, project_id: str) -> Given:
         """The same with its lines."""
         text = self.orientation(project_id)
-        return Given(text, estimate_tokens(text), tuple(render.read(each, _REASON) for each in render.parse(text)))
+        return Given(text, estimate_tokens(text), tuple(render.read(each, AT_START) for each in render.parse(text)))
 
     def start(self, project_id: str, session: str, later: Callable[[Callable[[], object]], object]) -> str:
         """The same, and it is kept that the session has it: prompts need not bring it once more. `later` is given the
@@ -81,7 +80,7 @@ class Briefing:
         """A session was given these memories, by id and revision, when nobody was there to keep it."""
         with self._database.read() as tx:
             held = memories.find(tx, self._owner, sorted({name for name, _ in given}))
-        known = {(each.id, each.revision): replace(render.made(each, LONGEST), reason=_REASON) for each in held}
+        known = {(each.id, each.revision): replace(render.made(each, LONGEST), reason=AT_START) for each in held}
         self._keep(session, [known[each] for each in given if each in known])
 
     def _keep(self, session: str, lines: Sequence[Line]) -> None:

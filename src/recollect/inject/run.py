@@ -20,7 +20,7 @@ from recollect.inject.contextual import Contextual
 from recollect.inject.injector import EXCHANGES, Injector
 from recollect.inject.plan import Seen, choose, visible
 from recollect.inject.select import Selection
-from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Section, configured
+from recollect.inject.values import AT_START, Exchange, Given, InjectorConfig, Line, Section, configured
 from recollect.search.request import reach
 from recollect.search.run import Search
 from recollect.search.values import Scope
@@ -196,7 +196,8 @@ def paired(said: Sequence[tuple[str, str]], prompt: str) -> tuple[Exchange, ...]
 def _told(session: str, rows: Sequence[Injected], known: dict[tuple[str, int], Remembered]) -> Told:
     last = [each for each in rows if each.block == rows[-1].block]
     lines = tuple(_line(each, known[key]) for each in last if (key := (each.memory_id, each.revision)) in known)
-    text = render.rendered(lines)
+    told = last[0].reason == AT_START  # in a frame of its own, which is not kept
+    text = "\n".join(map(render.row, lines)) if told else render.rendered(lines)
     given = Given(text, estimate_tokens(text), lines)
     return Told(session, last[0].turn, last[0].given_at, last[0].visible, given)
 

@@ -112,6 +112,9 @@ class Line:
     tokens: int
 
 
+AT_START = "told at the start of the session"  # why a line of an orientation is there
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """A memory that was considered and not given."""
