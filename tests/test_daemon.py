@@ -583,8 +583,8 @@ def test_beyond_its_bounds_it_says_busy_at_once(served: tuple[Path, threading.Ev
     callers = [threading.Thread(target=call) for _ in range(THREADS + WAITING + 20)]
     for each in callers:
         each.start()
-    wait(lambda: len(outcomes) == 20)
-    assert set(outcomes) == {"the daemon is busy"} and len(seen) == THREADS
+    wait(lambda: len(outcomes) == 20 and len(seen) == THREADS)
+    assert set(outcomes) == {"the daemon is busy"}
     go.set()
     for each in callers:
         each.join()

@@ -945,6 +945,8 @@ READS: dict[str, Read] = {
     ],
     "erasing.said_in_session": lambda tx, owner: erasing.said_in_session(tx, owner, SESSION),
     "erasing.withdrawn_in_project": lambda tx, owner: erasing.withdrawn_in_project(tx, owner, "/code/garden"),
+    "erasing.places": lambda tx, owner: erasing.places(tx, owner, [(SOURCE, FILE)]),
+    "erasing.states_beside": lambda tx, owner: erasing.states_beside(tx, owner, [(SOURCE, FILE)]),
     "erasing.compaction_files": lambda tx, owner: erasing.compaction_files(
         tx, owner, [erasing.Said(SOURCE, "c9", SESSION, "compaction", "", FILE)]
     ),
@@ -1073,6 +1075,14 @@ WRITES: dict[str, Read] = {
     "erasing.delete_unstated": lambda tx, owner: (
         memories.replace_sessions(tx, owner, {"s@1": []}),
         erasing.delete_unstated(tx, owner),
+    ),
+    "erasing.delete_projects": lambda tx, owner: (
+        projects.save(tx, owner, [Project("/gone", "gone", "path"), Project("/new", "new", "path")], NOW),
+        erasing.delete_projects(tx, owner, ["gone", "example.com/ada/garden"]),
+    ),
+    "erasing.delete_states": lambda tx, owner: (
+        files.save(tx, owner, [a_state(file_path="gone", status=FileStatus.IDLE), a_state(file_path="new")]),
+        erasing.delete_states(tx, owner, [(SOURCE, "gone"), (SOURCE, FILE)]),
     ),
     "erasing.recount": lambda tx, owner: erasing.recount(tx, owner, [only(tx, owner)], at(9)),
     "answers.delete_all": lambda tx, owner: answers.delete_all(tx, owner, ["running"]),

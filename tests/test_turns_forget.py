@@ -78,6 +78,7 @@ def test_a_line_that_a_crash_tore_goes_with_what_it_was_to_say(memory: Memory) -
 def test_a_turn_without_words_of_its_own_has_its_ids_all_the_same(memory: Memory) -> None:
     turns = chat(memory)
     block = "[Context from memory]\n- x\n[End of context from memory]"
+    assert turns.turn("t0", block).reconcile().local_memories_turn_ids == ()
     say(turns, "t1", block, " ", facts=[fact("word", "Xylophone")])
     TurnLog(memory.settings.turns).erase("shop/alice/c1.jsonl", lambda ids: said_by(turns, "t1")[0].uuid in ids)
     assert lines(memory) == []

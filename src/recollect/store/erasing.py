@@ -194,7 +194,7 @@ def states_beside(tx: Transaction, owner: Owner, files: Iterable[tuple[str, str]
     found: set[tuple[str, str, str]] = set()
     for name in {path.rpartition("/")[0] or path for _, path in files}:
         names = {**owner.names(), "name": name, "below": f"{name}/", "size": len(name) + 1}
-        sql = f"SELECT source, file_path, root FROM memory_file_states WHERE {_OWN} AND status = 'idle'"
+        sql = f"SELECT source, file_path, root FROM memory_file_states WHERE {_OWN}"
         where = "(file_path = :name OR substr(file_path, 1, :size) = :below)"
         found |= {(source, path, root) for source, path, root in tx.rows(f"{sql} AND {where}", names)}
     return sorted(found)

@@ -74,7 +74,7 @@ class ChatTurn:
     def __init__(self, turns: Turns, turn_id: str, user_text: str = "") -> None:
         require_name("turn", turn_id)
         self.turn_id = turn_id
-        self.user_text = tidy(user_text)
+        self.user_text, self._spoke = tidy(user_text), bool(user_text.strip())
         self.answer = ""
         self.signals: SignalSpec | None = None
         self.fingerprint = Fingerprint()
@@ -96,6 +96,11 @@ class ChatTurn:
         if kind is None and not self.persisted:
             self.persist()
 
+    def _hear(self, user_text: str | None) -> None:
+        """What a user says is theirs; a turn that is nothing but a block that came back is a turn all the same."""
+        if user_text is not None:
+            self.user_text, self._spoke = tidy(user_text), bool(user_text.strip())
+
     def preload(self) -> TurnState:
         """Reads what is known before the turn; once, however often it is called. TurnConflict when it was erased."""
         with self._lock:
@@ -112,7 +117,7 @@ class ChatTurn:
         """What an agent is given: `gate`, `reconciler`, `downstream` or `final`. `ages` shows how long ago; `budget`
         is the most tokens of a block."""
         with self._lock:
-            self.user_text = self.user_text if user_text is None else tidy(user_text)
+            self._hear(user_text)
             try:
                 who = ViewRole(role)
             except ValueError:
@@ -172,8 +177,8 @@ class ChatTurn:
         """Finds out what the user says and which earlier turns matter; both go into the fingerprint and the views."""
         with self._lock:
             self._open()
-            self.user_text = self.user_text if user_text is None else tidy(user_text)
-            if not self.user_text.strip():
+            self._hear(user_text)
+            if not self._spoke:
                 raise UsageError("there is nothing to reconcile", hint="Give the user's text.")
             state = self.preload()
             if state.active_set.since_last_reconcile >= self._turns.reconciles_after:
@@ -259,7 +264,7 @@ class ChatTurn:
                 return self.fingerprint
             self.answer = tidy(self.answer if answer is None else answer)
             self.signals = self.signals if signals is None else signals
-            if not self.user_text.strip() and not self.answer.strip():
+            if not self._spoke and not self.answer.strip():
                 raise UsageError(f"turn `{self.turn_id}` has no words", hint="Give the user's text, or an answer.")
             self._write()
             return self.fingerprint
