@@ -24,6 +24,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,12 +138,14 @@ def owner() -> Owner:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """An empty database of its own for each test; for tests that start processes, or open it themselves."""
+    """An empty database of its own for each test; for tests that start processes, or open it themselves. On PostgreSQL
+    it has our tables already, which is three times as fast."""
     home = tmp_path / ".recollect"
     if request.param == "sqlite":
         yield Place("sqlite", "", home)
         return
-    with request.getfixturevalue("postgres").database() as url:
+    server: Server = request.getfixturevalue("postgres")
+    with server.database(like=server.migrated) as url:
         yield Place("postgres", url, home)
 
 
@@ -171,11 +174,22 @@ class Server:
     def url(self, name: str) -> str:
         return f"postgresql://postgres@/{name}?host={self._folder}"
 
+    @cached_property
+    def migrated(self) -> str:
+        """The name of a database with our tables, which the first worker that needs it makes."""
+        name = "migrated"
+        with _locked(self._folder / "migrating"):
+            if not self._connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone():
+                self._connection.execute(f"CREATE DATABASE {name}")
+                with tempfile.TemporaryDirectory() as home:
+                    open_memory(Path(home), database=self.url(name)).close()
+        return name
+
     @contextmanager
-    def database(self) -> Iterator[str]:
+    def database(self, like: str = "template1") -> Iterator[str]:
         """The URL of a new database, which goes with whoever is still connected to it."""
         name = f"test_{uuid.uuid4().hex}"
-        self._connection.execute(f"CREATE DATABASE {name}")
+        self._connection.execute(f"CREATE DATABASE {name} TEMPLATE {like}")
         yield self.url(name)
         self._connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 

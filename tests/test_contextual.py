@@ -462,7 +462,7 @@ def test_the_bench_takes_a_set_of_ones_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("embedder", "by"), [("none", WORDS_ONLY), ("static", CALIBRATIONS[STATIC])])
 def test_the_weights_are_those_that_the_fit_half_gives(embedder: str, by: Calibration) -> None:
-    fitted = inject_fit.run(embedder)
+    fitted = inject_fit.weights(embedder)
     for name, weights in (("plain", by.plain), ("leaning", by.leaning)):
         for feature, value in fitted[name]["weights"].items():
             assert getattr(weights, feature) == pytest.approx(value, abs=0.1)

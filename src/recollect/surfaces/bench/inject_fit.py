@@ -40,13 +40,17 @@ _BLIND = ("similar", "context", "appetite")  # what nobody knows without vectors
 
 
 def run(embedder: str, beside: Sequence[Example] = ()) -> dict[str, Any]:
+    return {**weights(embedder, beside), "told, beside the weights in the code": round(_told(embedder), 2)}
+
+
+def weights(embedder: str, beside: Sequence[Example] = ()) -> dict[str, dict[str, Any]]:
+    """Of prompts, and of what leans on an exchange."""
     plain, leaning = examples_of_everybody(embedder)
     known = any(found.similar is not None for _, found, _ in plain)
     used = [[each for each in columns if known or each not in _BLIND] for columns in (PLAIN, LEANING)]
     return {
         "plain": fitted(used[0], plain, beside, crowded=True),
         "leaning": fitted(used[1], leaning, (), crowded=False),
-        "told, beside the weights in the code": round(_told(embedder), 2),
     }
 
 
