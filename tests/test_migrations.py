@@ -20,7 +20,7 @@ from recollect.store.database import Database, Transaction
 from recollect.store.migrate import Migration, migrate, migrations
 from recollect.store.postgres import PostgresDatabase
 from recollect.store.sqlite import SqliteDatabase
-from tests.conftest import Clock, Place
+from tests.conftest import EMPTY, Clock, Place, placed
 
 VERSIONS = [migration.version for migration in migrations()]
 HEAD = VERSIONS[-1]
@@ -128,6 +128,13 @@ def add_a_row_to_every_table(tx: Transaction) -> None:
 def test_migrations_are_numbered_from_one_without_a_gap_and_have_names() -> None:
     assert [number for number, _ in enumerate(migrations(), 1)] == VERSIONS
     assert all(re.fullmatch(r"[a-z][a-z0-9_]*", migration.name) for migration in migrations())
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Without our tables."""
+    with placed(request, tmp_path / ".recollect", lambda server: EMPTY) as made:
+        yield made
 
 
 @pytest.fixture
