@@ -188,19 +188,6 @@ def search(sizes: tuple[int, ...], embedder: str, as_json: bool) -> int:
     return _side_by_side(bench.run(sizes or _SIZES, embedder), as_json)
 
 
-@command.command("vectors")
-@click.option(
-    "--size", "sizes", type=click.IntRange(min=100), multiple=True, help="Vectors. [default: 10000, 100000, 1000000]"
-)
-@_database
-@json_option
-def vectors(sizes: tuple[int, ...], database: str, as_json: bool) -> int:
-    """Search by meaning at several sizes, beside exact search over the same vectors in memory."""
-    from recollect.surfaces.bench import vectors as bench
-
-    return _side_by_side(bench.run(sizes or _SIZES, database), as_json)
-
-
 @command.command("hooks")
 @click.option("--mb", type=click.IntRange(min=1), default=1000, show_default=True, help="Size of the import.")
 @click.option("--sessions", type=click.IntRange(min=1), default=50, show_default=True, help="Sessions at once.")
