@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from training import fit
 
 from recollect.app import Memory, open_memory
 from recollect.inject import relevance
@@ -27,7 +28,7 @@ from recollect.models.embed.transformer import MiniLM, MPNet
 from recollect.search.memories import Clue, MemorySearch
 from recollect.store import memories
 from recollect.store.search import Reach
-from recollect.surfaces.bench import inject, inject_fit, inject_speed
+from recollect.surfaces.bench import inject, inject_speed
 from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 from tests.command import Done, run
 from tests.conftest import Clock, Place
@@ -455,24 +456,23 @@ def test_the_bench_takes_a_set_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "occasions.jsonl").write_text(json.dumps({"id": "a", "request": "send the bill", "occasions": []}))
     (tmp_path / "followups.jsonl").write_text(json.dumps({**wanted, "kind": "shift", "user": "Hi", "assistant": "Ho"}))
     assert "ours_told_when" in measured(wanted).stdout, "as much as is there"
-    assert "--fit takes the set" in run(tmp_path, "bench", "inject", "--fit", "--set", str(tmp_path)).stderr
     (tmp_path / "home").mkdir(exist_ok=True)
     assert "no memories.jsonl" in run(tmp_path, "bench", "inject", "--set", str(tmp_path / "home")).stderr
 
 
 @pytest.mark.parametrize(("embedder", "by"), [("none", WORDS_ONLY), ("static", CALIBRATIONS[STATIC])])
 def test_the_weights_are_those_that_the_fit_half_gives(embedder: str, by: Calibration) -> None:
-    fitted = inject_fit.weights(embedder)
+    fitted = fit.weights(embedder)
     for name, weights in (("plain", by.plain), ("leaning", by.leaning)):
         for feature, value in fitted[name]["weights"].items():
             assert getattr(weights, feature) == pytest.approx(value, abs=0.1)
 
 
 def test_prompts_beside_the_fit_half_count_as_much_as_it_and_are_not_judged() -> None:
-    rows, _ = inject_fit.examples_of_everybody("none")
+    rows, _ = fit.examples_of_everybody("none")
     opposite = [(number, found, not right) for number, found, right in rows]
     alone, doubled, reversed_ = (
-        inject_fit.fitted(["words", "share", "everywhere", "ours", "general"], rows, beside, crowded=True)
+        fit.fitted(["words", "share", "everywhere", "ours", "general"], rows, beside, crowded=True)
         for beside in ((), rows, opposite)
     )
     assert doubled["examples"] == 2 * alone["examples"]

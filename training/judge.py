@@ -1,6 +1,6 @@
 """Fits the judgement of `src/recollect/inject/` for one embedder: first `appetite.safetensors`, on the prompts that the
 encoder was trained on, then the weights of `relevance.py`, on the writers held out from training and on the fit half of
-`recollect bench inject`, each counting as much. Prints what `recollect bench inject --fit` prints.
+`recollect bench inject`, each counting as much.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import argparse
 import json
 from collections.abc import Iterator
 
+import fit
 import numpy as np
+from fit import Example
 from labelled import HELD_OUT, HERE, read
 from safetensors.numpy import load_file, save_file
 
 from recollect.inject import relevance
 from recollect.models.embed.catalog import NAMES
 from recollect.store.vectors import Kind
-from recollect.surfaces.bench import inject_fit
 from recollect.surfaces.bench.inject import NOW, Case, opened, remembered
-from recollect.surfaces.bench.inject_fit import Example
 
 DIRECTIONS = HERE.parent / "src/recollect/inject/appetite.safetensors"
 RIDGE = 3.0
@@ -54,7 +54,7 @@ def examples(embedder: str) -> Iterator[Example]:
             Case("", row["project"], row["kind"], row["text"], frozenset(row["wanted"])) for row in prompts[writer]
         ]
         with opened(embedder, remembered(memories[writer])) as memory:
-            for number, found, right in inject_fit.examples(memory, cases):
+            for number, found, right in fit.examples(memory, cases):
                 yield before + number, found, right
         before += len(cases)
 
@@ -64,7 +64,7 @@ def main() -> None:
     options.add_argument("embedder", nargs="?", default="minilm", choices=[*NAMES])
     given = options.parse_args()
     teach_appetite(given.embedder)
-    print(json.dumps(inject_fit.run(given.embedder, list(examples(given.embedder))), indent=2))
+    print(json.dumps(fit.run(given.embedder, list(examples(given.embedder))), indent=2))
 
 
 if __name__ == "__main__":

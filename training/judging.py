@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from fit import logistic
 from labelled import HELD_OUT, Row, read
 from torch import Tensor
 from torch.nn import functional as F
@@ -20,7 +21,6 @@ from recollect.inject import relevance
 from recollect.search.run import Search
 from recollect.store.search import Reach
 from recollect.surfaces.bench.inject import NOW, opened, remembered
-from recollect.surfaces.bench.inject_fit import logistic
 
 RANKING = 0.5  # weight of the order among a project's memories
 ACROSS = 0.5  # weight of the order among the prompts that could want a memory

@@ -82,18 +82,12 @@ def quality(show: str | None, as_json: bool) -> int:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Prompts and memories of your own: a folder with prompts.jsonl and memories.jsonl, or several such.",
 )
-@click.option("--fit", is_flag=True, help="Fit the weights anew, on the fit halves, and print them.")
 @json_option
-def inject(embedder: str, size: int, show: str | None, folder: Path | None, fit: bool, as_json: bool) -> int:
+def inject(embedder: str, size: int, show: str | None, folder: Path | None, as_json: bool) -> int:
     """Relevance of what is injected, on labelled prompts, and its latency; search and full text beside it."""
     from recollect.surfaces.bench import inject as bench
-    from recollect.surfaces.bench import inject_fit, inject_speed
+    from recollect.surfaces.bench import inject_speed
 
-    if fit and folder:
-        raise click.UsageError("--fit takes the set that comes along, not one of --set")
-    if fit:
-        print_json(inject_fit.run(embedder))
-        return 0
     result = bench.run(embedder, show or "", folder or bench.SET)
     if size:
         result["latency"] = inject_speed.run(size, embedder)

@@ -1,13 +1,15 @@
-"""`recollect bench inject --fit`: the weights of `inject/relevance.py`, from the fit halves alone or with more prompts.
+"""`python fit.py EMBEDDER`: the weights of `inject/relevance.py`, from the fit halves of `recollect bench inject`.
 
 Logistic regression with a ridge; cross-validated by prompt, so that no prompt judges itself. The features are those
-that injection computes, taken from the same store. Other labelled prompts (training/judge.py) count as much as the fit
-halves, all together; what is cross-validated is the fit halves. The weight of `told` comes last, beside the others as
+that injection computes, taken from the same store. Other labelled prompts (judge.py) count as much as the fit halves,
+all together; what is cross-validated is the fit halves. The weight of `told` comes last, beside the others as
 they are in the code: what makes the probabilities true for memories of which a model said when they matter.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -194,3 +196,7 @@ def _curve(chances: Floats, right: Floats) -> dict[str, float]:
             result[f"precision_at_{floor}"] = float(precision[number - 1])
             result[f"recall_at_{floor}"] = float(recall[number - 1])
     return result
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(sys.argv[1]), indent=2))
