@@ -25,7 +25,8 @@ from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.daemon.worker import Worker
 from recollect.surfaces.installers import agents, codex
 from recollect.surfaces.installers import json_text as edit
-from recollect.surfaces.installers.entries import Hook, Server, Whose, whose
+from recollect.surfaces.installers.entries import Hook, Whose, whose
+from recollect.surfaces.installers.merge import with_hooks, with_server, without_hooks, without_server
 from tests.command import Done, run
 
 EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact", "SessionEnd"}
@@ -732,10 +733,10 @@ def test_any_config_toml_is_left_as_it_was_or_refused(document: dict[str, Any], 
     text = tomlkit.dumps(document) + end
     text = text.replace("\n", "\r\n") if crlf else text
     before = tomllib.loads(text)
-    server = Server("/bin/recollect", ("mcp",), {})
     hooks = [Hook("Stop", "/bin/recollect hook Stop --agent codex", 10)]
     try:
-        added = codex.with_toml_hooks(codex.with_server(text, server), hooks)
+        served = with_server(codex.CONFIG, text, "mcp_servers", {"command": "/bin/recollect", "args": ["mcp"]})
+        added = with_hooks(codex.CONFIG, served, hooks)
     except ValueError:
         assert (
             not isinstance(before.get("mcp_servers", {}), dict)
@@ -747,7 +748,7 @@ def test_any_config_toml_is_left_as_it_was_or_refused(document: dict[str, Any], 
     assert after["mcp_servers"].pop("recollect") == {"command": "/bin/recollect", "args": ["mcp"]}
     assert after["hooks"].pop("Stop") == [{"hooks": [{"type": "command", "command": hooks[0].command, "timeout": 10}]}]
     assert after == {"mcp_servers": {}, "hooks": {}, **before}
-    bare = codex.without_server(codex.without_toml_hooks(added))
+    bare = without_server(codex.CONFIG, without_hooks(codex.CONFIG, added), "mcp_servers")
     kept = {name: value for name, value in before.items() if value or name not in ("mcp_servers", "hooks")}
     said = tomllib.loads(bare)
     assert {name: value for name, value in said.items() if value or name not in ("mcp_servers", "hooks")} == kept

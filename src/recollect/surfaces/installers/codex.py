@@ -14,13 +14,22 @@ from typing import Any
 
 import tomlkit
 
-from recollect.surfaces.installers.entries import NAME, Hook, Server, Whose, is_own_server, whose
-from recollect.surfaces.installers.hooks_json import Place, handlers, handlers_of, with_hooks, without_hooks
-from recollect.surfaces.installers.json_text import or_empty, value_of
-from recollect.surfaces.installers.toml_text import appended, parse, plain, without
+from recollect.surfaces.installers.entries import Hook
+from recollect.surfaces.installers.json_text import JSON, or_empty, value_of
+from recollect.surfaces.installers.merge import (
+    Place,
+    Syntax,
+    handlers,
+    with_hooks,
+    with_server,
+    without_hooks,
+    without_server,
+)
+from recollect.surfaces.installers.toml_text import parse, plain, put, without
 from recollect.surfaces.installers.values import Agent, Commands, Texts, reading
 
 AGENT = "codex"
+_SERVERS = "mcp_servers"
 _TIMEOUTS = {  # seconds; the last one is the most that Codex allows
     "SessionStart": 10,
     "UserPromptSubmit": 5,
@@ -39,27 +48,30 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     chosen = environ.get("CODEX_HOME")
     folder = Path(chosen) if chosen else user_home / ".codex"
     config, hooks = folder / "config.toml", folder / "hooks.json"
+    server = commands.server
+    entry = {"command": server.command, "args": list(server.args), **({"env": dict(server.env)} if server.env else {})}
     calls = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
 
     def merged(texts: Texts) -> dict[Path, str]:
         with reading(config):
-            told = with_server(texts[config] or "", commands.server)
-            there, ours = bool(_events(told)), bool(_ours(told))
+            told = with_server(CONFIG, texts[config] or "", _SERVERS, entry)
+            there, ours = bool(_settings(told).get("hooks")), bool(handlers(CONFIG, told))
         with reading(hooks):
             text = texts[hooks]
             if ours or (there and not _has_hooks(text)):  # in one file, not in two: else they would run twice
-                kept = {} if text is None else {hooks: without_hooks(or_empty(text))}
-                return {config: with_toml_hooks(told, calls), **kept}
-            return {config: told, hooks: with_hooks(or_empty(text), calls)}
+                kept = {} if text is None else {hooks: without_hooks(JSON, or_empty(text))}
+                return {config: with_hooks(CONFIG, told, calls), **kept}
+            return {config: told, hooks: with_hooks(JSON, or_empty(text), calls)}
 
     def stripped(texts: Texts) -> dict[Path, str]:
         with reading(hooks):
-            ours = [each[:3] for each in handlers(or_empty(texts[hooks]))]
-            bare = without_hooks(or_empty(texts[hooks]))
+            ours = [each[:3] for each in handlers(JSON, or_empty(texts[hooks]))]
+            bare = without_hooks(JSON, or_empty(texts[hooks]))
         with reading(config):
-            text = without_trust(texts[config] or "", hooks, ours)
-            text = without_trust(text, config, _ours(text))
-            return {config: without_server(without_toml_hooks(text)), hooks: bare}
+            text = texts[config] or ""
+            own = [each[:3] for each in handlers(CONFIG, text)]
+            text = without_trust(without_trust(text, hooks, ours), config, own)
+            return {config: without_server(CONFIG, without_hooks(CONFIG, text), _SERVERS), hooks: bare}
 
     def switched_off(texts: Texts) -> str:
         features = plain(texts[config] or "").get("features", {})
@@ -69,64 +81,9 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     return Agent(AGENT, "Codex", (config, hooks), (folder,), merged, stripped, switched_off, ADVICE)
 
 
-def with_server(text: str, server: Server) -> str:
-    """`[mcp_servers.recollect]` is there. One that is ours says what it should, and keeps what else it says."""
-    servers = plain(text).get("mcp_servers", {})
-    there = servers.get(NAME) if isinstance(servers, dict) else ...
-    entry: dict[str, Any] = {"command": server.command, "args": list(server.args)}
-    if server.env:
-        entry["env"] = dict(server.env)
-    if there is None:
-        return appended(text, ("mcp_servers", NAME), entry)
-    if not isinstance(there, dict) or not is_own_server(there.get("command"), there.get("args")):
-        raise ValueError(f"`mcp_servers.{NAME}` is a server of somebody else")
-    if not isinstance(there.get("env", {}), dict):
-        raise ValueError(f"`mcp_servers.{NAME}.env` is no table")
-    wanted = {**there, **entry, "env": {**there.get("env", {}), **server.env}}
-    changed = [name for name, value in wanted.items() if value != there.get(name, {})]
-    if not changed:
-        return text
-    document = parse(text)
-    for name in changed:
-        document["mcp_servers"][NAME][name] = wanted[name]
-    return tomlkit.dumps(document)
-
-
-def without_server(text: str) -> str:
-    servers = plain(text).get("mcp_servers", {})
-    there = servers.get(NAME) if isinstance(servers, dict) else None
-    if not isinstance(there, dict) or not is_own_server(there.get("command"), there.get("args")):
-        return text
-    return without(text, ("mcp_servers", NAME))
-
-
-def with_toml_hooks(text: str, wanted: Sequence[Hook]) -> str:
-    """As `with_hooks`, for those who keep their hooks in config.toml."""
-    events = {hook.event for hook in wanted}
-    text = _cut(text, [each for each in _ours(text) if each[0] not in events])
-    for hook in wanted:
-        own = [each for each in _ours(text) if each[0] == hook.event]
-        said = {"command": hook.command, "timeout": hook.timeout}
-        if own:
-            text = _cut(text, own[1:])
-            _, group, handler = own[0]
-            document = parse(text)
-            there = document["hooks"][hook.event][group]["hooks"][handler]
-            if any(there.get(name) != value for name, value in said.items()):
-                there.update(said)
-                text = tomlkit.dumps(document)
-        elif not any(whose(each.get("command")) is Whose.MENTIONS for each in _said(text, hook.event)):
-            text = appended(text, ("hooks", hook.event), [{"hooks": [{"type": "command", **said}]}])
-    return text
-
-
-def without_toml_hooks(text: str) -> str:
-    return _cut(text, _ours(text))
-
-
 def without_trust(text: str, file: Path, ours: Sequence[Place]) -> str:
     """Without the trust in hooks of ours that go; the trust in others goes up with them."""
-    state = _hooks(text).get("state", {}) if ours else {}
+    state = plain(text).get("hooks", {}).get("state", {}) if ours else {}
     known = {f"{path}:{_snake(event)}:": event for path in (file, file.resolve()) for event, _, _ in ours}
     moved: list[tuple[int, str, str]] = []
     for key in state if isinstance(state, dict) else ():
@@ -153,32 +110,12 @@ def _snake(event: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
 
 
-def _events(text: str) -> dict[str, Any]:
-    """`hooks` of config.toml without what Codex itself keeps there."""
-    return {event: groups for event, groups in _hooks(text).items() if event != "state"}
+def _settings(text: str) -> dict[str, Any]:
+    """config.toml without what Codex itself keeps among the hooks."""
+    found = plain(text)
+    if isinstance(hooks := found.get("hooks"), dict):
+        found["hooks"] = {event: groups for event, groups in hooks.items() if event != "state"}
+    return found
 
 
-def _hooks(text: str) -> dict[str, Any]:
-    hooks = plain(text).get("hooks", {})
-    if not isinstance(hooks, dict):
-        raise ValueError("`hooks` is no table")
-    return hooks
-
-
-def _ours(text: str) -> list[Place]:
-    return [each[:3] for each in handlers_of({"hooks": _events(text)})]
-
-
-def _said(text: str, event: str) -> list[dict[str, Any]]:
-    return [handler for group in _events(text).get(event, []) for handler in group.get("hooks", [])]
-
-
-def _cut(text: str, places: Sequence[Place]) -> str:
-    """Without these handlers, nor the groups and events that this leaves empty."""
-    for event, group, handler in reversed(places):
-        groups = _events(text)[event]
-        path: tuple[str | int, ...] = ("hooks", event, group, "hooks", handler)
-        if len(groups[group]["hooks"]) == 1:
-            path = ("hooks", event) if len(groups) == 1 else ("hooks", event, group)
-        text = without(text, path)
-    return text
+CONFIG = Syntax(_settings, put, without)

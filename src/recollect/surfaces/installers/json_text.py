@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-Path = tuple[str | int, ...]  # from the root: names of members, numbers of elements
+from recollect.surfaces.installers.merge import Path, Syntax
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -167,3 +167,6 @@ def _skip(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
     assert found
     return found.end()
+
+
+JSON = Syntax(value_of, put, cut)

@@ -16,7 +16,7 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-Path = tuple[str | int, ...]
+from recollect.surfaces.installers.merge import Path
 
 _HEADER = re.compile(r"\s*\[\[?(?P<name>.*?)\]\]?\s*(#.*)?")
 
@@ -33,26 +33,41 @@ def parse(text: str) -> tomlkit.TOMLDocument:
         raise ValueError(str(error)) from error
 
 
-def appended(text: str, path: tuple[str, str], value: Any) -> str:
+def put(text: str, path: Path, value: Any) -> str:
+    """The value stands at the path: in place of what stood there, else in a table, or behind its last element."""
+    if len(path) <= 3 and _at(plain(text), path) is None and isinstance(path[-1], int) == (len(path) == 3):
+        return _appended(text, path, value)
+    *way, last = path
+    if _at(plain(text), tuple(way)) is None:
+        way, last, value = way[:-1], way[-1], {last: value}
+    document: Any = parse(text)
+    _at(document, tuple(way))[last] = value
+    return tomlkit.dumps(document)
+
+
+def _appended(text: str, path: Path, value: Any) -> str:
     """With a table, or with elements of an array of tables, at the end; in its place where that cannot be."""
+    table, name, more = str(path[0]), str(path[1]), [value] if len(path) == 3 else value
     wanted = plain(text)
-    parent = wanted.setdefault(path[0], {})
-    parent[path[1]] = [*parent.get(path[1], []), *value] if isinstance(value, list) else value
+    parent = wanted.setdefault(table, {})
+    parent[name] = [*parent.get(name, []), *more] if isinstance(more, list) else more
     line = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text else line if text.endswith("\n") else line * 2
-    candidate = text + gap + tomlkit.dumps({path[0]: {path[1]: value}}).replace("\n", line)
+    candidate = text + gap + tomlkit.dumps({table: {name: more}}).replace("\n", line)
     if _says(candidate, wanted):
         return candidate
     document: Any = parse(text)
-    if isinstance(value, list) and path[1] in document[path[0]]:
-        document[path[0]][path[1]].extend(value)
+    if isinstance(more, list) and name in document[table]:
+        document[table][name].extend(more)
     else:
-        document[path[0]][path[1]] = value
+        document[table][name] = more
     return tomlkit.dumps(document)
 
 
 def without(text: str, path: Path) -> str:
     """Without what stands at the path, nor the tables and arrays that this leaves empty."""
+    while len(path) > 2 and len(_at(plain(text), path[:-1])) == 1:  # the last of its siblings takes its parent with it
+        path = path[:-1]
     text = _without(text, path)
     for end in range(len(path) - 1, 0, -1):
         if _at(plain(text), path[:end]) in ({}, []):
