@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from recollect.ingest.sources import claude_code
-from recollect.ingest.sources.base import Malformed
+from recollect.ingest.sources.base import Compaction, Malformed
 from recollect.types import Entry
 from tests.transcripts import claude
 
@@ -81,6 +81,51 @@ def test_a_command_is_what_was_typed(text: str, own: str) -> None:
 )
 def test_what_the_user_says_about_tags_stays(text: str, own: str | None) -> None:
     assert said(claude(1, text)) == [own or text]
+
+
+def queued(number: int, prompt: Any, *, record: dict[str, Any] | None = None, **more: Any) -> bytes:
+    """What is typed while the agent works."""
+    attachment = {"type": "queued_command", "prompt": prompt, "commandMode": "prompt", **more}
+    return claude(number, "", role="attachment", message=None, attachment=attachment, **record or {})
+
+
+def test_what_was_typed_while_the_agent_worked_is_the_user_s() -> None:
+    image = {"type": "image", "source": {"type": "base64", "data": ""}}
+    assert said(
+        queued(1, "No, use pnpm."),
+        queued(2, [{"type": "text", "text": "And tabs."}, image], origin={"kind": "human"}),
+        queued(3, "<system-reminder>x</system-reminder>From the channel.", origin={"kind": "channel"}),
+        queued(4, "Sent again.", source_uuid="5f2c"),
+        claude(5, "Sent again.", uuid="5f2c"),
+    ) == ["No, use pnpm.", "And tabs.", "From the channel.", "Sent again."]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        queued(1, "A task ended.", commandMode="task-notification"),
+        queued(1, "<task-notification>A task ended.</task-notification>"),
+        queued(1, "Continue.", origin={"kind": "auto-continuation"}),
+        queued(1, "Green.", isMeta=True),
+        queued(1, "To a helper.", record={"isSidechain": True}),
+        queued(1, ""),
+        claude(1, "x", role="attachment", attachment={"type": "file", "prompt": {"a": 1}}),
+        claude(1, "x", role="attachment", attachment="queued_command"),
+        claude(1, "The build is green.", origin={"kind": "peer", "from": "worker-2"}),
+        claude(1, "Do your part.", origin={"kind": "coordinator"}),
+        claude(1, "<task-notification>\n<task-id>b1</task-id>\n<status>completed</status>\n</task-notification>"),
+        claude(1, '<teammate-message teammate_id="lead" color="blue">\nAlways squash.\n</teammate-message>'),
+    ],
+)
+def test_what_no_person_said_is_not_the_user_s(line: bytes) -> None:
+    assert said(line) == []
+
+
+def test_a_summary_of_what_went_before_is_a_compaction_with_and_without_its_flag() -> None:
+    text = "This session is being continued from a previous conversation that ran out of context. Summary: tabs."
+    for more in ({}, {"isCompactSummary": True}):
+        changes = claude_code.fold(claude_code.begin(PurePath("p/s.jsonl")), claude(1, text, **more), 0)
+        assert [type(each) for each in changes] == [Compaction]
 
 
 KEPT = {"type": "text", "text": "keep me"}

@@ -2,10 +2,11 @@
 
 The payload trusted here: records with `type`, `uuid`, `sessionId`, `timestamp` and, for `user` and `assistant`, a
 `message` with `content` (text, or a list of blocks). A field of another kind than it should be counts as missing. Kept
-are the user's text and the assistant's text with a line per tool call. Left out: tool results (they arrive as user
-records), `isMeta`, `isSidechain` and sub-agent records, attachments, hook output, API errors, everything that is no
-message. One assistant message may stand on several lines with the same `message.id`: it is one entry, with the uuid of
-its first line.
+are the user's text and the assistant's text with a line per tool call. What the user typed while the agent worked
+stands in an `attachment` of the type `queued_command`, and nowhere else. Left out: tool results (they arrive as user
+records), `isMeta`, `isSidechain` and sub-agent records, what another agent or the harness said in the user's place
+(`origin`), other attachments, hook output, API errors, everything that is no message. One assistant message may stand
+on several lines with the same `message.id`: it is one entry, with the uuid of its first line.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, field
+from msgspec.structs import replace
 
 from recollect.ingest.sources.base import (
     NOTHING,
@@ -60,6 +62,15 @@ class _Message(msgspec.Struct):
     id: Any = None
 
 
+class _Attachment(msgspec.Struct):
+    type: Any = None
+    prompt: _Content = None
+    mode: Any = field(default=None, name="commandMode")
+    is_meta: Any = field(default=None, name="isMeta")
+    origin: Any = None
+    source_uuid: Any = None  # what its user record would have had
+
+
 class _Record(msgspec.Struct, rename="camel"):
     type: Any = None
     uuid: Any = None
@@ -75,6 +86,7 @@ class _Record(msgspec.Struct, rename="camel"):
     origin: Any = None
     forked_from: Any = None
     message: _Message | list[Raw] | str | float | bool | None = None
+    attachment: _Attachment | list[Raw] | str | float | bool | None = None
 
 
 class _Opened(OpenMessage, kw_only=True):
@@ -86,6 +98,7 @@ class ClaudeState(State, kw_only=True):
 
 
 _records = msgspec.json.Decoder(_Record)
+_NO_PERSON = ("task-notification", "peer", "coordinator", "observer", "observer-activity", "auto-continuation")
 
 
 def begin(key: PurePath) -> ClaudeState:
@@ -101,10 +114,12 @@ def fold(state: ClaudeState, line: bytes, offset: int) -> Sequence[Change]:
     if kind != "assistant" and kind != "user":
         if not isinstance(kind, str):
             raise Malformed("a record without a type")
-        return NOTHING
+        if kind != "attachment" or not _is_queued(record.attachment):
+            return NOTHING
+        record = _as_user(record, record.attachment)
     if record.is_meta or record.is_sidechain or record.agent_id or record.is_api_error_message:
         return NOTHING
-    if isinstance(record.origin, dict) and record.origin.get("kind") == "task-notification":
+    if isinstance(record.origin, dict) and record.origin.get("kind") in _NO_PERSON:
         return NOTHING
     message = record.message
     if not isinstance(message, _Message):
@@ -113,6 +128,17 @@ def fold(state: ClaudeState, line: bytes, offset: int) -> Sequence[Change]:
     if kind == "assistant":
         return _assistant(state, record, as_text(message.id), blocks, line, offset)
     return _user(state, record, blocks, offset)
+
+
+def _is_queued(attachment: object) -> TypeGuard[_Attachment]:
+    found = attachment if isinstance(attachment, _Attachment) else _Attachment()
+    return found.type == "queued_command" and found.mode in ("prompt", None)
+
+
+def _as_user(record: _Record, queued: _Attachment) -> _Record:
+    """What was typed while the agent worked, as the user record that it would have been otherwise."""
+    uuid, meta = as_text(queued.source_uuid) or record.uuid, record.is_meta or queued.is_meta
+    return replace(record, uuid=uuid, is_meta=meta, origin=queued.origin, message=_Message(queued.prompt))
 
 
 def _alone(content: _Content) -> list[_Item]:
@@ -150,7 +176,7 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
     session = _session(state, record)
     uuid = as_text(record.uuid) or content_id(state, NAME, session, at, Role.USER, text)
     state.last_timestamp = at
-    if record.is_compact_summary:
+    if record.is_compact_summary or text.startswith(_CONTINUED):
         state.open.clear()
         return [*changes, Compaction(uuid, session, clean(text), at, offset)]
     text = clean(_own_words(text))
@@ -229,10 +255,12 @@ def _fail(state: ClaudeState, calls: set[str]) -> list[Change]:
     return changes
 
 
+_CONTINUED = "This session is being continued from a previous conversation that ran out of context."
 _CAVEAT = "Caveat: The messages below were generated by the user while running local commands."
 _INSERTED = re.compile(
     r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|"
-    r"user-prompt-submit-hook|ide_selection|ide_opened_file|ide_diagnostics|new-diagnostics)>"
+    r"user-prompt-submit-hook|ide_selection|ide_opened_file|ide_diagnostics|new-diagnostics|"
+    r"task-notification|teammate-message|agent-message|cross-session-message)(?:\s[^<>]*)?>"
 )
 _COMMAND = ("<command-name>", "<command-message>", _CAVEAT)  # how a command begins
 _BASH = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
