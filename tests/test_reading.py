@@ -373,6 +373,21 @@ def test_people_get_lines_they_can_follow(home: Path, tmp_path: Path) -> None:
     assert RULE in run(home, "timeline", "--all-projects", "--until", "2026-03-02").stdout
 
 
+def test_notes_do_not_bury_the_talks_in_what_people_read(home: Path, tmp_path: Path) -> None:
+    project = tmp_path / "code"
+    for text in ("Use tabs.", "Deploy on Fridays only."):
+        assert run(home, "remember", text, cwd=project).status == 0
+    listed = run(home, "conversations", "--limit", "1").stdout
+    assert SESSION[:8] in listed and not re.search(r"\bn-", listed) and "2 notes beside them" in listed
+    assert len(answer(home, "conversations")) == 3 and len(answer(home, "conversations", "--limit", "1")) == 1
+    told = run(home, "timeline", cwd=project).stdout
+    assert told.count("Use tabs.") == told.count("Deploy on Fridays only.") == 1 and SESSION[:8] in told
+    wide = run(home, "timeline", "--all-projects").stdout
+    assert re.search(rf"learnt: Use tabs\. .*\]  {project}\n", wide) and not re.search(r"\bn-", wide)
+    (day, _) = answer(home, "timeline", cwd=project)["days"]
+    assert len(day["conversations"]) == len(day["learnt"]) == 2
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

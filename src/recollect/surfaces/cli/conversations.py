@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
-from recollect.surfaces.cli.common import day_and_time, memory, options, print_json, require_project, table
-from recollect.types import ConversationStatus
+from recollect.note import is_note
+from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, require_project, table
+from recollect.types import Conversation, ConversationStatus
 
 _KEYS = (
     "id",
@@ -37,17 +40,30 @@ Examples:
 @click.option("--limit", type=click.IntRange(1, 1_000_000), metavar="N", help="At most so many, newest first.")
 @options
 def command(status: str | None, project: str | None, limit: int | None, as_json: bool, agent_id: str | None) -> int:
-    """List conversations, newest first."""
+    """List conversations, newest first.
+
+    What you told with `remember`, `correct` and the like are conversations too, of one message each: only --json names
+    them here, and `timeline` shows them.
+    """
     with memory(agent_id) as opened:
-        found = opened.conversations(ConversationStatus(status) if status else None, project, limit)
+        chosen = ConversationStatus(status) if status else None
+        found = opened.conversations(chosen, project, limit if as_json else None)
         if not found:
             require_project(opened, project)
     if as_json:
         print_json([{key: getattr(each, key) for key in _KEYS} for each in found])
         return 0
-    if not found:
+    talks = [each for each in found if not is_note(each)]
+    if not talks:
         click.echo("No conversations.")
-        return 0
+    else:
+        _show(talks[:limit])
+    if notes := len(found) - len(talks):
+        click.echo(f"{count(notes, 'note')} beside them: `recollect timeline` shows what you told.")
+    return 0
+
+
+def _show(talks: Sequence[Conversation]) -> None:
     table(
         ("id", "last message", "messages", "status", "source", "project", "session"),
         [
@@ -60,8 +76,7 @@ def command(status: str | None, project: str | None, limit: int | None, as_json:
                 each.project_id or each.project,
                 each.session_id[:8],
             )
-            for each in found
+            for each in talks
         ],
         right=("id", "messages"),
     )
-    return 0

@@ -11,6 +11,7 @@ import click
 from recollect.artifacts.lineage import Day, Talk
 from recollect.artifacts.names import Kind
 from recollect.artifacts.sanitize import line
+from recollect.note import is_session
 from recollect.surfaces.cli.common import memory, options, print_json, require_project, since, until
 
 _LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
@@ -67,11 +68,14 @@ def command(
         click.echo(f"Nothing happened{where}." + (" --all-projects looks everywhere." if chosen else ""))
     for number, each in enumerate(days):
         click.echo(("\n" if number else "") + each.day)
+        told_below = {learnt.session_key for learnt in each.learnt}
         for talk in each.conversations:
-            _show(talk, with_project=chosen is None)
+            if not (is_session(talk.session_id) and talk.session_key in told_below):  # of a note one line is enough
+                _show(talk, with_project=chosen is None)
         for learnt in each.learnt:
             told = learnt.revision
-            click.echo(f"  {learnt.what}: {line(told.text)}  [{told.kind} {told.id}-r{told.revision}]")
+            where = f"  {line(told.scope_id)}" if chosen is None else ""
+            click.echo(f"  {learnt.what}: {line(told.text)}  [{told.kind} {told.id}-r{told.revision}]{where}")
     return 0
 
 
