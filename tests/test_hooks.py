@@ -256,6 +256,17 @@ def test_an_installed_hook_does_not_bring_back_a_home_that_was_purged(there: Hom
     wait(there.is_serving)
 
 
+@pytest.mark.parametrize("call", [("hook", "Stop"), ("pause", "--session", "s1")])
+def test_a_home_is_its_owners_alone_whoever_makes_it(there: Home, call: tuple[str, ...]) -> None:
+    unreachable = {"RECOLLECT_DATABASE": "postgresql://me@127.0.0.1:9/x", "RECOLLECT_BUSY_TIMEOUT_SECONDS": "1"}
+    before = os.umask(0o022)
+    try:
+        assert there.run(*call, **unreachable).returncode == 0
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(each.stat().st_mode) & 0o077 for each in (there.path, *there.path.iterdir())} == {0}
+
+
 def test_many_hooks_at_once_start_one_daemon(there: Home, tides: Path) -> None:
     there.path.mkdir(mode=0o700)
     call = hook_command("SessionStart")

@@ -20,6 +20,7 @@ import click
 from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
 from recollect.errors import NotFound, RecollectError
+from recollect.surfaces.hooks.client import made
 from recollect.text import printable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
@@ -181,9 +182,8 @@ class _OwnersFile(RotatingFileHandler):
 
 def log_file(settings: Settings, name: str, backups: int) -> logging.Handler:
     """Writes logs/<name>, which stays small."""
-    folder = settings.home / "logs"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handler = _OwnersFile(folder / name, maxBytes=1_000_000, backupCount=backups, delay=True)
+    folder = made(str(settings.home), "logs")
+    handler = _OwnersFile(Path(folder) / name, maxBytes=1_000_000, backupCount=backups, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     return handler
 

@@ -45,7 +45,7 @@ def command(session: str | None, resume: bool, as_json: bool, agent_id: str | No
         with suppress(FileNotFoundError):
             mark.unlink()
     else:
-        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        client.made(str(home), client.PAUSED)
         mark.touch(mode=0o600)
     if as_json:
         print_json({"id": chosen, "paused": not resume})

@@ -226,7 +226,7 @@ def start(home: str, environ: Mapping[str, str]) -> None:
     """A daemon in the background, with nothing of ours but a lock: while it lives, nobody starts another one."""
     import fcntl
 
-    os.makedirs(home + "/logs", 0o700, exist_ok=True)  # noqa: PTH103
+    made(home, "logs")
     lock = os.open(home + "/" + STARTING, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -347,8 +347,7 @@ def spool(home: str, event: str, agent: str, told: dict[str, Any], given: str = 
     """It waits for a daemon: who and where, which memories were given, and nothing that was said."""
     import json
 
-    folder = home + "/" + SPOOL
-    os.makedirs(folder, 0o700, exist_ok=True)  # noqa: PTH103
+    folder = made(home, SPOOL)
     if len(os.listdir(folder)) >= SPOOLED:  # noqa: PTH208
         raise Refused("too many sessions wait already")
     kept = {key: told[key] for key in ("session_id", "transcript_path", "cwd") if isinstance(told.get(key), str)}
@@ -367,8 +366,7 @@ def spool(home: str, event: str, agent: str, told: dict[str, Any], given: str = 
 def log(home: str, event: str, reason: object) -> None:
     """A line; nothing of what came in."""
     try:
-        path = home + "/logs/hooks.log"
-        os.makedirs(home + "/logs", 0o700, exist_ok=True)  # noqa: PTH103
+        path = made(home, "logs") + "/hooks.log"
         if os.path.exists(path) and os.path.getsize(path) > _LOG:  # noqa: PTH110, PTH202
             os.replace(path, path + ".1")  # noqa: PTH105
         what = str(reason) if isinstance(reason, (str, Refused)) else type(reason).__name__
@@ -378,6 +376,14 @@ def log(home: str, event: str, reason: object) -> None:
         os.close(descriptor)
     except OSError:
         pass
+
+
+def made(home: str, name: str) -> str:
+    """A folder of the home. Both are their owner's alone, the home also where nothing else made it yet."""
+    path = home + "/" + name
+    for each in (home, path):
+        os.makedirs(each, 0o700, exist_ok=True)  # noqa: PTH103
+    return path
 
 
 def _file(path: str, most: int) -> str:
