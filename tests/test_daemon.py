@@ -323,6 +323,20 @@ def test_what_fails_at_a_poll_ends_nothing(tmp_path: Path) -> None:
         assert there.pid() == pid
 
 
+def test_what_waits_in_the_spool_keeps_no_daemon_from_coming_up(tmp_path: Path) -> None:
+    soon = {"RECOLLECT_POLL_INTERVAL_SECONDS": "0.2", "RECOLLECT_BUSY_TIMEOUT_SECONDS": "0.5"}
+    with home(tmp_path, **soon) as there, open_memory(there.path, environ=there.environ) as memory:
+        spool = Path(client.made(str(there.path), client.SPOOL))
+        started = {"event": "SessionStart", "input": {"session_id": SESSION, "cwd": "/code/tides"}}
+        (spool / "1.json").write_text(json.dumps(started))  # of an older version: nothing that was given
+        (spool / "2.json").write_text("[" * 15_000)
+        (spool / "3.json").write_text(json.dumps({**started, "given": [["m-abcdefghijklmnop", "1"]]}))
+        with memory.database.write():  # held by another
+            there.start()
+            assert [each.name for each in spool.iterdir()] == ["3.json"]
+        wait(lambda: not list(spool.iterdir()))
+
+
 def test_what_backs_off_is_tried_again_by_itself_when_its_time_comes(tmp_path: Path) -> None:
     with (
         home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there,

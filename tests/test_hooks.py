@@ -248,6 +248,13 @@ def test_a_daemon_that_cannot_come_up_is_not_started_at_every_hook(there: Home, 
     wait(there.is_serving)
 
 
+def test_a_daemon_that_breaks_at_its_start_is_not_started_at_every_hook(there: Home, tides: Path) -> None:
+    there.path.mkdir(mode=0o700)
+    (there.path / client.SOCKET).mkdir()  # nobody can listen there
+    assert there.hook("Stop", told(tides)) == ""
+    wait(lambda: _read(there.path / client.STARTING) == "refused")
+
+
 def test_an_installed_hook_does_not_bring_back_a_home_that_was_purged(there: Home, tides: Path) -> None:
     for event in client.EVENTS:
         assert there.hook(event, told(tides)) == ""

@@ -43,7 +43,7 @@ def command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) -
 
     try:
         return _command(stop, foreground, as_json, agent_id)
-    except RecollectError:
+    except Exception:  # it would end so again, at each hook
         place.came_up(Path(client.parse((), os.environ)[2]), refused=True)
         raise
 

@@ -111,18 +111,28 @@ class Hooks:
         """Sessions that ended when nobody was there to take them; of those that began, what they were given is kept."""
         folder = self._memory.settings.home / client.SPOOL
         for path in sorted(folder.glob("*")) if folder.is_dir() else ():
-            with suppress(OSError, ValueError, TypeError, AttributeError):
-                told = json.loads(path.read_bytes()[:20_000]) if path.suffix == ".json" else {}
-                fields = [str(told.get("event", "")), str(told.get("agent", ""))]
-                call = checked(fields, json.dumps(told.get("input")).encode())
-                if call is not None and call.name == "SessionStart":
-                    self._notice(call.event)
-                    given = [(str(name), int(revision)) for name, revision in told["given"]]
-                    self._memory.briefing.started(call.event.session_id, given)
-                elif call is not None and (work := self._work(call)):
-                    yield work
+            try:
+                work = self._spooled(path)
+            except RecollectError as error:  # of the database: the next look takes it
+                log.warning("%s", error)
+                return
+            except (OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:  # not ours
+                log.warning("%s: not understood: %s", path.name, type(error).__name__)
+                work = None
+            if work is not None:
+                yield work
             with suppress(OSError):
                 path.unlink()
+
+    def _spooled(self, path: Path) -> Work | None:
+        told = json.loads(path.read_bytes()[:20_000]) if path.suffix == ".json" else {}
+        call = checked([told.get("event", ""), told.get("agent", "")], json.dumps(told.get("input")).encode())
+        if call is None or call.name != "SessionStart":
+            return self._work(call) if call else None
+        self._notice(call.event)
+        given = [(str(name), int(revision)) for name, revision in told["given"]]
+        self._memory.briefing.started(call.event.session_id, given)
+        return None
 
     # What an agent is told
 
