@@ -156,6 +156,9 @@ def test_a_memory_is_made_found_read_corrected_judged_and_erased(world: World, m
         assert (
             good(await client.call_tool("memory_feedback", {"id": made["id"], "opinion": "not_ok"}))["id"] == made["id"]
         )
+        again = good(await client.call_tool("search_memory", {"query": "pond pump port"}))["hits"][0]
+        judged = good(await client.call_tool("get_memory", {"id": made["id"]}))
+        assert [each["called_wrong"] for each in (found["hits"][0], read, again, judged)] == [False, False, True, True]
         page = good(await client.call_tool("open_session", {"session": found["hits"][0]["session"]}))
         assert "pond pump" in page["text"] and page["next_offset"] is None
         erased = good(await client.call_tool("forget_memory", {"id": made["id"], "reason": "wrong"}))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+_CALLED_WRONG = "The user says that this is wrong: do not rely on it."
+
 
 class Found(BaseModel):
     id: str = Field(description="For get_memory (kind memory) or open_session (any other: its session).")
@@ -13,6 +15,7 @@ class Found(BaseModel):
     session: str = Field(description="For open_session.")
     project: str
     score: float
+    called_wrong: bool = Field(description=_CALLED_WRONG)
 
 
 class Search(BaseModel):
@@ -40,6 +43,7 @@ class Memory(BaseModel):
     scope: str = Field(description="user: holds in every project.")
     since: str
     pinned: bool
+    called_wrong: bool = Field(description=_CALLED_WRONG)
     sources: list[Source]
     earlier: list[str] = Field(description="What it said before, newest first.")
 

@@ -16,6 +16,7 @@ from recollect.artifacts.lineage import Shown, Talk, Type
 from recollect.artifacts.names import Kind
 from recollect.errors import NotFound
 from recollect.search.values import ALL_PROJECTS
+from recollect.store import feedback
 from recollect.surfaces.mcp import answers
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity
@@ -42,6 +43,8 @@ class Calls:
         """`project` None: in all of them."""
         scope = ALL_PROJECTS if project is None else project
         hits = self._memory.search(query, scope=scope, limit=limit, kinds=kinds, since=since, until=until)
+        with self._memory.database.read() as tx:
+            wrong = feedback.wrong(tx, self._memory.owner, [each.id for each in hits if each.memory_kind])
         found = [
             answers.Found(
                 id=each.id,
@@ -51,6 +54,7 @@ class Calls:
                 session=each.session_key or each.session_id,
                 project=each.project_id,
                 score=round(each.score, 3),
+                called_wrong=each.id in wrong,
             )
             for each in hits
         ]
@@ -72,6 +76,7 @@ class Calls:
             scope=now.scope,
             since=now.valid_from[:10],
             pinned=now.pinned,
+            called_wrong=shown.record["called_wrong"],
             sources=[
                 answers.Source(
                     session=talk.session_key, date=entry.timestamp[:10], role=entry.role, text=_short(entry.text)
