@@ -1466,6 +1466,7 @@ def test_model_answers_are_held_against_what_was_offered_and_said(database_url: 
         {"key": "budget", "value": "700 euros", "severity": "high", "scope": "project", "applies_to": []},
         {"key": "allergy", "value": "shellfish and gluten", "severity": "high", "scope": "user", "applies_to": []},
         {"key": "budget", "value": "700 euros", "severity": "enormous", "scope": "project", "applies_to": []},
+        {"key": "budget_euros", "value": 700, "severity": "high", "scope": "project", "applies_to": []},
     ]
     rule = {"key": "prices", "value": "show in euros", "severity": "must", "scope": "user", "applies_to": ["hotels"]}
     judged = {"turn_id": "turn-c-3", "reaction": "not_ok", "text": "wrong", "confidence": 0.9}
@@ -1489,7 +1490,9 @@ def test_model_answers_are_held_against_what_was_offered_and_said(database_url: 
         assert (found.by, found.failure) == ("model", "")
         assert found.local_memories_turn_ids == ("turn-b-2", "turn-c-3"), "completed; unknown ones dropped"
         assert set(found.unknown_turn_ids) == {"c9/t1", "turn-"}
-        assert [(each.key, each.severity) for each in found.facts] == [("budget", "high")], "grounded and readable"
+        facts = [("budget", "700 euros"), ("budget_euros", 700)]
+        assert [(each.key, each.value) for each in found.facts] == facts, "grounded and readable"
+        assert found.facts[1].text == "budget_euros: 700", "a whole number stays one"
         assert found.assertions[0].applies_to == ("hotels",)
         assert found.feedback and found.feedback.turn_id == "turn-c-3"
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 class ItemOut(BaseModel):
     key: str = Field(max_length=120)
-    value: str | bool | float
+    value: str | bool | int | float  # in full: what is left out is made another number
     severity: str = ""
     scope: str = ""
     applies_to: list[str] = []
