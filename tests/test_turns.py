@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -216,7 +217,14 @@ def test_calls_with_something_else_than_a_text_say_so_and_write_nothing(memory: 
     turns = chat(memory)
     say(turns, "t1")
     before = lines(memory)
-    for call in (lambda: turns.react("t1", "not_ok", text), lambda: turns.turn("t2", text)):
+    turn = turns.turn("t2", "Hello.")
+    calls: list[Callable[[], object]] = [
+        lambda: turns.react("t1", "not_ok", text),
+        lambda: turns.turn("t2", text),
+        lambda: turn.update_fingerprint(topics=[text]),
+        lambda: turn.update_fingerprint(local_memories_turn_ids=[text]),
+    ]
+    for call in calls:
         with pytest.raises(UsageError, match="no text"):
             call()
     assert lines(memory) == before
@@ -779,6 +787,20 @@ def test_calls_take_values_and_their_json_alike(memory: Memory) -> None:
     for value in (float("inf"), float("nan"), 10**5_000):
         with pytest.raises(UsageError):
             fact("ratio", value)
+
+
+def test_calls_take_null_for_what_is_not_there_and_a_text_for_a_list_of_one(memory: Memory) -> None:
+    say(chat(memory), "trip-1", facts=[fact("city", "Lisbon")])
+    turn = chat(memory).turn("t2", "Metric units.")
+    absent: dict[str, Any] = {"severity": None, "scope": None, "applies_to": None, "provenance": None}
+    made = turn.update_fingerprint(
+        assertions=[{"key": "units", "value": "metric", **absent}], topics="units", local_memories_turn_ids="trip-1"
+    )
+    assert made.assertions == (assertion("units", "metric"),) and made.topics == ("units",)
+    assert "city: Lisbon" in turn.view("downstream").text
+    for wrong in ({"key": None, "value": "metric"}, {"key": "units", "value": None}):
+        with pytest.raises(UsageError):
+            turn.update_fingerprint(facts=[wrong])
 
 
 def test_calls_an_old_turn_again_is_found_however_long_the_log_is(memory: Memory) -> None:

@@ -33,6 +33,7 @@ from recollect.turns.values import (
     as_items,
     require_name,
     settled,
+    several,
     tidy,
 )
 from recollect.types import moment
@@ -247,14 +248,14 @@ class ChatTurn:
             given: dict[str, Any] = {
                 name: None if text is None else _short(text, most) for name, (text, most) in short.items()
             }
-            given["topics"] = None if topics is None else tuple(_short(each, 60) for each in topics)[:_TOPICS]
+            given["topics"] = None if topics is None else tuple(_short(each, 60) for each in several(topics))[:_TOPICS]
             lists = {"assertions": assertions, "exceptions": exceptions, "facts": facts}
             for (name, items), kind in zip(lists.items(), (Kind.ASSERTION, Kind.EXCEPTION, Kind.FACT), strict=True):
                 given[name] = None if items is None else as_items(kind, items)
             self.fingerprint = replace(self.fingerprint, **{k: v for k, v in given.items() if v is not None})
             if local_memories_turn_ids is not None:
                 offered = [each.ref for each in self.preload().memories]
-                self._selected, _ = chosen_ids(local_memories_turn_ids, offered)
+                self._selected, _ = chosen_ids(map(tidy, several(local_memories_turn_ids)), offered)
             return self.fingerprint
 
     def persist(self, answer: str | None = None, signals: SignalSpec | None = None) -> Fingerprint:
@@ -320,4 +321,4 @@ class ChatTurn:
 
 
 def _short(text: str, most: int) -> str:
-    return present.inert(redact(text), most)
+    return present.inert(redact(tidy(text)), most)

@@ -204,9 +204,13 @@ def item(
         raise UsageError(
             f"`{key}`: {error}", hint=f"The severity is one of {', '.join(allowed)}; the scope of {', '.join(Scope)}."
         ) from None
-    places = (applies_to,) if isinstance(applies_to, str) else applies_to
-    named = tuple(filter(None, (str(each).strip() for each in places)))
+    named = tuple(filter(None, (str(each).strip() for each in several(applies_to))))
     return Item(kind, str(key).strip(), value, strict, within, named, quote, by)
+
+
+def several(given: str | Iterable[str]) -> Iterable[str]:
+    """A text is one of them, and not its letters."""
+    return (given,) if isinstance(given, str) else given
 
 
 def _is_value(value: object) -> bool:
@@ -347,9 +351,9 @@ def as_items(kind: Kind, given: Iterable[Item | Mapping[str, Any]]) -> tuple[Ite
     for each in given:
         if isinstance(each, Item) and each.kind is kind:
             one = each
-        elif isinstance(each, Mapping) and not set(each) - _GIVEN and isinstance(each.get("provenance", {}), Mapping):
-            source = each.get("provenance", {})
-            told = {name: value for name, value in each.items() if name != "provenance"}
+        elif isinstance(each, Mapping) and not set(each) - _GIVEN and isinstance(each.get("provenance") or {}, Mapping):
+            source = each.get("provenance") or {}
+            told = {name: value for name, value in each.items() if name != "provenance" and value is not None}
             by = By(source["by"]) if source.get("by") in list(By) else By.CALLER
             one = item(kind, **{"key": "", "value": "", **told}, quote=_text(source.get("quote")), by=by)
         else:
