@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,3 +168,13 @@ def test_a_bucket_loses_the_name_that_an_erased_turn_may_have_given_it(memory: M
     say(other, "t2", "Find a lawyer.", topics=["Divorce lawyer"], facts=[fact("fee", 300)])
     other.reconcile_buckets()
     assert {about.key for each in other.buckets() for about in each.entries} == {"city", "fee"}
+
+
+def test_a_chat_that_is_named_like_a_memory_stays_when_that_is_forgotten(memory: Memory, tmp_path: Path) -> None:
+    told = memory.remember("Never push to main.", project=tmp_path)
+    memory.feedback(told.id, "ok", "that memory is right")
+    turns = chat(memory, conversation=told.id, user="default")
+    say(turns, "t1", "What is that about?", facts=[fact("city", "Lisbon")])
+    memory.forget(memory=told.id, reason="asked to")
+    assert turns.payload("t1") is not None
+    assert "that memory is right" not in str(lines(memory))

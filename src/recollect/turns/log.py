@@ -120,11 +120,12 @@ class TurnLog:
             os.fsync(folder)
 
     def erase_reactions(self, memory_ids: Iterable[str]) -> None:
-        """What was said about memories stands in files of their own."""
-        names = {f"{safe_name(each)}.jsonl" for each in memory_ids}
+        """What was said about memories stands in files of their own; a chat may have the same name."""
+        gone = set(memory_ids)
+        names = {f"{safe_name(each)}.jsonl" for each in gone}
         for path in sorted(self.root.glob("*/*/*.jsonl")) if names else ():
             if path.name in names:
-                path.unlink()
+                self.erase(path.relative_to(self.root).as_posix(), lambda told: bool(gone.intersection(told)))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -257,7 +258,7 @@ def _line_of(descriptor: int, turn: Turn, look_back: int) -> bytes | None:
 
 
 def told_ids(line: bytes) -> list[str]:
-    """Ids of the entries that a line tells, or that it tells something about; of a turn both, whatever its words."""
+    """Ids of the entries that a line tells, or of what it tells something about; of a turn both, whatever its words."""
     with suppress(*UNDECODABLE):
         turn = msgspec.json.decode(line, type=Turn)
         return [entry_id(session(turn.project, turn.user, turn.conversation), turn.id, role) for role in Role]

@@ -130,13 +130,13 @@ def turn_of(uuid: str, session_id: str, role: str) -> str:
 
 
 def reacted(line: bytes) -> list[str]:
-    """Ids of the entries that a reaction is about; nothing for another line."""
+    """Ids of the entries, or of the memory, that a reaction is about; nothing for another line."""
     try:
         told = _reactions.decode(line)
     except UNDECODABLE:
         return []
     where = session(told.project, told.user, told.conversation)
-    return [entry_id(where, told.turn, role) for role in Role] if told.turn else []
+    return [entry_id(where, told.turn, role) for role in Role] if told.turn else [told.memory]
 
 
 def _turn(state: State, turn: Turn, offset: int) -> Sequence[Change]:
