@@ -148,19 +148,23 @@ def test_the_last_day_is_seen_as_a_whole(tmp_path: Path, project: Path) -> None:
         assert hits(tmp_path, "lighthouse lamp", "--until", until, cwd=project) == []
 
 
-SEQUENCES = "\x1b]52;c;cHduZWQ=\x07\x1b[2J\x9b31m"
+SEQUENCES = "\x1b]52;c;cHduZWQ=\x07\x1b[2J\x9b31m\u202e\u2066"  # the last two turn the order of what follows
 
 
 def test_nothing_that_a_transcript_says_is_a_command_to_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def plainly(*arguments: str) -> None:
-        done = run(tmp_path, *arguments)
+    def plainly(*arguments: str, cwd: Path | None = None) -> None:
+        done = run(tmp_path, *arguments, cwd=cwd)
         shown = done.stdout + done.stderr
         assert "Traceback" not in shown and ("s1" in shown or "u1" in shown or "m-" in shown)
-        assert not set(shown) & {"\x1b", "\x07", "\x9b"}, arguments
+        assert not set(shown) & set("\x1b\x07\x9b\u202e\u2066"), arguments
 
-    said = ("Always run make lint before you commit.", "The lighthouse lamp turns every nine seconds.", "Good.")
+    said = (
+        f"Always run make lint{SEQUENCES} before you commit.",
+        f"The lighthouse lamp{SEQUENCES} turns every nine seconds.",
+        "Good.",
+    )
     session, more = f"s1{SEQUENCES}", {"cwd": f"/code{SEQUENCES}/tides"}
     lines = (
         claude(number, text, session=session, **more, uuid=f"u{number}{SEQUENCES}")
@@ -181,6 +185,13 @@ def test_nothing_that_a_transcript_says_is_a_command_to_the_terminal(
         plainly("search", query, "--all-projects")
     for name in ("s1", "u2", "u", memory["id"]):
         plainly("show", name)
+    plainly("pin", memory["id"])
+    (folder := tmp_path / f"u1{SEQUENCES}").mkdir()
+    plainly("timeline", cwd=folder)
+    write(tmp_path / "home" / "memory" / f"u1{SEQUENCES}.md", b"")
+    plainly("doctor")
+    (found,) = hits(tmp_path, "lighthouse lamp", "--all-projects", "--role", "user", "--limit", "1")
+    assert "\u202e\u2066" in found["text"], "a program is told what is stored"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ _ANSI = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")  # what follows is shown in another order than it is written
 
 # Characters that nobody sees, for a class of a pattern: joiners, directions, fillers, selectors of variants, tags.
 HIDDEN = (
@@ -38,6 +39,11 @@ def unix_lines(text: str) -> str:
 def printable(text: str) -> str:
     """No terminal sequences, no control characters but line feed and tab, no half characters."""
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", _ANSI.sub("", text)))
+
+
+def readable(text: str) -> str:
+    """The same for a person's eyes, in the order it is written. What is stored keeps its directions."""
+    return _TURNING.sub("", printable(text))
 
 
 def trimmed(text: str) -> str:

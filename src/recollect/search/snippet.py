@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from recollect.text import stem
+from recollect.text import readable, stem, unix_lines
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # a terminal would obey them
+_BREAK = re.compile(r"[\n\t]")
 _LONGEST = 20_000  # characters that are looked through
 _WORD = re.compile(r"[^\W_]+")
 
 
 def snippet(text: str, is_wanted: Callable[[str], bool], length: int = 240) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The stretch with most of the wanted words, on one line, and where they stand in it."""
-    text = _CONTROL.sub(" ", text)
+    text = _BREAK.sub(" ", readable(unix_lines(text)))
     hits = [match for match in _WORD.finditer(text[:_LONGEST]) if is_wanted(match.group().lower())]
     begin = _best_start(hits, length) if hits else 0
     start = max(0, begin - length // 6)

@@ -7,32 +7,30 @@ import tempfile
 from pathlib import Path
 from textwrap import shorten
 
-import click
-
 from recollect.app import Memory, open_memory
 from recollect.surfaces.cli import guarded
-from recollect.surfaces.cli.common import count, counting, day_and_time, table
+from recollect.surfaces.cli.common import count, counting, day_and_time, echo, table
 from recollect.surfaces.cli.ingest import describe, progress
 from recollect.surfaces.samples import write_samples
 
 
 def start() -> int:
     with open_memory() as memory:
-        click.echo("recollect takes in the transcripts of the agents on this machine:")
+        echo("recollect takes in the transcripts of the agents on this machine:")
         for name, roots in memory.intake.roots().items():
             for root in [each for each in roots if each != memory.settings.turns]:
-                click.echo(f"  {name:12} {root}{'' if root.is_dir() else '  (not there)'}")
+                echo(f"  {name:12} {root}{'' if root.is_dir() else '  (not there)'}")
         with progress(quiet=False) as report_to:
             report = memory.ingest(**report_to)
         if not report.files and not memory.conversations(limit=1):
-            click.echo("\nThere are none yet, so here is a bundled set of samples.")
+            echo("\nThere are none yet, so here is a bundled set of samples.")
             with tempfile.TemporaryDirectory(prefix="recollect-samples-") as folder:
                 write_samples(Path(folder), memory.clock())
                 report = memory.ingest(folder=Path(folder))
-        click.echo("")
+        echo("")
         describe(memory, report, everything=False)
         newest = memory.conversations(limit=10)
-        click.echo(f"\nThe newest of {count(sum(memory.status().conversations.values()), 'conversation')}:")
+        echo(f"\nThe newest of {count(sum(memory.status().conversations.values()), 'conversation')}:")
         table(
             ("last message", "source", "project", "messages", "it began with"),
             [
@@ -50,29 +48,29 @@ def start() -> int:
         _learn(memory)
         with counting("embedding", quiet=False) as bar:
             memory.embed(seconds=60, progress=bar)
-        click.echo(f"\nEverything lies in {memory.settings.home}, readable by you alone.")
+        echo(f"\nEverything lies in {memory.settings.home}, readable by you alone.")
         program = Path(sys.executable).parent / "recollect"
-        click.echo(f"Next: {program} init  (your agents remember)")
-        click.echo(f"      {program} search, context, timeline, status, --help")
+        echo(f"Next: {program} init  (your agents remember)")
+        echo(f"      {program} search, context, timeline, status, --help")
     return 1 if report.problems else 0
 
 
 def _learn(memory: Memory) -> None:
     """Phases 1 and 2, as far as no paid model is asked."""
     if memory.settings.config.model != "offline":
-        click.echo("\nA model is configured: `recollect process` asks it, and `recollect consolidate` comes after.")
+        echo("\nA model is configured: `recollect process` asks it, and `recollect consolidate` comes after.")
         return
     with counting("extracting", quiet=False) as progress:
         processed = memory.process(now=True, progress=progress)
     memory.consolidate(now=True)
     kept = sum(memory.status().memories.values())
-    click.echo(
+    echo(
         f"\nLearnt without a model: {count(kept, 'memory', 'memories')},"
         f" {processed.memories:,} of them from {count(processed.claimed, 'conversation')} just now."
     )
     for text in memory.newest(5):
-        click.echo(f"  - {shorten(text, 150, placeholder=' …')}")
-    click.echo(f"What a new session is told: {memory.settings.workspace}")
+        echo(f"  - {shorten(text, 150, placeholder=' …')}")
+    echo(f"What a new session is told: {memory.settings.workspace}")
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def _say(as_json: bool, kind: str, message: str, hint: str, status: int) -> int:
     """In words where standard output takes no document."""
     import json
 
-    from recollect.text import printable
+    from recollect.text import readable
 
     try:
         if as_json:
@@ -167,5 +167,5 @@ def _say(as_json: bool, kind: str, message: str, hint: str, status: int) -> int:
     except OSError:
         _drop_output()
     with suppress(OSError):
-        click.echo(printable(f"recollect: {message}" + (f"\n  {hint}" if hint else "")), err=True)
+        click.echo(readable(f"recollect: {message}" + (f"\n  {hint}" if hint else "")), err=True)
     return status

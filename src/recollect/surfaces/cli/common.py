@@ -21,7 +21,7 @@ from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
 from recollect.errors import NotFound, RecollectError
 from recollect.surfaces.hooks.client import made
-from recollect.text import printable
+from recollect.text import readable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
 _EMBED_SECONDS = 5.0  # that a command spends on vectors for search; what is left waits for the next one
@@ -76,7 +76,7 @@ def embed(opened: Memory, *, quiet: bool) -> str:
             opened.embed(seconds=_EMBED_SECONDS, progress=progress)
     except RecollectError as error:
         reason = f"vectors wait: {error.message}"
-        click.echo(f"recollect: {reason}\n  {error.hint or 'The next run makes them.'}", err=True)
+        echo(f"recollect: {reason}\n  {error.hint or 'The next run makes them.'}", err=True)
         return reason
     return ""
 
@@ -90,8 +90,14 @@ def print_json(value: Any) -> None:
     click.echo(orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2).decode())
 
 
+def echo(text: str, *, err: bool = False, **style: Any) -> None:
+    """Prints for a person. It may hold what a transcript says: nothing of it is a command to the terminal."""
+    shown = readable(text)
+    click.echo(click.style(shown, **style) if style else shown, err=err)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
-    """Cells may hold what a transcript says: nothing of it is a command to the terminal."""
+    """The same, in columns."""
     from rich.console import Console
     from rich.table import Table
 
@@ -99,7 +105,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Se
     for name in columns:
         shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        shown.add_row(*("-" if cell is None else printable(str(cell)) for cell in row))
+        shown.add_row(*("-" if cell is None else readable(str(cell)) for cell in row))
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 200

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from recollect.surfaces.cli.common import count, memory, options, print_json
+from recollect.surfaces.cli.common import count, echo, memory, options, print_json
 
 _SAID = {
     "no_input": "Nothing to consolidate yet: run `recollect process` first.",
@@ -33,12 +33,12 @@ def command(now: bool, as_json: bool, agent_id: str | None) -> int:
     if as_json:
         print_json(asdict(report))
     elif report.outcome in _SAID:
-        click.echo(_SAID[report.outcome] + (f" ({report.reason})" if report.reason else ""))
+        echo(_SAID[report.outcome] + (f" ({report.reason})" if report.reason else ""))
     elif report.outcome == "succeeded":
-        click.echo(
+        echo(
             f"{count(len(report.added), 'conversation')} added, {len(report.retained):,} retained,"
             f" {len(report.removed):,} removed: {folder}"
         )
     else:
-        click.echo(f"The consolidation {report.outcome}: {report.reason}", err=True)
+        echo(f"The consolidation {report.outcome}: {report.reason}", err=True)
     return 1 if report.outcome == "failed" else 0

@@ -10,7 +10,7 @@ import click
 
 from recollect.app import Memory
 from recollect.inject.values import Given
-from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, table
+from recollect.surfaces.cli.common import count, day_and_time, echo, memory, options, print_json, table
 
 
 @click.command(
@@ -53,10 +53,10 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
         return 0
     for each, about in blocks:
         if about:
-            click.secho(f"session {about['session'] or '-'}, {day_and_time(about['given_at'])}", bold=True)
+            echo(f"session {about['session'] or '-'}, {day_and_time(about['given_at'])}", bold=True)
         _print(each)
     if not blocks:
-        click.echo(f"Nothing: {off}." if off else _nothing(last, session, prompt))
+        echo(f"Nothing: {off}." if off else _nothing(last, session, prompt))
     _print_held([each for each, _ in shown])
     return 0
 
@@ -85,17 +85,17 @@ def _plain(given: Given) -> dict[str, Any]:
 
 
 def _print(given: Given) -> None:
-    click.echo(given.text)
-    click.echo("")
+    echo(given.text)
+    echo("")
     rows = [(line.id, line.section, f"{line.score:.2f}", line.tokens, line.reason) for line in given.lines]
     table(("memory", "section", "score", "tokens", "why"), rows, right=("score", "tokens"))
-    click.secho(f"{count(given.tokens, 'token')}\n", dim=True)
+    echo(f"{count(given.tokens, 'token')}\n", dim=True)
 
 
 def _print_held(shown: list[Given]) -> None:
     held = [(one.id, one.reason) for each in shown for one in each.held]
     if held:
-        click.echo("Not given:")
+        echo("Not given:")
         table(("memory", "why"), held)
 
 

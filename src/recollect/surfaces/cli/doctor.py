@@ -12,7 +12,7 @@ from recollect.app import open_memory
 from recollect.config import AGENT_ID, Settings
 from recollect.doctor import Fault, Finding, Report, set_aside_database
 from recollect.errors import RecollectError, StoreDamaged
-from recollect.surfaces.cli.common import count, memory, options, print_json, settings
+from recollect.surfaces.cli.common import count, echo, memory, options, print_json, settings
 from recollect.surfaces.cli.serve import started, stopped
 from recollect.types import timestamp, utc_now
 
@@ -102,16 +102,16 @@ def _again(chosen: Settings, daemon: Running | None) -> list[Finding]:
 
 def _show(report: Report) -> None:
     for each in report.problems[:_SHOWN]:
-        click.echo(f"{'fixed  ' if each.fixed else 'problem'}  {each.what}")
+        echo(f"{'fixed  ' if each.fixed else 'problem'}  {each.what}")
         if not each.fixed or each.kind is Fault.DAMAGED_DATABASE:
-            click.echo(f"         {each.hint}")
+            echo(f"         {each.hint}")
     if len(report.problems) > _SHOWN:
-        click.echo(f"and {len(report.problems) - _SHOWN:,} more; --json lists all")
+        echo(f"and {len(report.problems) - _SHOWN:,} more; --json lists all")
     for path in report.kept:
-        click.echo(f"kept     {path}")
+        echo(f"kept     {path}")
     fixed = len(report.problems) - report.remaining
     told = f"{count(report.files, 'file')} checked"
     if not report.problems:
-        click.echo(f"{told}, no problems.")
+        echo(f"{told}, no problems.")
     else:
-        click.echo(f"{told}: {count(report.remaining, 'problem')} left, {fixed:,} fixed.")
+        echo(f"{told}: {count(report.remaining, 'problem')} left, {fixed:,} fixed.")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from recollect.surfaces.cli.common import count, memory, options, print_json, size
+from recollect.surfaces.cli.common import count, echo, memory, options, print_json, size
 
 _SHOWN = 20
 
@@ -37,13 +37,13 @@ def command(file: Path, force: bool, as_json: bool, agent_id: str | None) -> int
         print_json(asdict(report) | {"problems": [asdict(each) | {"hint": each.hint} for each in report.problems]})
     else:
         packed = f"{count(report.conversations, 'conversation')} in {count(report.artifacts, 'file')}"
-        click.echo(f"{report.file}: {packed}, {count(sum(report.rows.values()), 'row')}, {size(report.bytes)}")
+        echo(f"{report.file}: {packed}, {count(sum(report.rows.values()), 'row')}, {size(report.bytes)}")
         if report.waiting:
             what = count(report.waiting, "conversation")
-            click.echo(f"not in it, or not whole: {what} not processed yet", err=True)
-            click.echo("  Run `recollect process --now`, then export again.", err=True)
+            echo(f"not in it, or not whole: {what} not processed yet", err=True)
+            echo("  Run `recollect process --now`, then export again.", err=True)
         for problem in report.problems[:_SHOWN]:
-            click.echo(f"left out: {problem.path}: {problem.what}\n  {problem.hint}", err=True)
+            echo(f"left out: {problem.path}: {problem.what}\n  {problem.hint}", err=True)
         if len(report.problems) > _SHOWN:
-            click.echo(f"and {len(report.problems) - _SHOWN:,} more; --json lists all", err=True)
+            echo(f"and {len(report.problems) - _SHOWN:,} more; --json lists all", err=True)
     return 1 if report.problems else 0

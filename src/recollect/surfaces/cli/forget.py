@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from recollect.surfaces.cli.common import MEMORY_ID, count, is_terminal, memory, options, print_json
+from recollect.surfaces.cli.common import MEMORY_ID, count, echo, is_terminal, memory, options, print_json
 
 
 @click.command(
@@ -52,11 +52,11 @@ def command(
     if as_json:
         print_json(asdict(report))
     else:
-        click.echo(
+        echo(
             f"Erased: {count(report.entries, 'message')} of {count(report.conversations, 'conversation')},"
             f" {count(len(report.memories), 'memory', 'memories')}, {count(len(report.removed_paths), 'file')}."
         )
-        click.echo(f"  {report.tombstone} keeps it from coming back.")
+        echo(f"  {report.tombstone} keeps it from coming back.")
         for problem in report.problems:
-            click.echo(f"  not done yet: {problem}; `recollect consolidate --now` does it", err=True)
+            echo(f"  not done yet: {problem}; `recollect consolidate --now` does it", err=True)
     return 1 if report.problems else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from recollect.surfaces.cli.common import count, memory, options, print_json
+from recollect.surfaces.cli.common import count, echo, memory, options, print_json
 from recollect.surfaces.cli.reindex import describe
 
 _SHOWN = 20
@@ -38,19 +38,19 @@ def command(file: Path, as_json: bool, agent_id: str | None) -> int:
         print_json(asdict(report) | {"index": asdict(index) | {"problems": problems}})
     else:
         told = f"{count(report.created, 'new file')} of {count(report.conversations, 'conversation')}"
-        click.echo(f"{told}, {report.unchanged:,} here already, {count(sum(report.rows.values()), 'new row')}")
+        echo(f"{told}, {report.unchanged:,} here already, {count(sum(report.rows.values()), 'new row')}")
         if report.erased:
-            click.echo(f"{count(report.erased, 'file')} left out: erased here")
+            echo(f"{count(report.erased, 'file')} left out: erased here")
         if report.left_out:
             logs = count(len(report.left_out), "turn log")
-            click.echo(f"{logs} left out: not here any more, and may tell what was erased here since")
+            echo(f"{logs} left out: not here any more, and may tell what was erased here since")
             for path in report.left_out[:_SHOWN]:
-                click.echo(f"  {path}")
+                echo(f"  {path}")
         describe(index)
         for conflict in report.conflicts[:_SHOWN]:
-            click.echo(f"{conflict.path}: {conflict.what}", err=True)
+            echo(f"{conflict.path}: {conflict.what}", err=True)
         if report.conflicts:
-            click.echo(
+            echo(
                 f"  {count(len(report.conflicts), 'conflict')}: nothing of these conversations was changed."
                 " Move your own file away to take the archive's.",
                 err=True,

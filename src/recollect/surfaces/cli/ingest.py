@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import count, embed, memory, options, print_json, progress_bar, size, table
-from recollect.text import printable
+from recollect.surfaces.cli.common import count, echo, embed, memory, options, print_json, progress_bar, size, table
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -85,21 +84,21 @@ def as_dict(report: Report, waits: str) -> dict[str, Any]:
 
 def describe(opened: Memory, report: Report, *, everything: bool) -> None:
     entries = count(report.entries, "new entry", "new entries")
-    click.echo(
+    echo(
         f"{count(report.files, 'file')} read, {report.skipped:,} unchanged or skipped: {entries}"
         f" in {count(report.conversations, 'conversation')}, {size(report.bytes)} in {report.seconds:.1f} s"
     )
     if everything and not report.files and not report.skipped:
         looked = [str(root) for roots in opened.intake.roots().values() for root in roots]
-        click.echo("No transcripts were found. Looked in:\n" + "\n".join(f"  {each}" for each in looked))
+        echo("No transcripts were found. Looked in:\n" + "\n".join(f"  {each}" for each in looked))
     if report.malformed:
-        click.echo(f"{count(report.malformed, 'line')} could not be understood:")
+        echo(f"{count(report.malformed, 'line')} could not be understood:")
         table(
             ("", "line", "reason"),
             [(each.file_path, each.line_number, each.reason) for each in report.malformed_lines[:20]],
         )
     for problem in report.problems:
-        click.echo(printable(f"could not read {problem.path}: {problem.reason}"), err=True)
+        echo(f"could not read {problem.path}: {problem.reason}", err=True)
 
 
 @contextmanager

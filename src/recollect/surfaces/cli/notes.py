@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from recollect.surfaces.cli.common import print_json
+from recollect.surfaces.cli.common import echo, print_json
 from recollect.types import MemoryKind, Remembered, Severity
 
 REMEMBERED = "Remembered"
@@ -47,7 +47,7 @@ def tell(found: Remembered, done: str, as_json: bool) -> int:
     else:
         parts = [str(found.kind).replace("_", " "), str(found.severity).replace("_", " "), str(found.scope)]
         labels = ", ".join(part for part in [*parts, "pinned" if found.pinned else ""] if part not in ("", "none"))
-        click.echo(f"{done} {found.id}, revision {found.revision} ({labels}): {' '.join(found.text.split())}")
+        echo(f"{done} {found.id}, revision {found.revision} ({labels}): {' '.join(found.text.split())}")
         if done == REMEMBERED and found.revision > 1 and len(found.sources) == 1:
-            click.echo("It takes the place of what that memory said before.")
+            echo("It takes the place of what that memory said before.")
     return 0

@@ -8,7 +8,8 @@ from dataclasses import asdict
 
 import click
 
-from recollect.surfaces.cli.common import memory, options, print_json
+from recollect.surfaces.cli.common import echo, memory, options, print_json
+from recollect.text import readable
 
 
 @click.command(
@@ -44,12 +45,12 @@ def command(session: str, kind: str | None, path_only: bool, as_json: bool, agen
         print_json({**shown, "files": found.siblings, **({} if path_only else {"text": found.text})})
         return 0
     if found.problem:
-        click.echo(f"recollect: {found.path} was changed by hand: {found.problem}", err=True)
+        echo(f"recollect: {found.path} was changed by hand: {found.problem}", err=True)
         click.echo("  `recollect doctor` tells what to do about it.", err=True)
     if path_only:
         click.echo(found.path)
     elif sys.stdout.isatty() and os.environ.get("PAGER"):
-        click.echo_via_pager(found.text)
+        click.echo_via_pager(readable(found.text))
     else:
-        click.echo(found.text, nl=False)
+        click.echo(readable(found.text) if sys.stdout.isatty() else found.text, nl=False)
     return 0

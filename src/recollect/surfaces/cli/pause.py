@@ -12,7 +12,7 @@ import click
 
 from recollect.config import located
 from recollect.errors import ConfigError, StoreError, UsageError
-from recollect.surfaces.cli.common import memory, options, print_json
+from recollect.surfaces.cli.common import echo, memory, options, print_json
 
 _VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID")
 
@@ -50,7 +50,7 @@ def command(session: str | None, resume: bool, as_json: bool, agent_id: str | No
     if as_json:
         print_json({"id": chosen, "paused": not resume})
     else:
-        click.echo(f"session {chosen}: " + ("goes on" if resume else "paused; `recollect pause --resume` goes on"))
+        echo(f"session {chosen}: " + ("goes on" if resume else "paused; `recollect pause --resume` goes on"))
     return 0
 
 

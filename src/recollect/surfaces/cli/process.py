@@ -9,7 +9,7 @@ import click
 
 from recollect.artifacts.sanitize import line
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import count, counting, embed, is_terminal, memory, options, print_json
+from recollect.surfaces.cli.common import count, counting, echo, embed, is_terminal, memory, options, print_json
 from recollect.types import ConversationStatus
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _ask(opened: Memory, limit: int | None, now: bool, again: bool, as_json: boo
 def _stopping(running: int) -> None:
     if running:
         answers = count(running, "answer")
-        click.echo(f"stopping: waiting for {answers} already asked for; Ctrl-C again gives them up", err=True)
+        echo(f"stopping: waiting for {answers} already asked for; Ctrl-C again gives them up", err=True)
 
 
 def _describe(report: Report, opened: Memory, now: bool) -> None:
@@ -81,23 +81,23 @@ def _describe(report: Report, opened: Memory, now: bool) -> None:
         if not now and opened.conversations(status=ConversationStatus.READY, limit=1):
             days = opened.settings.config.max_rollout_age_days
             waits = f"what is ready is older than {count(days, 'day')}, or waits for its next try (`--now` reads it)"
-        click.echo(f"Nothing to process: {'all that was taken in is done' if now else waits}.")
+        echo(f"Nothing to process: {'all that was taken in is done' if now else waits}.")
         return
     found = count(report.memories, "memory", "memories")
-    click.echo(
+    echo(
         f"{count(report.claimed, 'conversation')} processed: {report.succeeded:,} with {found},"
         f" {report.succeeded_no_output:,} without anything worth keeping, {report.failed:,} failed"
         + (f"; {report.skipped:,} left alone" if report.skipped else "")
         + (f"; {report.tokens:,} tokens" if report.tokens else "")
     )
     if report.paused:
-        click.echo(f"{count(report.paused, 'conversation')} paused: the tokens of the day are used up.")
+        echo(f"{count(report.paused, 'conversation')} paused: the tokens of the day are used up.")
     if report.ungrounded:
         dropped = count(report.ungrounded, "statement")
-        click.echo(f"{dropped} of the model dropped: the messages they name do not say so.")
+        echo(f"{dropped} of the model dropped: the messages they name do not say so.")
     for key, reason in report.problems[:20]:
-        click.echo(f"  {line(key)}: {reason}", err=True)
+        echo(f"  {line(key)}: {reason}", err=True)
     if report.failed > report.given_up:
-        click.echo("  They are tried again by themselves; `recollect status` tells when.", err=True)
+        echo("  They are tried again by themselves; `recollect status` tells when.", err=True)
     if report.given_up:
-        click.echo("  Where the cause has to be mended first, `recollect retry` takes them up again.", err=True)
+        echo("  Where the cause has to be mended first, `recollect retry` takes them up again.", err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.surfaces.cli.common import count, counting, memory, options, print_json
+from recollect.surfaces.cli.common import count, counting, echo, memory, options, print_json
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -48,13 +48,13 @@ def as_dict(opened: Memory, report: Report) -> dict[str, Any]:
 
 def describe(report: Report) -> None:
     rebuilt = f"{count(report.conversations, 'conversation')}, {count(report.entries, 'entry', 'entries')}"
-    click.echo(
+    echo(
         f"{count(report.files, 'file')}, {report.read:,} read in {report.seconds:.1f} s:"
         f" {rebuilt} and {count(report.memories, 'memory', 'memories')} rebuilt"
     )
     if report.skipped:
-        click.echo(f"{count(report.skipped, 'conversation')} left to the pipeline: newer than their files")
+        echo(f"{count(report.skipped, 'conversation')} left to the pipeline: newer than their files")
     for problem in report.problems[:_SHOWN]:
-        click.echo(f"{problem.path}: {problem.what}\n  {problem.hint}", err=True)
+        echo(f"{problem.path}: {problem.what}\n  {problem.hint}", err=True)
     if len(report.problems) > _SHOWN:
-        click.echo(f"and {len(report.problems) - _SHOWN:,} more; --json lists all", err=True)
+        echo(f"and {len(report.problems) - _SHOWN:,} more; --json lists all", err=True)

@@ -16,6 +16,7 @@ from recollect.store.vectors import Kind
 from recollect.surfaces.cli.common import (
     count,
     day_and_time,
+    echo,
     memory,
     options,
     print_json,
@@ -140,10 +141,10 @@ def _print(hit: Hit, explain: bool) -> None:
     what = hit.memory_kind or (f"{hit.kind} {hit.role}".strip())
     also = f"  +{len(hit.also)} alike" if hit.also else ""
     head = f"{hit.score:.2f}  {what}  {day_and_time(hit.timestamp)}  {line(hit.id)}{also}"
-    click.secho(head, dim=True)
+    echo(head, dim=True)
     click.echo("  " + _highlighted(hit.snippet, hit.marks))
     if explain:
-        click.secho("  " + _because(hit), dim=True)
+        echo("  " + _because(hit), dim=True)
 
 
 def _highlighted(text: str, marks: Iterable[tuple[int, int]]) -> str:

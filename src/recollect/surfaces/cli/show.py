@@ -11,7 +11,7 @@ import click
 from recollect.artifacts.lineage import Revision, Said, Shown, Talk, Type
 from recollect.artifacts.sanitize import line
 from recollect.occasions import joined
-from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json
+from recollect.surfaces.cli.common import count, day_and_time, echo, memory, options, print_json
 
 _LONGEST = 200
 
@@ -48,7 +48,7 @@ def command(name: str, as_json: bool, agent_id: str | None) -> int:
         for talk in shown.conversations:
             _talk(talk)
             _learnt(each for each in shown.revisions if _states(each, talk))
-            click.echo(f"  {count(talk.messages, 'message')}: recollect open {line(talk.session_key)} --transcript")
+            echo(f"  {count(talk.messages, 'message')}: recollect open {line(talk.session_key)} --transcript")
         return 0
     _title(shown)
     for talk in shown.conversations:
@@ -59,22 +59,22 @@ def command(name: str, as_json: bool, agent_id: str | None) -> int:
 
 
 def _title(shown: Shown) -> None:
-    click.echo(f"{shown.type} {line(shown.id)}")
+    echo(f"{shown.type} {line(shown.id)}")
     if shown.type is not Type.MEMORY:
         _learnt(shown.revisions)
         return
     for each in shown.revisions:
         held = "called wrong" if shown.record["called_wrong"] else "holds now"
         mark = (held if each.current else "superseded") + (", pinned" if each.pinned else "")
-        click.echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark})")
-        click.echo(f"     {_short(each.text)}")
+        echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark})")
+        echo(f"     {_short(each.text)}")
         if each.occasions:
-            click.echo(f"     matters when: {_short(joined(each.occasions))}")
+            echo(f"     matters when: {_short(joined(each.occasions))}")
     record = shown.record
     used = f", used {count(record['uses'], 'time')}" if record["uses"] else ""
-    click.echo(f"  first seen {day_and_time(record['created_at'])}{used}")
+    echo(f"  first seen {day_and_time(record['created_at'])}{used}")
     if record["verdict"]:
-        click.echo(f"  {_verdict(record['verdict'], record['called_wrong'])}")
+        echo(f"  {_verdict(record['verdict'], record['called_wrong'])}")
 
 
 def _verdict(told: Mapping[str, Any], stands: bool) -> str:
@@ -91,7 +91,7 @@ def _kind(each: Revision) -> str:
 
 def _learnt(revisions: Iterable[Revision]) -> None:
     for each in revisions:
-        click.echo(f"  {each.id}-r{each.revision}  {_kind(each)}: {_short(each.text)}")
+        echo(f"  {each.id}-r{each.revision}  {_kind(each)}: {_short(each.text)}")
 
 
 def _states(revision: Revision, talk: Talk) -> bool:
@@ -100,21 +100,21 @@ def _states(revision: Revision, talk: Talk) -> bool:
 
 def _talk(talk: Talk) -> None:
     times = f"{day_and_time(talk.first_message_at)} to {day_and_time(talk.last_message_at)}"
-    click.echo(f"conversation {line(talk.session_key)}")
-    click.echo(f"  {times}, {talk.source}, {line(talk.project_id or talk.project)}, {talk.status}")
+    echo(f"conversation {line(talk.session_key)}")
+    echo(f"  {times}, {talk.source}, {line(talk.project_id or talk.project)}, {talk.status}")
     if talk.sentence:
-        click.echo(f"  {_short(talk.sentence)}")
+        echo(f"  {_short(talk.sentence)}")
     for file in talk.files:
-        click.echo(f"  {file.kind:<10} {file.path}" + ("" if file.current else " (superseded)"))
+        echo(f"  {file.kind:<10} {file.path}" + ("" if file.current else " (superseded)"))
 
 
 def _entry(entry: Said) -> None:
-    click.echo(f"  {entry.role} {day_and_time(entry.timestamp)} {line(entry.uuid)}")
-    click.echo(f"     {_short(entry.text)}")
+    echo(f"  {entry.role} {day_and_time(entry.timestamp)} {line(entry.uuid)}")
+    echo(f"     {_short(entry.text)}")
     if entry.path:
-        click.echo(f"     {entry.path}:{entry.line}")
+        echo(f"     {entry.path}:{entry.line}")
     at = f":{entry.origin.line}" if entry.origin.line else ""
-    click.echo(f"     {line(entry.origin.file)}{at} (byte {entry.origin.offset:,})")
+    echo(f"     {line(entry.origin.file)}{at} (byte {entry.origin.offset:,})")
 
 
 def _short(text: str) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from recollect.overview import Overview
-from recollect.surfaces.cli.common import count, memory, options, print_json, size, table
-from recollect.text import printable
+from recollect.surfaces.cli.common import count, echo, memory, options, print_json, size, table
 
 
 @click.command("status")
@@ -26,15 +25,15 @@ def command(as_json: bool, agent_id: str | None) -> int:
         return 0
     show(result, as_json)
     for session in paused:
-        click.echo(f"session {printable(session)}: paused (`recollect pause --session {printable(session)} --resume`)")
+        echo(f"session {session}: paused (`recollect pause --session {session} --resume`)")
     if not daemon["running"]:
-        click.echo("daemon: not running (a hook, or `recollect serve --background`, starts it)")
+        echo("daemon: not running (a hook, or `recollect serve --background`, starts it)")
         return 0
     told = ", ".join(
         [*daemon.get("doing", ()), *(f"{n:,} {what} waiting" for what, n in daemon.get("waiting", {}).items())]
     )
     blind = "" if daemon.get("watching", True) else ", not watching"
-    click.echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {told or 'idle'}{blind}")
+    echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {told or 'idle'}{blind}")
     return 0
 
 
@@ -69,11 +68,11 @@ def show(result: Overview, as_json: bool) -> None:
     if as_json:
         print_json(asdict(result))
         return
-    click.echo(f"{result.database} ({size(result.database_bytes)})")
+    echo(f"{result.database} ({size(result.database_bytes)})")
     if not result.tables["memory_transcript_entries"]:
         files = any((Path(result.home) / "memory").glob("*.md"))
         lost = "The database is empty, but memory/ is not: run `recollect reindex`."
-        click.echo(lost if files else "Nothing taken in yet: run `recollect ingest`.")
+        echo(lost if files else "Nothing taken in yet: run `recollect ingest`.")
     if result.sources:
         table(
             ("source", "files", "entries"),
@@ -84,15 +83,15 @@ def show(result: Overview, as_json: bool) -> None:
     shown += [(f"{kind} jobs", states) for kind, states in result.kinds.items()]
     for title, numbers in shown:
         if numbers:
-            click.echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
+            echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
     waiting = ", ".join(f"{number:,} {kind}" for kind, number in result.vectors["backlog"].items() if number)
-    click.echo(f"vectors: {result.vectors['serving'] or 'none yet'}" + (f", waiting: {waiting}" if waiting else ""))
-    click.echo(f"model: {result.model}")
+    echo(f"vectors: {result.vectors['serving'] or 'none yet'}" + (f", waiting: {waiting}" if waiting else ""))
+    echo(f"model: {result.model}")
     for spent in result.tokens:
         cost = f", {spent.cost_micros / 1_000_000:.2f} US dollars" if spent.cost_micros else ""
         tokens = f"{spent.input_tokens + spent.output_tokens:,} tokens in {count(spent.requests, 'request')}"
-        click.echo(f"  {spent.day} {spent.model}: {tokens}{cost}")
+        echo(f"  {spent.day} {spent.model}: {tokens}{cost}")
     if result.problems:
-        click.echo(count(len(result.problems), "problem") + ":")
+        echo(count(len(result.problems), "problem") + ":")
         for trouble in result.problems:
-            click.echo(f"  {printable(trouble.problem)}\n    {trouble.hint}")
+            echo(f"  {trouble.problem}\n    {trouble.hint}")

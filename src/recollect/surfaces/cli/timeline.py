@@ -12,7 +12,7 @@ from recollect.artifacts.lineage import Day, Talk
 from recollect.artifacts.names import Kind
 from recollect.artifacts.sanitize import line
 from recollect.note import is_session
-from recollect.surfaces.cli.common import memory, options, print_json, require_project, since, until
+from recollect.surfaces.cli.common import echo, memory, options, print_json, require_project, since, until
 
 _LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
 
@@ -65,9 +65,9 @@ def command(
         return 0
     if not days:
         where = f" in {chosen}" if chosen else ""
-        click.echo(f"Nothing happened{where}." + (" --all-projects looks everywhere." if chosen else ""))
+        echo(f"Nothing happened{where}." + (" --all-projects looks everywhere." if chosen else ""))
     for number, each in enumerate(days):
-        click.echo(("\n" if number else "") + each.day)
+        echo(("\n" if number else "") + each.day)
         told_below = {learnt.session_key for learnt in each.learnt}
         for talk in each.conversations:
             if not (is_session(talk.session_id) and talk.session_key in told_below):  # of a note one line is enough
@@ -75,16 +75,16 @@ def command(
         for learnt in each.learnt:
             told = learnt.revision
             where = f"  {line(told.scope_id)}" if chosen is None else ""
-            click.echo(f"  {learnt.what}: {line(told.text)}  [{told.kind} {told.id}-r{told.revision}]{where}")
+            echo(f"  {learnt.what}: {line(told.text)}  [{told.kind} {told.id}-r{told.revision}]{where}")
     return 0
 
 
 def _show(talk: Talk, *, with_project: bool) -> None:
     where = f"  {line(talk.project_id or talk.project)}" if with_project else ""
-    click.echo(f"  {talk.first_message_at[11:16]}–{talk.last_message_at[11:16]}  {line(talk.session_id)[:8]}{where}")
-    click.echo(f"    {line(talk.sentence) or f'{talk.messages} messages, {talk.status}'}")
+    echo(f"  {talk.first_message_at[11:16]}–{talk.last_message_at[11:16]}  {line(talk.session_id)[:8]}{where}")
+    echo(f"    {line(talk.sentence) or f'{talk.messages} messages, {talk.status}'}")
     if links := [path for kind in _LINKED if (path := talk.path(kind))]:
-        click.echo(f"    {links[0]}")
+        echo(f"    {links[0]}")
 
 
 def _day(day: Day) -> dict[str, Any]:

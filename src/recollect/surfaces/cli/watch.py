@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recollect.surfaces.cli.common import agent_option, count, memory
-from recollect.text import printable
+from recollect.surfaces.cli.common import agent_option, count, echo, memory
 
 if TYPE_CHECKING:
     from recollect.ingest.run import Report
@@ -25,13 +24,13 @@ def command(agent_id: str | None) -> int:
     with memory(agent_id) as opened:
         for name, roots in opened.intake.roots().items():
             for root in roots:
-                click.echo(f"{name}: {root}{'' if root.is_dir() else ' (not there yet)'}", err=True)
+                echo(f"{name}: {root}{'' if root.is_dir() else ' (not there yet)'}", err=True)
         opened.watch(stop, _report)
     return 0
 
 
 def _report(report: Report) -> None:
     if report.entries or report.malformed or report.problems:
-        click.echo(f"{count(report.entries, 'new entry', 'new entries')} from {count(report.files, 'file')}")
+        echo(f"{count(report.entries, 'new entry', 'new entries')} from {count(report.files, 'file')}")
     for problem in report.problems:
-        click.echo(printable(f"could not read {problem.path}: {problem.reason}"), err=True)
+        echo(f"could not read {problem.path}: {problem.reason}", err=True)
