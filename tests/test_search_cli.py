@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +197,26 @@ def test_nothing_that_a_transcript_says_is_a_command_to_the_terminal(
     plainly("doctor")
     (found,) = hits(tmp_path, "lighthouse lamp", "--all-projects", "--role", "user", "--limit", "1")
     assert "\u202e\u2066" in found["text"], "a program is told what is stored"
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+def test_on_a_narrow_terminal_an_id_stays_in_one_piece(tmp_path: Path, project: Path, columns: int) -> None:
+    run(tmp_path, "remember", "The lighthouse lamp is cleaned on Mondays, on Wednesdays and on Fridays.", cwd=project)
+    (memory,) = hits(tmp_path, "lamp", "--kind", "memory", cwd=project)
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as terminal:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        command = [sys.executable, "-m", "recollect", "context", "--prompt", "When is the lighthouse lamp cleaned?"]
+        env = {**os.environ, "RECOLLECT_HOME": str(tmp_path / "home"), "TERM": "xterm"}
+        env = {name: value for name, value in env.items() if name != "COLUMNS"}
+        with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=project):
+            os.close(theirs)
+            shown = b""
+            with suppress(OSError):  # that is how a terminal ends
+                while some := terminal.read(4096):
+                    shown += some
+    row = shown.decode().split("section")[1]  # below the head of the table
+    assert memory["id"] in row and "relevant" in row, shown.decode()
 
 
 @pytest.mark.parametrize(

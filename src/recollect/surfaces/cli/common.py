@@ -25,6 +25,8 @@ from recollect.text import readable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
 _EMBED_SECONDS = 5.0  # that a command spends on vectors for search; what is left waits for the next one
+_NARROW = 80  # columns: on a terminal with fewer, lines that are too long are better than an id in pieces
+_SHORT = 24  # characters of a cell that stays in one piece
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -99,16 +101,20 @@ def echo(text: str, *, err: bool = False, **style: Any) -> None:
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
     """The same, in columns."""
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
+    cells = [["-" if cell is None else readable(str(cell)) for cell in row] for row in rows]
     shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in columns:
-        shown.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    for row in rows:
-        shown.add_row(*("-" if cell is None else readable(str(cell)) for cell in row))
+    for name, *each in zip(columns, *cells, strict=True):
+        widest = max(map(len, (name, *each)))
+        whole = {"no_wrap": True, "min_width": widest} if widest <= _SHORT else {"overflow": "fold"}
+        shown.add_column(name, justify="right" if name in right else "left", **whole)
+    for row in cells:
+        shown.add_row(*row)
     console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console.width = 200
+    room = console.options.update(max_width=_NARROW)
+    console.width = max(console.width, Measurement.get(console, room, shown).minimum) if console.is_terminal else 200
     with console.capture() as text:
         console.print(shown)
     click.echo(text.get(), nl=False)  # rich would end the process when the reader went away
