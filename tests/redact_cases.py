@@ -40,6 +40,14 @@ NEGATIVES = (
     "The password is set to expire in 90 days.",
     "password reset to its initial value",
     "login: required, pass: optional",
+    "The password is: required",
+    "password - which one?",
+    "密码: 必须包含大小写字母和数字",
+    "密码是加密存储的，至少8个字符",
+    'password: "パスワードを入力してください"',
+    "パスワード：8文字以上",
+    "пароль: обязательное поле",
+    "token: Зашифрованный",
     # code that handles secrets without containing one
     "token: string",
     "token?: string;",
@@ -470,6 +478,13 @@ PASSWORDS = (
     "login('bob', '§')",
     'name="password"\r\n\r\n§\r\n--',
     "ConvertTo-SecureString '§' -AsPlainText",
+    "the password is: §",
+    "password - § (staging)",
+    "Das Passwort lautet §",
+    "la password è §",
+    "密码是 §",
+    "密码：§，请保存",
+    "パスワードは「§」です",
 )
 
 # The same, § being a token or key without a shape.
@@ -519,4 +534,7 @@ TOKENS = (
     "webhook_secret: §",
     "redirect?token%3D§",
     "my key is §",
+    "the api key is: §",
+    "API Key：§",
+    "令牌是§。",
 )

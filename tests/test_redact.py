@@ -34,7 +34,7 @@ HOSTILE = (
     "api_key_", "Cookie: a=bcdefgh; ", "cookie=a=", "curl -u a:b", "mysql -pa", "?key=", "ghp_", "github_pat_", "EAAA",
     ".abcdef.abcd",
     "[redacted:password]: ", "\\", "\0", "\ud800", "пароль: ", "token value ", "Private-Lines: 3\n", "mnemonic abc ",
-    "${A:-", "token=${A:-", "user: a pass: ", "password set to ", "{a}",
+    "${A:-", "token=${A:-", "user: a pass: ", "password set to ", "{a}", "密码是", "password - ", "token：密",
 )  # fmt: skip
 
 

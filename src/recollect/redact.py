@@ -93,6 +93,8 @@ _PREFIXED = r"""
     paypal access_token\$[a-z]+\$[0-9a-z]{16}\$  jfrog AKCp[0-9][A-Za-z0-9]{40}  typeform tfp_[\w-]{16}
     easypost EZ[AT]K[A-Za-z0-9]{30}  yandex (?:AQVN|y[0-3]_)[\w-]{20}  prefect pn[ub]_[A-Za-z0-9]{12}
     shippo shippo_(?:live|test)_  frameio fio-u-  readme rdme_  infracost ico-[A-Za-z0-9]{16}
+    crates-io cio[A-Za-z0-9]{16}  nuget oy2[a-z2-7]{27}  apify apify_api_  browserbase bb_live_  cursor key_[0-9a-f]{32}
+    daytona dtn_[0-9a-f]{16}  inngest signkey-[a-z]+-[0-9a-f]{16}
 """
 _BASE64 = r"""
     stripe (?:[sr]k_(?:live|test|prod)|whsec)_  atlassian AT(?:ATT|CTT|BB|TA|SP)[A-Za-z0-9]{4}  sentry sntry[su]_
@@ -182,7 +184,8 @@ _OF = (  # a key of what; any other key is the weaker word further down
 WORDS = (
     Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|(?:db|ssh|smtp|root|user|admin)[_-]?pass"
          r"|kennwort|contrase(?:n|ñ)a|senha|wachtwoord|mot de passe|пароль|密码|密碼|パスワード", 1, 1, 2, 2, short=4),
-    Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key",
+    Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key"
+         r"|密钥|密鑰|令牌|トークン",
          3, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp)|(?-i:_PAT)", 3, 3, 4, NEVER, short=12),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|pw|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
@@ -231,9 +234,10 @@ _FAKE = (  # stands for a secret: placeholders, regular expressions
     r"|^%(?:[sd]|[a-z_]\w*%)$|^\[[\w\s-]*\]?$|^\{(?![a-z_]\w*\})|\(\?|\[\^|\[0-9|\[[aA]-|\[\\x|\\[sSwWdD]"
     r"|^(?:\\x[0-9a-f]{2})+$|^[\w\s./:=-]*%[sd](?![\w%])"
 )
+_SIGNS = "\u0e00-\u0e7f\u2e80-\ud7ff\uf900-\uffef"  # of scripts that put no space between words: never a password's
 _GAPS = (  # stands for a part of one: expansions, templates, what was left out
     r"[$#]\{[^{}]*\}?|\{\{[^{}]*\}{0,2}|[$%]\([^()]*\)?[sd]?|\{[a-z_][\w.\[\]()]*(?:[:!][\w.<>^,]*)?\}"
-    r"|\(\)|\.{3,}|…|\*{3,}|•|x{5,}|X{5,}|(.)\1{6,}"
+    r"|\(\)|\.{3,}|…|\*{3,}|•|x{5,}|X{5,}|(.)\1{6,}|[" + _SIGNS + "]+"
 )
 _ID = (  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
     r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d[\w.+-]*$|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
@@ -254,7 +258,7 @@ _CODE = (
     r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]|(?P<head>[&*!.-]?[A-Za-z_$][\w$]*)"
     r"(?P<rest>(?:(?:\?\.|\.|->|::)(?!\d)[\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
 )
-_PIECES = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
+_PIECES = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+"
 _TELLING = r"(?i)passw|pwd|secret|token|credential|key|auth"
 
 
@@ -353,12 +357,12 @@ class Value(NamedTuple):
 
 _OPEN = (
     r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\()?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
-    r"(?P<q>\"{3}|'{3}|[\"'`“‘„«]|&quot;)"
+    r"(?P<q>\"{3}|'{3}|[\"'`“‘„«「『]|&quot;)"
 )
-_CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»"}
+_CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "『": "』"}
 _SCHEME = r"(?i)(?:bearer|basic|token|digest|api-?key|key|bot|oauth|ssws|aws4-hmac-sha256)(?:[ \t]+|%20|=(?=\w))"
 _BARE = (  # ends at white space; at a quote, an escape or a separator only where something else begins
-    r"(?:[^\s\"'`\\<,;&|\[]|\\(?![nrt\"'`\\]|u00(?:0|2[027]|3[ce]))|<(?!/)|\[(?!redacted:)|(?<=\w)[\"'`](?=\w)"
+    rf"(?:[^\s\"'`\\<,;&|\[{_SIGNS}]|\\(?![nrt\"'`\\]|u00(?:0|2[027]|3[ce]))|<(?!/)|\[(?!redacted:)|(?<=\w)[\"'`](?=\w)"
     r"|[,;&|](?![\s\"'`\\,;|]|$|quot;|[A-Za-z_][\w.-]{0,40}[=:])){1,200}"
 )
 
@@ -372,7 +376,7 @@ def _read(text: str, pos: int) -> Value | None:
         end = text.find(close, start, start + 8000)
         while end > start and text[end - 1] == "\\":
             end = text.find(close, end + 1, start + 8000)
-        if end >= 0 and opened["q"] in "\"'“‘„«" and text.find("\n", start, end) >= 0:
+        if end >= 0 and opened["q"] in "\"'“‘„«「『" and text.find("\n", start, end) >= 0:
             end = -1  # not closed on its line
     quoted, unset = end >= 0, _re(_UNSET).match(text, start)
     start = unset.end() if unset else start
@@ -399,11 +403,15 @@ _FORM = (  # how a value is tied to a name; what is not one of these is prose
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
     r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}[ \t]{0,10}"
     r"(?:(?::[ \t]*" + _TYPE + r"|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
-    r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|%3[AD]|(?<=[ \t])(?:->|→)(?=[ \t])))(?:\*\*|__|</\w+>)?[ \t]{0,10})"
+    r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為は]|%3[AD]|(?<=[ \t])(?:->|[→—–-])(?=[ \t])))"
+    r"(?:\*\*|__|</\w+>)?[ \t]{0,10})"
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
-_LINK = r"(?i)(?:\b(?:is|was|to|as|be|are|ist|est|es)(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
+_LINK = (
+    r"(?i)(?:(?:\b(?:is|was|to|as|be|are|ist|lautet|est|es)|(?<=[ \t])[èé])"
+    r"(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
+)
 _SET = r"(?i)\s*(?:re)?set to\b\W*"
 _GAP = r"[\"'`)*]{0,3}[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
@@ -605,10 +613,11 @@ _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS)
 _FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}\s*[:=,>]{1,2}\s*[\\\"'`]{0,4}[\w+/\-]{6}"
 _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
     r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
-    r"(?:[:=|]|<-|!=|->|→|%3[AD]|(?:str|char|text)\w*[ \t]+=)|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
+    r"(?:[:=|]|<-|!=|->|→|—|–|-[ \t]|：|是|为|為|は|%3[AD]|(?:str|char|text)\w*[ \t]+=)"
+    r"|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
     r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
-    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|est|es|(?:re)?set|changed)\s"
+    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|lautet|est|es|è|é|(?:re)?set|changed)[\s:]"
     r"|[a-z]+-[a-z]+-[a-z]+-[a-z]|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
 )
 

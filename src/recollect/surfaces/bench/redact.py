@@ -31,6 +31,7 @@ _SETS = {  # what {A36} and the like draw from
     "C": string.ascii_letters,
     "b": _ALNUM + "+/",
     "x": "0123456789abcdef",
+    "z": "abcdefghijklmnopqrstuvwxyz234567",
     "d": string.digits,
     "S": _ALNUM + "!@#$%^&*?~+=_-.",
     "T": _ALNUM + "!#$%&*:/?@^~",
@@ -172,6 +173,13 @@ KEY_RECIPES = (
     ("voyage", "pa-{W43}"),
     ("wallet", "xprv{A107}"),
     ("yandex", "AQVN{W36}"),
+    ("crates-io", "cio{A32}"),
+    ("nuget", "oy2{z43}"),
+    ("apify", "apify_api_{A36}"),
+    ("browserbase", "bb_live_{A27}"),
+    ("cursor", "key_{x64}"),
+    ("daytona", "dtn_{x64}"),
+    ("inngest", "signkey-prod-{x64}"),
 )
 
 # Secrets without a shape of their own: only a name beside them tells.
