@@ -90,10 +90,10 @@ def index_entries(database: Database, *, batch: int = _BATCH) -> int:
     entered = 0
     while True:
         with database.read() as tx:
-            if not _backlog(tx, 1):  # the usual case: no writer has to wait for this
+            if not _left(tx, 1):  # the usual case: no writer has to wait for this
                 return entered
         with database.write() as tx:
-            entered += _backlog(tx, batch)
+            entered += _left(tx, batch)
             tx.run(
                 "INSERT INTO memory_entry_words (rowid, content)"
                 " SELECT id, search_text(content, tenant, agent_id, project_id) FROM memory_transcript_entries"
@@ -102,13 +102,8 @@ def index_entries(database: Database, *, batch: int = _BATCH) -> int:
             )
 
 
-def backlog(database: Database) -> int:
-    """Entries that are not in the index yet."""
-    with database.read() as tx:
-        return _backlog(tx) if tx.dialect.name == "sqlite" else 0
-
-
-def _backlog(tx: Transaction, limit: int = -1) -> int:
+def _left(tx: Transaction, limit: int) -> int:
+    """Entries that are not in the index yet, as far as the limit."""
     found = tx.row(
         "SELECT COUNT(*) FROM (SELECT 1 FROM memory_transcript_entries"
         " WHERE id > (SELECT COALESCE(MAX(id), 0) FROM memory_entry_words_docsize) LIMIT :limit)",

@@ -68,13 +68,6 @@ _OFFERS = re.compile(
     r"do you want me)\b",
     re.IGNORECASE,
 )
-_CONFIRM = re.compile(  # a question that adds nothing to what was proposed just before
-    r"^(?:(?:shall|should) (?:i|we) (?:do|plan|take|go|proceed|use|make|build|set|put|keep|"
-    r"start)\b.{0,30}\b(?:that|this|it|so|ahead)\b|(?:does|do|would|how does|how would|is) (?:that|this|it|"
-    r"you)\b.{0,25}\b(?:suit|sound|work|agree|fit|ok|okay|alright|fine|right|for you)\b|shall i\?|ok(?:ay)?\?|"
-    r"sounds? (?:good|ok)|agreed\?|right\?|what do you think|all right|fine with you|deal\?).{0,30}\?\s*$",
-    re.IGNORECASE,
-)
 _OFFER = re.compile(r"^(?:so )?(?:should|shall) (?:i|we) (?:also )?|^(?:do you )?want me to (?:also )?", re.IGNORECASE)
 _LEAD = re.compile(
     r"^(?:(?:then|so|ok(?:ay)?|great|fair enough|in that case|understood|got it|makes sense)[,.:]?\s+)*(?:(?:i'?d|"
