@@ -116,7 +116,8 @@ def test_no_text_is_too_odd(text: str) -> None:
     "piece",
     [*("first ", "?\n", "\n", "\n ", " ", "<a>", "'a ", '"', '"a b ', "```\n", "a.", "- ", "> ", "A. b\n"),
      *("_", "‘", "‘a ", "--- a " + "-" * 40_000 + " ", "}" + " " * 40_000, "should we ", "ok, ok. "),
-     *("(1) x ", "always ", "(failed) [Bash] x\n", "fixed because; ", "“", "I'd use ", "ok, ", "no no ", "-- x --\n")],
+     *("(1) x ", "always ", "(failed) [Bash] x\n", "fixed because; ", "“", "I'd use ", "ok, ", "no no ", "-- x --\n"),
+     *("_a ", "**a *", "。", '"never ', "a\n")],
 )  # fmt: skip
 def test_no_text_is_slow(piece: str) -> None:
     """Not a timed test of the machine: what is not linear would take minutes."""
@@ -235,6 +236,36 @@ def test_who_asks_for_a_rule_states_none(text: str) -> None:
 )
 def test_a_rule_may_be_said_as_a_question(text: str, severity: Severity) -> None:
     assert [(each.kind, each.severity) for each in said(text)] == [(MemoryKind.CONSTRAINT, severity)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use pnpm instead of npm",
+        "**Use pnpm instead of npm.**",
+        "_Use pnpm instead of npm_",
+        "**Use** pnpm instead of *npm*.",
+        "\ufeffUse pnpm instead of npm.",
+        "Use\u00a0pnpm\u00a0instead of\u200b npm.",
+        "Use pnpm instead of npm。",
+        "use pnpm instead of npm\nfix the failing test in the parser",
+        "fix the failing test in the parser\nUse pnpm instead of npm",
+        "Use pnpm\ninstead of npm",
+    ],
+)
+def test_a_rule_is_the_same_however_it_is_set(text: str) -> None:
+    (found,) = said(text)
+    assert (found.text.replace("。", "."), found.kind) == ("Use pnpm instead of npm.", MemoryKind.PREFERENCE)
+
+
+def test_names_that_look_like_emphasis_stay_as_they_are() -> None:
+    text = "Never touch `__init__.py`, __main__.py, *args, **kwargs or src/**/*_test.py."
+    assert texts(text) == [text]
+
+
+def test_lines_that_were_wrapped_are_one_sentence() -> None:
+    lines = "All services must be reachable over TLS, and certificates are never\nchecked in, not even for tests."
+    assert texts(lines) == [lines.replace("\n", " ")]
 
 
 def test_user_wide_only_when_the_user_says_so() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -130,7 +130,11 @@ _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 _HEADING = re.compile(r"^\s*#{1,6}\s+")
 _QUOTE = re.compile(r"^\s*>")
-_END = re.compile(r"(?<=[.!?…])[\"')\]*_”’]*\s+(?=[\"'(\[*_`“‘]*[A-Z0-9À-Þ`])|(?<=[.!?])\s+(?=[a-z])")
+_END = re.compile(
+    r"(?<=[.!?…])[\"')\]*_”’]*\s+(?=[\"'(\[*_`“‘]*[A-Z0-9À-Þ`])|(?<=[.!?])\s+(?=[a-z])|(?<=[。！？])(?![。！？」』”’)）])\s*"
+)
+_ENDED = re.compile(r"[.!?…。！？؟।][\"')\]”’»」』）]*$")
+_NARROWEST, _WIDEST = 50, 120  # characters of lines that are wrapped
 _SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|Dr|Mr|Mrs|Ms|St|No|Fig|incl|resp|p|pp|v)|\b[A-Z])\.$")
 
 
@@ -140,9 +144,9 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
     run: list[str] = []
 
     def paragraph() -> Iterator[tuple[str, str]]:
-        if run:
-            yield "prose", " ".join(run)
-            run.clear()
+        for piece in _unwrapped(run):
+            yield "prose", piece
+        run.clear()
 
     for line in text.splitlines():
         if _FENCE.match(line):
@@ -166,6 +170,22 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
     yield from paragraph()
 
 
+def _unwrapped(lines: Sequence[str]) -> Iterator[str]:
+    """A line break ends what was said, unless the line was wrapped: the next word did not fit, or the sentence goes on
+    as it would in the middle of a line."""
+    width = max(map(len, lines), default=0)
+    run: list[str] = []
+    for line in lines:
+        if run:
+            full = len(run[-1]) + 1 + len(line.split(" ", 1)[0]) > width and _NARROWEST <= width <= _WIDEST
+            if not (full or run[-1].endswith(",") or (run[-1][:1].isupper() and line[:1].islower())):
+                yield " ".join(run)
+                run = []
+        run.append(line)
+    if run:
+        yield " ".join(run)
+
+
 def sentences(paragraph: str) -> list[str]:
     """Sentences of one paragraph; abbreviations, versions and paths do not end one."""
     found: list[str] = []
@@ -177,6 +197,11 @@ def sentences(paragraph: str) -> list[str]:
         start = end.end()
     found.append(paragraph[start:].strip())
     return [each for each in found if each]
+
+
+def ended(text: str) -> str:
+    """The text as a sentence: with a full stop, unless something ends it already."""
+    return text if _ENDED.search(text) else f"{text}."
 
 
 def unique(texts: Iterable[str], threshold: float = 0.8) -> list[str]:

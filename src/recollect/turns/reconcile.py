@@ -20,7 +20,7 @@ from recollect.extract.resolve import is_revision, is_same
 from recollect.models.base import ModelFailed
 from recollect.models.paid import CapReached
 from recollect.near import NEGATIONS
-from recollect.text import COMMON, content_words, overlap, sentences, words
+from recollect.text import COMMON, content_words, ended, overlap, sentences, words
 from recollect.turns.present import View
 from recollect.turns.values import (
     By,
@@ -260,7 +260,7 @@ def _told(text: str, known: str, pool: Sequence[TurnMemory]) -> list[Statement]:
     said = [each for _, each in own_words(text, Role.USER) if not each.endswith("?") and each.rstrip(".!") not in known]
     kept = (_SELF, _STYLE, _WISHES)
     new = [each for each in said if any(one.search(each) for one in kept) or _takes_back(each, pool)]
-    told = [each if each[-1:] in ".!?…" else f"{each}." for each in new]
+    told = [ended(each) for each in new]
     return [Statement(kind, each, severity) for each in told for kind, severity in [typed(each)]]
 
 

@@ -11,7 +11,7 @@ from recollect.extract.offline import cues, proposals
 from recollect.extract.offline.units import TOOL, Unit, own_words, units
 from recollect.extract.resolve import is_revision, is_same
 from recollect.occasions import occasions
-from recollect.text import COMMON, content_words, overlap
+from recollect.text import COMMON, content_words, ended, overlap
 from recollect.types import BINDING, MemoryKind, Message, Role, Scope, Severity, Statement
 
 LONGEST = 400  # characters of sentences that are joined
@@ -109,7 +109,7 @@ def _candidate(group: Sequence[tuple[Unit, float]]) -> Iterable[Candidate]:
     """The sentences of a group from the first kept one to the last kept one or its explanation."""
     kept = [index for index, (_, score) in enumerate(group) if score > _THRESHOLD]
     if kept:
-        text = " ".join(unit.text if unit.text[-1:] in ".!?…" else unit.text + "." for unit, _ in group[kept[0] :])
+        text = " ".join(ended(unit.text) for unit, _ in group[kept[0] :])
         yield Candidate(group[0][0].message, text, max(score for _, score in group))
 
 
@@ -170,8 +170,7 @@ def _statement(candidate: Candidate, entry: str, asked: str) -> Statement:
     first = text.split(" ", 1)[0]
     if first.lower() in COMMON or cues.is_verb(first):  # a name like `pnpm` stays as it is written
         text = text[:1].upper() + text[1:]
-    if text[-1:] not in ".!?…":
-        text += "."
+    text = ended(text)
     kind, severity = typed(text, candidate.kind)
     return Statement(
         kind=kind,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recollect.extract.offline.units import TOOL, Unit, units
-from recollect.text import content_words, unique, words
+from recollect.text import content_words, ended, unique, words
 from recollect.types import MemoryKind, Message, Role, Statement
 
 _PATH = re.compile(r"^[\w@.~/\\ -]*[\w-]+\.\w{1,8}$|^/[\w./-]+$")
@@ -125,13 +125,12 @@ def _is_substance(text: str) -> bool:
 
 
 def _clip(text: str, most: int) -> str:
-    text = re.sub(r"\s+", " ", re.sub(r"\*\*|__", "", text)).strip()
+    text = re.sub(r"\s+", " ", text).strip()
     return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
 
 
 def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
-    return text if text[-1:] in ".!?…" else text + "."
+    return ended(text[:1].upper() + text[1:])
 
 
 def raw_memory(told: Story, statements: Sequence[Statement]) -> str:

@@ -107,10 +107,19 @@ def units(messages: Sequence[Message]) -> list[Unit]:
     return found
 
 
+_UNSEEN = re.compile("[\u00ad\u200b\u2060\ufeff]")  # what comes along when a text is copied
+_SPACE = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+_EMPHASIS = re.compile(  # `__init__`, `*args` and `src/**/x` have none
+    r"(?<![\w*`/])(\*{1,3})(?=[\w`\"'“(])([^*\n]++)(?<=[\w`\"'”).,:;!?…])\1(?![\w*`/])|"
+    r"(?<![\w`/])(_{1,3})(?=[\w`\"'“(][^_\n]* )([^_\n]++)(?<=[\w`\"'”).,:;!?…])\3(?![\w`/])"
+)
+
+
 @lru_cache(maxsize=2048)  # every step asks again about the same conversation
 def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
     """(form, sentence) of what the author says in their own voice."""
-    text = _FENCED.sub("\n\n", text)
+    text = _FENCED.sub("\n\n", _SPACE.sub(" ", _UNSEEN.sub("", text)))
+    text = _EMPHASIS.sub(lambda found: found[2] or found[4], text)
     if role is Role.USER:
         spoken = list(_DIALOGUE.finditer(text))
         if len(spoken) > 1:
