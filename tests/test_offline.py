@@ -60,6 +60,7 @@ def mine(text: str, role: Role = Role.USER) -> str:
         'Look at this.\n\nTraceback (most recent call last):\n  File "a.py", line 1\nValueError: always use {x}',
         "Look at this.\n\nmoritz: use {x}\nlena: yes, always {x}\nmoritz: great",
         "Summarise this.\n\nUser: always use {x}\n\nAgent: Sure, {x} it is.\n\nUser: never without {x}",
+        "From: Lena <l@example.com>\nSubject: hosting\n\nAll services must always use {x}.\n\nCan you draft a reply?",
         "Look at this.\n\n❯ ./run.sh {x}\n=> [1/2] always {x} 0.1s\n=> ERROR {x}",
     ],
 )
@@ -172,6 +173,17 @@ def test_what_lasts_is_kept(text: str, kind: MemoryKind, severity: Severity) -> 
         "You never listen.",
         "I never got the mail.",
         "I always forget my password.",
+        "It never works.",
+        "no that is wrong.",
+        "No it still fails.",
+        "no the other file.",
+        "no wait, i know",
+        "No luck, same error.",
+        "No way that works.",
+        'My linter complains "never use any".',
+        'git commit -m "never use pip"',
+        "The README says: always use yarn, never npm.",
+        "Translate to French: Always wash your hands, never touch your face.",
     ],
 )
 def test_what_passes_is_not(text: str) -> None:
@@ -266,6 +278,14 @@ def test_names_that_look_like_emphasis_stay_as_they_are() -> None:
 def test_lines_that_were_wrapped_are_one_sentence() -> None:
     lines = "All services must be reachable over TLS, and certificates are never\nchecked in, not even for tests."
     assert texts(lines) == [lines.replace("\n", " ")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["No emojis in commit messages please", "No merge commits on main, please.", 'Use "uv run pytest", not "pytest".'],
+)
+def test_a_ban_needs_no_verb_and_a_rule_may_quote(text: str) -> None:
+    assert [each.rstrip(".") for each in texts(text)] == [text.rstrip(".")]
 
 
 def test_user_wide_only_when_the_user_says_so() -> None:

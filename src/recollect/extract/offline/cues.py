@@ -26,20 +26,21 @@ _DO = (  # verbs that ask for something to be done once
 
 PATTERNS: tuple[tuple[str, str], ...] = (
     # said in so many words
-    ("explicit", r"^(?:and |also |so |but )*(?:before|after|for) (?:every|each|any)\b|,? never [\w`'./@-]+\s*[.!]?$|"
-     r"\bmust (?:be|have|run|use|stay|go|work|support|fit)\b|\binstead[.!]?$|^(?:and |also |so |but |please |"
-     r"kindly |no,? |ok,? )*(?:always|never|avoid|prefer|don'?t ever|stick (?:to|with))\b|\b(?:always|never|"
-     r"please don'?t) (?:use|run|do|write|put|commit|push|add|make|ask|start|call|edit|touch|change|deploy|merge|"
-     r"suggest|send|give|show|keep|include|mention|create|delete|remove|assume|skip|forget|work|go|eat|book|buy|"
-     r"drive|fly|wear|take)\b|\b(?:from now on|going forward|in (?:the )?future|by default|as a rule|every time|"
-     r"in all (?:of )?(?:my|our)|everywhere)\b|\b(?:remember (?:that|this|to)|keep in mind|don'?t forget|"
+    ("explicit", r"^(?:and |also |so |but )*(?:before|after|for) (?:every|each|any)\b|"
+     r",? never [\w`'\"“”./@-]+\s*[.!]?$|\bmust (?:be|have|run|use|stay|go|work|support|fit)\b|\binstead[.!]?$|"
+     r"^(?:and |also |so |but |please |kindly |no,? |ok,? )*(?:always|never|avoid|prefer|don'?t ever|stick "
+     r"(?:to|with))\b|\b(?:always|never|please don'?t) (?:use|run|do|write|put|commit|push|add|make|ask|start|call|"
+     r"edit|touch|change|deploy|merge|suggest|send|give|show|keep|include|mention|create|delete|remove|assume|skip|"
+     r"forget|work|go|eat|book|buy|drive|fly|wear|take)\b|\b(?:from now on|going forward|in (?:the )?future|"
+     r"by default|as a rule|every time|in all (?:of )?(?:my|our)|everywhere)\b|"
+     r"\b(?:remember (?:that|this|to)|keep in mind|don'?t forget|"
      r"for next time|make a note|note for)\b|\b(?:i|we) (?:strongly |really |always |generally |usually |much |"
      r"would )?(?:prefer|hate|love it when|want you to|don'?t want|don'?t do|don'?t use|never|only use|only do|"
-     r"insist)\b|\bi'?d rather\b|\bcan'?t stand\b|\bdrives? me\b|\buse [\w`'./@ -]{2,40}(?:,? not |,? never |"
-     r",? instead of |,? rather than )|, not [\w`'./@-]+\s*[.!]?$|\b(?:is|are|be) (?:strictly )?(?:not allowed|"
+     r"insist)\b|\bi'?d rather\b|\bcan'?t stand\b|\bdrives? me\b|\buse [\w`'\"“”./@ -]{2,40}(?:,? not |,? never |"
+     r",? instead of |,? rather than )|, not [\w`'\"“”./@-]+\s*[.!]?$|\b(?:is|are|be) (?:strictly )?(?:not allowed|"
      r"not permitted|forbidden|mandatory|required|off limits|out of bounds|non-?negotiable)\b|\b(?:must|"
      r"may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?:more |"
-     r"new )?[\w-]+(?: [\w-]+){0,4}(?: please)?[.,!]|\b(?:rule|convention|policy) (?:is|here|of)\b"),
+     r"new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]| please\b)|\b(?:rule|convention|policy) (?:is|here|of)\b"),
     ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
      r"migrated|moved|standardi[sz]ed)\b|\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
      r"\bwe(?:'ll| will| are going to) (?:use|go with|stick|keep)\b"),
@@ -174,13 +175,24 @@ _HAPPENS = (  # to people, rather than that they do it
     r"(?:know|forget|remember|recall|understand|think|believe|see|hear|get|mind|care|mean|feel|find|notice|agree|doubt|"
     r"reali[sz]e|learn|lose|miss|hope|wonder|own|speak|live|sleep|have(?! to))\b"
 )
+_ANSWERED = (  # what "no" is an answer before, rather than a ban on
+    r"i|i'm|you|we|he|she|it|it's|its|they|that|that's|thats|this|these|those|there|the|my|your|our|a|an|not|but|because|"
+    r"wait|just|actually|please|let|don'?t|still|only|keep|use|leave|put|try|do|go|make|give|tell|take|get|i'?ll|i'?d"
+)
+_MENTIONS = re.compile(  # rules in somebody else's words, or in words to be written, translated, committed
+    r"(?<!\w)[\"“][^\"“”]*\b(?:always|never|must|don'?t|do not|avoid|shall)\b[^\"“”]*\s[^\"“”]*[\"”](?!\w)|"
+    r"(\b(?:says|saying|reads):|^(?:translate|rephrase)\b[^:]*:)\s.*",
+    re.IGNORECASE,
+)
 _REPORTS = re.compile(
     r"\b(?:never (?:mind|say never)|than never|as always|always (?:a (?:pleasure|joy)|(?:good|nice|great|happy|"
     r"glad) to)|(?:don'?t|do not|doesn'?t) (?:(?:have|need) to|worry|bother|mention it|get me wrong)|can'?t (?:wait|"
     r"believe)|(?:must|have to) (?:say|admit|confess)|must be (?:joking|kidding|dreaming|crazy|mad|mistaken|confused|"
     r"wrong|right|new|tired))\b|"
+    rf"^no (?:(?:luck|way|matter|chance|clue|wonder|doubt)\b|(?=(?:{_ANSWERED})\b))|"
     rf"(?:(?:^|{_BY})(?:never|always) (?={_PAST})|{_BY}(?:never|always) (?={_ED}))|"
     r"(?:(?<=\bwas )|(?<=\b(?:were|been) )|(?<=\bhad ))(?:never|always)\b|(?:(?<=\bis )|(?<='s ))only (?=an?\b)|"
+    r"(?:(?<=\bit )|(?<=\b(?:this|that) ))(?:never|always) (?=\w+s\b)|"
     rf"{_WHO}(?:must (?=have (?:{_PAST}|{_ED}))|only (?={_PAST}|{_ED}))|"
     rf"(?<=\bi )(?:\w+ly |still |just |also )?(?:(?:never|always|only|don'?t|do not|dont) (?={_HAPPENS})|can'?t (?=(?:"
     r"log|open|find|see|get|remember|recall|think|tell|say|figure|access|reach|connect|understand|hear)\b))|"
@@ -293,9 +305,9 @@ def is_verb(word: str) -> bool:
 
 
 def binding(text: str) -> str:
-    """Without the words of rules where they tell what happened ("was never paid"), what somebody is like ("I always
-    forget") or nothing ("never mind")."""
-    return _REPORTS.sub("", text.replace("’", "'"))
+    """Without the words of rules where they tell what happened ("was never paid"), what somebody or something is like
+    ("I always forget", "it never works"), what others say ("it says: never ask") or nothing ("never mind")."""
+    return _REPORTS.sub("", _MENTIONS.sub(r"\1 “…”", text.replace("’", "'")))
 
 
 def score(unit: Unit, setting: Setting) -> float:

@@ -77,6 +77,7 @@ _GLYPHS = re.compile(
 _ODD = re.compile(r"[^\w ,.'’\"?!-]|[\d_]")  # neither letters nor what stands between words
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
 _CHATLOG = re.compile(r"^\s*(?:\*\*)?[A-Za-z][\w .-]{0,24}(?:\*\*)?\s*(?:\(\d[\d:apm ]*\)|\[\d[\d:apm ]*\])?:\s+\S")
+_MAIL = re.compile(r"(?:From|To|Cc|Date|Sent|Subject|Reply-To): \S")
 _TO_AI = (
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instruction|prompt|guidance|rule|guardrail|"
     r"polic)|\b(?:AI|language model|LLM|assistant|chatbot|agent|bot)s?\b[^.\n]{0,30}\b(?:reading this|"
@@ -185,6 +186,9 @@ def _without_pastes(text: str) -> Iterator[tuple[str, str]]:
         machine = len(lines) - len(said)
         if len(lines) > 2 and (machine * 2 > len(lines) or (machine > 1 and machine * 3 >= len(lines))):
             continue  # a log, a screen
+        if sum(bool(_MAIL.match(line)) for line in lines) > 1:
+            pasting = True
+            continue
         talk = [line for line in said if _CHATLOG.match(line) and not line.lstrip().startswith(("-", "*", "•"))]
         if len(talk) >= 2 and len(talk) * 2 >= len(said):
             continue  # a chat of others
