@@ -19,10 +19,12 @@ from hypothesis import strategies as st
 from recollect import ALL_PROJECTS
 from recollect.app import Memory, open_memory
 from recollect.errors import UsageError
+from recollect.search.memories import Clue
 from recollect.search.values import Hit
 from recollect.store import entries, memories, stage1
 from recollect.store import words as store
 from recollect.store.entries import FileKey
+from recollect.store.search import Reach
 from recollect.types import Entry, MemoryKind, Remembered, Role, Scope, Severity, Stage1, Timestamp
 from tests.conftest import Clock, Place
 from tests.embedders import installed
@@ -304,6 +306,24 @@ def test_only_the_revision_that_holds_is_found(memory: Memory) -> None:
         memories.replace_sessions(tx, memory.owner, {"s@2": []})
     (hit,) = memory.search("which port does the server listen on", scope=GARDEN)
     assert (hit.revision, "8080" in hit.text) == (1, True)
+
+
+def test_what_a_memory_said_before_it_was_corrected_makes_nothing_similar(database_url: Place) -> None:
+    """Neither what it says now, nor another revision, whichever of them was embedded last."""
+    flags: dict[str, Any] = {"database": database_url.url, "embedder": "static"}
+    with open_memory(database_url.home, environ={}, clock=Clock(NOW), **flags) as memory:
+        remember(memory, "The pond pump is cleaned on Mondays.", revision=2, valid_from="2026-03-01T00:00:00.000Z")
+        remember(memory, "Herons nest in May.", revision=1, valid_from="2026-03-02T00:00:00.000Z")
+        memory.embed()
+        assert memory.search("cleaning the pump of the pond", scope=GARDEN) == []
+        assert not any(clue.similar[0] and clue.similar[0] > 0.5 for clue in evidence(memory, "cleaning the pond pump"))
+        (hit,) = memory.search("herons and their nests", scope=GARDEN)
+        assert hit.why.known and hit.revision == 1
+
+
+def evidence(memory: Memory, prompt: str) -> list[Clue]:
+    """What speaks for each memory, as the injector asks."""
+    return memory._search.memories.clues([prompt], {"nest": 1.0}, Reach(memory.owner, (GARDEN,))).each
 
 
 def test_a_summary_that_is_replaced_is_found_by_its_new_words(memory: Memory) -> None:

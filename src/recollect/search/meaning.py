@@ -43,7 +43,6 @@ class _Question:
             if row is None:
                 continue
             for near in self.vectors.nearest(row, limit, Filter(self.projects, view & kinds), exact=False):
-                # best first; a memory may come by several revisions
                 ref = near.ref if not near.ref.revision else Ref(near.ref.kind, near.ref.key)
                 best.setdefault(ref, near.similarity)
         return best

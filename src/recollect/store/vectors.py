@@ -30,6 +30,11 @@ _OWN = "v.tenant = :tenant AND v.agent_id = :agent_id AND v.model = :model"
 # SQLite would think that owner and model name a handful of rows.
 _BY_ID = "v.tenant || '' = :tenant AND v.agent_id || '' = :agent_id AND v.model || '' = :model"
 _BY_DOCUMENT = "v.tenant = :tenant AND v.agent_id = :agent_id AND v.model || '' = :model"
+# What a memory said before is not what it is about.
+_HOLDS = (
+    "(v.kind <> 'memory' OR v.number = (SELECT m.revision FROM memory_memories m WHERE m.tenant = v.tenant"
+    " AND m.agent_id = v.agent_id AND m.memory_id = v.ref ORDER BY m.valid_from DESC, m.revision DESC LIMIT 1))"
+)
 
 
 class Kind(StrEnum):
@@ -283,8 +288,8 @@ def ids(tx: Transaction, owner: Owner, model: str) -> list[int]:
 
 
 def visible(tx: Transaction, owner: Owner, model: Model, scope: Filter, ids: Sequence[int]) -> Vectors:
-    """Those of the vectors whose document exists, is not withdrawn, and is within the scope as it stands now."""
-    return _allowed(tx, owner, scope, of_ids(tx, owner, model, ids))
+    """Those of the vectors whose document exists, holds, is not withdrawn, and is within the scope as it stands now."""
+    return _allowed(tx, owner, scope, of_ids(tx, owner, model, list(refs_of(tx, owner, model.name, ids))))
 
 
 def of_documents(tx: Transaction, owner: Owner, model: Model, refs: Sequence[Ref]) -> Vectors:
@@ -295,7 +300,7 @@ def of_documents(tx: Transaction, owner: Owner, model: Model, refs: Sequence[Ref
 
 
 def locate(tx: Transaction, owner: Owner, model: str, refs: Iterable[Ref]) -> list[tuple[int, Ref]]:
-    """Ids of the vectors of these documents, in order. A memory without a revision stands for its greatest one."""
+    """Ids of the vectors of these documents, in order. A memory without a revision is the one that holds."""
     found: list[tuple[int, Ref]] = []
     names = {**owner.names(), "model": model}
     own = f"FROM memory_vectors v WHERE {_BY_DOCUMENT} AND v.kind = :kind"
@@ -307,23 +312,21 @@ def locate(tx: Transaction, owner: Owner, model: str, refs: Iterable[Ref]) -> li
             found += [(id, numbers[number]) for id, number in rows]
             continue
         keys = {_key(ref): ref for ref in group}
-        sql = f"SELECT v.id, v.ref, v.number {own} AND v.ref {_among(tx)}"
-        rows = tx.rows(sql, {**names, "kind": kind, "among": _list(tx, [ref.key for ref in group])})
-        found += [(id, asked) for id, ref, number in rows if (asked := keys.get((ref, number))) is not None]
-        if kind is Kind.MEMORY:
-            greatest: dict[str, int] = {}
-            for _, ref, number in rows:
-                greatest[ref] = max(number, greatest.get(ref, 0))
-            newest = [(id, keys.get((ref, 0))) for id, ref, number in rows if number == greatest[ref]]
-            found += [(id, asked) for id, asked in newest if asked is not None]
+        sql = f"SELECT v.id, v.ref, v.number, CASE WHEN {_HOLDS} THEN 1 ELSE 0 END {own} AND v.ref {_among(tx)}"
+        for id, ref, number, holds in tx.rows(
+            sql, {**names, "kind": kind, "among": _list(tx, [ref.key for ref in group])}
+        ):
+            asked = keys.get((ref, number)) or (keys.get((ref, 0)) if holds else None)
+            if asked is not None:
+                found.append((id, asked))
     return sorted(found, key=itemgetter(0))
 
 
 def refs_of(tx: Transaction, owner: Owner, model: str, ids: Sequence[int]) -> dict[int, Ref]:
-    """The documents of vectors that are still there."""
+    """The documents of vectors that are still there; of a memory the revision that holds."""
     kinds = {str(kind): kind for kind in Kind}
     rows = tx.rows(
-        f"SELECT v.id, v.kind, v.ref, v.number FROM memory_vectors v WHERE {_BY_ID} AND v.id {_among(tx)}",
+        f"SELECT v.id, v.kind, v.ref, v.number FROM memory_vectors v WHERE {_BY_ID} AND v.id {_among(tx)} AND {_HOLDS}",
         {**owner.names(), "model": model, "among": _list(tx, ids)},
     )
     return {id: _ref(kinds[kind], ref, number) for id, kind, ref, number in rows}
