@@ -357,6 +357,20 @@ def test_what_a_person_thought_of_a_memory_moves_it(memory: Memory) -> None:
     assert found() == [second, first]
 
 
+def test_a_verdict_counts_until_the_memory_is_put_right(memory: Memory) -> None:
+    told = memory.remember("The pond pump is cleaned on Mondays.", everywhere=True)
+    memory.feedback(told.id, "not_ok")
+
+    def thought() -> float | None:
+        (hit,) = memory.search("pond pump cleaned", scope=GARDEN, kinds=["memory"])
+        return hit.why.boosts.get("feedback")
+
+    assert (thought() or 0) < 0
+    memory.clock.advance(60)  # type: ignore[attr-defined]
+    memory.correct(told.id, "The pond pump is cleaned on Fridays.")
+    assert thought() is None
+
+
 # Scope
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.store import feedback
 from recollect.store.database import Transaction, marks
 from recollect.store.vectors import Kind, Ref
 from recollect.store.words import scope_word
@@ -309,7 +310,7 @@ def entries(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Found]:
 
 
 def texts(tx: Transaction, reach: Reach, ids: Iterable[int], kinds: Sequence[Kind]) -> list[Found]:
-    """Summaries and memories within reach, with their use."""
+    """Summaries and memories within reach, with their use, and what people think of them as they are."""
     own, names = _within(reach, TEXTS)
     chosen, kind_names = marks("kind", [str(kind) for kind in kinds if kind is not Kind.ENTRY])
     if not chosen:
@@ -319,7 +320,10 @@ def texts(tx: Transaction, reach: Reach, ids: Iterable[int], kinds: Sequence[Kin
         f" WHERE {own} AND d.kind IN ({chosen}) ORDER BY d.id",
         {**names, **kind_names, "ids": _ids(tx, ids)},
     )
-    return [Found(**{**dict(zip(_TEXT, row, strict=True)), "kind": Kind(row[0])}) for row in rows]
+    found = [Found(**{**dict(zip(_TEXT, row, strict=True)), "kind": Kind(row[0])}) for row in rows]
+    blamed = {each.ref for each in found if each.feedback < 0}
+    righted = blamed - feedback.wrong(tx, reach.owner, sorted(blamed))
+    return [replace(each, feedback=0.0) if each.ref in righted else each for each in found]
 
 
 def text_times(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[tuple[int, str, str]]:
