@@ -75,6 +75,14 @@ def test_a_text_with_nothing_in_it_is_a_row_of_zeros(model: Embedder) -> None:
     assert model.embed([]).shape == (0, model.dimensions)
 
 
+def test_what_the_model_cannot_read_means_nothing() -> None:
+    """Else a unicorn would be as near to fried rice as can be."""
+    model = MiniLM(installed())
+    for view in (model, model.of_memories):
+        assert not view.embed(["🦄", "ข้าวผัด", "今天天气很好，我想去公园散步。", "\u200b"]).any()
+        assert view.embed(["The unicorn is done 🎉🎉", "Deploy 今天", "база данных"]).any(axis=1).all()
+
+
 def test_a_vector_does_not_depend_on_its_neighbours(model: Embedder) -> None:
     texts = ["Tea at five.", LONG, "", "The build fails on arm64 since the compiler was upgraded.", "x"]
     together = model.embed(texts)

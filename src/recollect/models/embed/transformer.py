@@ -25,6 +25,7 @@ from recollect.models.embed.bert import LONGEST, MINILM, MPNET, Shape
 from recollect.models.embed.catalog import MODEL, OF_MEMORIES, TOKENIZER
 
 _BATCH = 16
+_EDGES = 2  # tokens around every text
 _CHARACTERS = LONGEST * 12  # more than the tokens that are looked at can have; the rest need not be split into tokens
 
 
@@ -51,13 +52,15 @@ class Encoder:
             raise ModelMissing(f"the model in {folder} cannot be loaded: {error}", hint=hint) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(LONGEST)
+        self._unknown = self._tokenizer.token_to_id("[UNK]")
         self._dimensions, self._threads = dimensions, threads
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         rows = np.zeros((len(texts), self._dimensions), np.float32)
-        present = [index for index, text in enumerate(texts) if text.strip()]
-        whole = [encodable(texts[index].strip()[:_CHARACTERS]) for index in present]
-        tokens = [encoded.ids for encoded in self._tokenizer.encode_batch_fast(whole)]
+        whole = [encodable(text.strip()[:_CHARACTERS]) for text in texts]
+        every = [encoded.ids for encoded in self._tokenizer.encode_batch_fast(whole)]
+        present = [index for index, ids in enumerate(every) if self._says_something(ids)]
+        tokens = [every[index] for index in present]
         # texts of about the same length together: little is spent on padding
         order = sorted(range(len(present)), key=lambda each: len(tokens[each]))
         batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
@@ -72,6 +75,12 @@ class Encoder:
             with ThreadPoolExecutor(self._threads) as pool:
                 list(pool.map(run, batches))
         return unit(rows)
+
+    def _says_something(self, ids: Sequence[int]) -> bool:
+        """Half of it is known at least: one token stands for all that is not, so that texts in a script which the model
+        cannot read would all mean the same."""
+        known = len(ids) - _EDGES - ids.count(self._unknown)
+        return known > 0 and 2 * known >= len(ids) - _EDGES
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> Matrix:
         longest = max(map(len, tokens))
