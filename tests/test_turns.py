@@ -24,7 +24,7 @@ from recollect.store.turns import Person
 from recollect.turns import buckets as bucket_rules
 from recollect.turns.buckets import BucketStatus, Changes
 from recollect.turns.chat import TurnConflict, Turns
-from recollect.turns.log import RevisionChanged, TurnLog, rendered
+from recollect.turns.log import TurnLog, rendered
 from recollect.turns.rows import artifacts
 from recollect.turns.signals import SignalRule
 from recollect.turns.values import (
@@ -1285,26 +1285,6 @@ def test_buckets_that_a_turn_makes_are_picked_by_it(memory: Memory) -> None:
         say(turns, f"t{number}", topics=["food"], facts=[fact("diet", "vegan")])
     picked = turns.turn("now", "What about my diet?").reconcile().picked_bucket_ids
     assert picked == tuple(each.id for each in turns.buckets()) and picked
-
-
-def test_buckets_written_before_somebody_else_came_first_have_their_rows(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    turns = chat(memory)
-    say(turns, "t1", topics=["food"], facts=[fact("diet", "vegan")])
-    say(turns, "t2", topics=["sky"], facts=[fact("sky", "blue")])
-    replace, calls = TurnLog.replace, []
-
-    def overtaken(self: TurnLog, *file: Any) -> None:
-        calls.append(file)
-        if len(calls) == 2:
-            raise RevisionChanged("somebody else was faster")
-        replace(self, *file)
-
-    monkeypatch.setattr(TurnLog, "replace", overtaken)
-    changes = turns.reconcile_buckets()
-    ids = [each.id for each in turns.buckets()]
-    assert len(ids) == 2 and sorted(each.ref for each in turns.artifacts(BUCKET)) == sorted(changes.added) == ids
 
 
 def test_buckets_that_cannot_be_read_stop_no_turn(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from recollect.app import Memory
 from recollect.store import memories
 from recollect.store.erasing import Said
 from recollect.turns import buckets as bucket_rules
+from recollect.turns import rows as turn_rows
 from recollect.turns.chat import TurnConflict, Turns
 from recollect.turns.erasing import erase_buckets
 from recollect.turns.log import TurnLog
@@ -130,12 +132,13 @@ def test_erasing_evidence_that_somebody_else_adds_to_meanwhile(
     turns, other = chat(memory), chat(memory, "c2")
     say(turns, "t1", "I am vegan.", topics=["food"], facts=[fact("diet", "vegan")])
     turns.reconcile_buckets()
-    without, drinks = bucket_rules.without, ["tea", "rum", "gin"]
+    without, drinks, waiting = bucket_rules.without, ["tea", "rum", "gin"], list[threading.Thread]()
 
     def drunk() -> None:
         drink = drinks.pop(0)
         say(other, drink, f"I like {drink}.", topics=["food"], facts=[fact("drink", drink)])
-        other.reconcile_buckets()
+        waiting.append(threading.Thread(target=other.reconcile_buckets))
+        waiting[-1].start()
 
     def overtaken(bucket: bucket_rules.Bucket, gone: set[tuple[str, str]]) -> bucket_rules.Bucket | None:
         left = without(bucket, gone)
@@ -145,14 +148,90 @@ def test_erasing_evidence_that_somebody_else_adds_to_meanwhile(
 
     if not emptied:
         drunk()
+        waiting[-1].join()
     monkeypatch.setattr(bucket_rules, "without", overtaken)
     erase_buckets(memory.database, memory.settings, memory.owner, Timestamp(turns.now), said_by(turns, "t1"))
     monkeypatch.undo()
+    for each in waiting:
+        each.join()
+    other.reconcile_buckets()
     (bucket,) = turns.buckets()
     (about,) = bucket.entries
     assert about.key == "drink" and len(about.values) == 3 - len(drinks)
     (row,) = turns.artifacts(BUCKET)
     assert json.loads(row.text)["revision"] == bucket.revision
+
+
+def test_a_bucket_that_is_being_written_is_erased_after_that(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, other = chat(memory), chat(memory, "c2")
+    say(turns, "t1", "I am vegan.", topics=["food"], facts=[fact("diet", "vegan")])
+    turns.reconcile_buckets()
+    say(other, "t1", "I like tea.", topics=["food"], facts=[fact("drink", "tea")])
+    said = said_by(turns, "t1")
+    erasing = threading.Thread(target=erase_buckets, args=(memory.database, memory.settings, memory.owner, "", said))
+
+    def saved(files: Any, *told: Any) -> Any:
+        done = reconcile(files, *told)
+        erasing.start()
+        erasing.join(0.5)  # it waits, or has erased what is written as a row next
+        return done
+
+    reconcile = bucket_rules.BucketFiles.reconcile
+    monkeypatch.setattr(bucket_rules.BucketFiles, "reconcile", saved)
+    other.reconcile_buckets()
+    erasing.join()
+    (row,) = turns.artifacts(BUCKET)
+    assert "vegan" not in row.text and "tea" in row.text
+
+
+def test_a_turn_that_is_erased_while_it_is_written_leaves_no_row(memory: Memory) -> None:
+    turns = chat(memory)
+    turns._reached = lambda: turns.forget("asked to")  # type: ignore[method-assign, assignment]
+    with pytest.raises(TurnConflict, match="erased"):
+        say(turns, "t1", "My blood type is AB.", facts=[fact("blood", "AB")])
+    assert lines(memory) == [] and "blood" not in str(everything(memory))
+
+
+def test_what_is_erased_while_rows_are_made_of_it_leaves_none(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "I am vegan.", topics=["food"], facts=[fact("diet", "vegan")])
+    with turns.turn("t2", "That's wrong.") as turn:
+        turn.reconcile()
+    turns.reconcile_buckets()
+    read, forgetting = TurnLog.read, threading.Thread(target=turns.forget, args=("asked to",))
+
+    def overtaken(self: TurnLog, path: str) -> bytes | None:
+        data = read(self, path)
+        if forgetting.ident is None and path.endswith(".json"):
+            forgetting.start()
+            forgetting.join(1.0)  # it waits, or has erased what is written as a row next
+        return data
+
+    monkeypatch.setattr(TurnLog, "read", overtaken)
+    memory.reindex(full=True)
+    forgetting.join()
+    assert turns.buckets() == [] and not any(everything(memory).values())
+
+
+def test_a_log_that_is_erased_while_rows_are_made_of_it_leaves_none(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "I am vegan.", facts=[fact("diet", "vegan")])
+    with turns.turn("t2", "That's wrong.") as turn:
+        turn.reconcile()
+    gone: list[bytes] = []
+    parsed = turn_rows.artifacts
+
+    def overtaken(line: bytes, *more: Any) -> Any:
+        if not gone:
+            gone.append(line)
+            turns.forget("asked to")
+        return parsed(line, *more)
+
+    monkeypatch.setattr(turn_rows, "artifacts", overtaken)
+    memory.reindex(full=True)
+    assert gone and not any(everything(memory).values())
 
 
 def test_a_bucket_loses_the_name_that_an_erased_turn_may_have_given_it(memory: Memory) -> None:

@@ -20,14 +20,13 @@ from recollect.ingest.sources.base import UNDECODABLE
 from recollect.ingest.sources.recollect import session
 from recollect.store.turns import Artifact
 from recollect.text import content_words
-from recollect.turns.log import RevisionChanged, TurnLog, safe_name
+from recollect.turns.log import TurnLog, safe_name
 from recollect.turns.values import BUCKET, Item, Kind, TurnMemory, Value, encode, item, normalise_key
 from recollect.types import Scope
 
 FOLDER = "buckets"
 GENERAL = "general"  # the topic of what has none
 _MOST_EVIDENCE = 20  # turns that are named for a value; its weight counts on
-_TRIES = 5
 
 
 class BucketStatus(StrEnum):
@@ -101,11 +100,6 @@ class Changes:
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     disabled: list[str] = field(default_factory=list)
-
-    def take(self, other: Changes, bucket_id: str) -> None:
-        """What the other did to this one."""
-        for name in ("added", "changed", "disabled"):
-            getattr(self, name).extend({bucket_id}.intersection(getattr(other, name)))
 
 
 def parsed(data: bytes | str) -> Bucket | None:
@@ -222,7 +216,7 @@ def picked(held: Iterable[Bucket], text: str, limit: int) -> list[Bucket]:
 
 
 class BucketFiles:
-    """The buckets of one user in one project."""
+    """The buckets of one user in one project. Whoever writes them is alone with the log until their rows are there."""
 
     def __init__(self, log: TurnLog, project: str, user: str) -> None:
         self._log = log
@@ -236,22 +230,11 @@ class BucketFiles:
     def reconcile(
         self, memories: Sequence[TurnMemory], now: str, stale_before: str
     ) -> tuple[dict[str, Bucket], Changes]:
-        """Tried again when somebody else wrote meanwhile: the same turn counts once. What every try wrote."""
-        written: dict[str, Bucket] = {}
-        done = Changes()
-        for attempt in range(_TRIES):
-            held = [each for each in self.all() if (each.project, each.user) == (self._project, self._user)]
-            changed, changes = reconciled(held, memories, self._project, self._user, now, stale_before)
-            try:
-                for each in changed.values():
-                    self._log.replace(each.path, encode(each) + "\n", each.revision - 1)
-                    written[each.id] = each
-                    done.take(changes, each.id)
-                return written, done
-            except RevisionChanged:
-                if attempt + 1 == _TRIES:
-                    raise
-        raise AssertionError("unreachable")
+        held = [each for each in self.all() if (each.project, each.user) == (self._project, self._user)]
+        changed, changes = reconciled(held, memories, self._project, self._user, now, stale_before)
+        for each in changed.values():
+            self._log.replace(each.path, encode(each) + "\n", each.revision - 1)
+        return changed, changes
 
     def disable(self, bucket_id: str, now: str) -> Bucket | None:
         """By hand; None when there is no such bucket."""
@@ -281,21 +264,14 @@ def holding(log: TurnLog, folder: str, gone: Set[tuple[str, str]]) -> list[Bucke
 
 
 def erase(log: TurnLog, path: str, gone: Set[tuple[str, str]], now: str) -> Bucket | None:
-    """Takes the evidence of erased turns out of a bucket's file: what is left, None when it is gone. Tried again when
-    somebody else wrote meanwhile."""
-    for attempt in range(_TRIES):
-        held = _read(log, path)
-        left = None if held is None else without(held, gone)
-        if held is None or left == held:
-            return held
-        try:
-            if left is None:
-                log.delete(path, held.revision)
-                return None
-            left = msgspec.structs.replace(left, revision=held.revision + 1, updated_at=max(now, held.updated_at))
-            log.replace(path, encode(left) + "\n", held.revision)
-            return left
-        except RevisionChanged:
-            if attempt + 1 == _TRIES:
-                raise
-    raise AssertionError("unreachable")
+    """Takes the evidence of erased turns out of a bucket's file: what is left, None when it is gone."""
+    held = _read(log, path)
+    left = None if held is None else without(held, gone)
+    if held is None or left == held:
+        return held
+    if left is None:
+        log.delete(path, held.revision)
+        return None
+    left = msgspec.structs.replace(left, revision=held.revision + 1, updated_at=max(now, held.updated_at))
+    log.replace(path, encode(left) + "\n", held.revision)
+    return left

@@ -263,31 +263,33 @@ class Turns:
 
     def disable_bucket(self, bucket_id: str) -> None:
         """It is not picked any more; nothing is deleted."""
-        made = BucketFiles(self._log, self.scope.project, self.scope.user).disable(bucket_id, self.now)
-        if made is None:
-            raise NotFound(f"no bucket `{bucket_id}`")
-        with self._ground.database.write() as tx:
-            self._save_buckets(tx, [made])
+        with self._log.alone():
+            made = BucketFiles(self._log, self.scope.project, self.scope.user).disable(bucket_id, self.now)
+            if made is None:
+                raise NotFound(f"no bucket `{bucket_id}`")
+            with self._ground.database.write() as tx:
+                self._save_buckets(tx, [made])
 
     def reconcile_buckets(self) -> Changes:
         """Takes turns that are in no bucket yet into the user's buckets. Nothing when they are switched off."""
         if not self.has_buckets:
             return Changes()
         now = self.now
-        with self._ground.database.read() as tx:
-            last = self._active_set(tx).last_reconciled_ts
-            new = rows.newest(tx, self._person, self.scope.conversation, FINGERPRINT, now, _RECONCILED, since=last)
-        pending = 0
-        if len(new) == _RECONCILED:  # those of the last moment may have company that was not read
-            new, pending = [each for each in new if each.at < new[-1].at] or new, self.reconciles_after
-        said = [replace(self.memory(each), conversation=each.conversation) for each in new]
-        stale = timestamp(moment(now) - keep_for(self._ground.settings))
-        files = BucketFiles(self._log, self.scope.project, self.scope.user)
-        changed, changes = files.reconcile(said, now, stale)
-        with self._ground.database.write() as tx:
-            self._save_buckets(tx, changed.values())
-            done = max((each.at for each in new), default=last)
-            self._choose(tx, lambda held: replace(held, last_reconciled_ts=done, since_last_reconcile=pending))
+        with self._log.alone():  # what is erased meanwhile is taken out after this
+            with self._ground.database.read() as tx:
+                last = self._active_set(tx).last_reconciled_ts
+                new = rows.newest(tx, self._person, self.scope.conversation, FINGERPRINT, now, _RECONCILED, since=last)
+            pending = 0
+            if len(new) == _RECONCILED:  # those of the last moment may have company that was not read
+                new, pending = [each for each in new if each.at < new[-1].at] or new, self.reconciles_after
+            said = [replace(self.memory(each), conversation=each.conversation) for each in new]
+            stale = timestamp(moment(now) - keep_for(self._ground.settings))
+            files = BucketFiles(self._log, self.scope.project, self.scope.user)
+            changed, changes = files.reconcile(said, now, stale)
+            with self._ground.database.write() as tx:
+                self._save_buckets(tx, changed.values())
+                done = max((each.at for each in new), default=last)
+                self._choose(tx, lambda held: replace(held, last_reconciled_ts=done, since_last_reconcile=pending))
         return changes
 
     def forget(self, reason: str) -> object:
@@ -522,6 +524,7 @@ class Turns:
         made = artifacts(written, self._hosted(self._log.path(*self._place)), keep_for(self._ground.settings))
         self._reached()
         with self._ground.database.write() as tx:
+            self._refuse_erased(tx, line.id)
             if rows.save(tx, self._ground.owner, made):
                 self._choose(tx, lambda held: chosen(held, standing))
             rows.purge(tx, self._ground.owner, self.now, _PURGED)

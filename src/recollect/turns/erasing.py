@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import PurePath
 
 from recollect import note
@@ -31,16 +32,16 @@ def erase_buckets(database: Database, settings: Settings, owner: Owner, now: Tim
     told = [each for each in said if _is_ours(each)]
     gone = turns_of(told)
     log = TurnLog(settings.turns)
-    for folder in sorted({PurePath(each.source_file).parent.as_posix() for each in told}):
-        for held in buckets.holding(log, folder, gone):
+    folders = sorted({PurePath(each.source_file).parent.as_posix() for each in told})
+    with log.alone() if folders else nullcontext():  # whoever takes turns in writes files and rows before or after this
+        for held in (each for folder in folders for each in buckets.holding(log, folder, gone)):
             person = Person(owner, held.project, held.user)
             with database.write() as tx:
                 rows.delete_bucket(tx, person, held.id, BUCKET)
             left = buckets.erase(log, held.path, gone, now)
-            with database.write() as tx:
-                rows.delete_bucket(tx, person, held.id, BUCKET)  # somebody else may have made one meanwhile
-                if left is not None:
-                    end = expiry(Timestamp(left.updated_at), keep_for(settings))
+            if left is not None:
+                end = expiry(Timestamp(left.updated_at), keep_for(settings))
+                with database.write() as tx:
                     rows.save(tx, owner, [left.artifact(hosted_uri(settings, left.path), end)])
 
 

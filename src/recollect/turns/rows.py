@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import stat
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,17 +18,18 @@ from recollect import note
 from recollect.config import Settings
 from recollect.errors import UsageError
 from recollect.ingest.sources.base import UNDECODABLE
-from recollect.ingest.sources.recollect import Reaction, Turn, session
+from recollect.ingest.sources.recollect import Reaction, Turn, entry_id, session
 from recollect.store import feedback, tombstones
 from recollect.store import turns as rows
-from recollect.store.database import Database
+from recollect.store.database import Database, Transaction
 from recollect.store.tombstones import entry_hash
 from recollect.store.turns import Artifact
 from recollect.text import plain
 from recollect.turns import buckets
-from recollect.turns.log import TurnLog, safe_name, told_ids
+from recollect.turns.log import TurnLog, safe_name
 from recollect.turns.values import (
     BINDING_TAG,
+    BUCKET,
     FINGERPRINT,
     REACTION,
     TITLE_TAG,
@@ -38,11 +40,12 @@ from recollect.turns.values import (
     Origin,
     encode,
 )
-from recollect.types import Clock, Owner, Scope, Timestamp, moment, parse_timestamp, timestamp
+from recollect.types import Clock, Owner, Role, Scope, Timestamp, moment, parse_timestamp, timestamp
 
 _EXCERPT = 400  # characters of what was said, in a compressed view
 _BATCH = 500  # rows in a commit
 _MOST_REVISIONS = 10**9  # as a note can name
+_SAID_IN = "turn:"  # in the ref of a reaction: followed by the turn that told it
 
 
 class _Log(msgspec.Struct):
@@ -94,7 +97,7 @@ def artifacts(line: bytes, hosted_uri: str, keep: timedelta) -> list[Artifact]:
     for each in log.entries if log else ():
         said = _judged(each, at)
         if said is not None:
-            made.append(_reaction_row(place, said, f"turn:{turn.id}", keep))
+            made.append(_reaction_row(place, said, f"{_SAID_IN}{turn.id}", keep))
     return made
 
 
@@ -198,60 +201,69 @@ def rebuild(database: Database, settings: Settings, owner: Owner, clock: Clock, 
     """Rows of every log and bucket file that changed since its rows were made; how many are new or other than they
     were. What was erased, or is past its time, does not come back; use was counted when it happened."""
     log = TurnLog(settings.turns)
-    now, keep = timestamp(clock()), keep_for(settings)
+    now = timestamp(clock())
     with database.read() as tx:
         known = {} if full else rows.signatures(tx, owner)
     made = 0
     for path, signature in _files(settings.turns):
         if known.get(path) == signature:
             continue
-        hosted = hosted_uri(settings, path)
-        data = log.read(path) or b""
-        lines = _kept(database, owner, data) if path.endswith(".jsonl") else []
-        found = [each for line in lines for each in artifacts(line, hosted, keep) if each.expires_at > now]
-        if not path.endswith(".jsonl") and (bucket := buckets.parsed(data)):
-            found = [bucket.artifact(hosted, expiry(Timestamp(bucket.updated_at), keep))]
-        told = sorted(filter(None, map(verdict, lines)), key=lambda each: each.at)
-        newest = {each.memory: each for each in told}
-        for start in range(0, max(len(found), 1), _BATCH):
-            batch = found[start : start + _BATCH]
-            with database.write() as tx:
-                made += rows.save(tx, owner, [each for each in batch if each.kind != REACTION and not _is_bucket(each)])
-                newer = [each for each in batch if each.kind == REACTION or _is_bucket(each)]
-                made += rows.save(tx, owner, newer, replacing=True)
-                if start + _BATCH >= len(found):
-                    for name, each in newest.items():
-                        at = Timestamp(each.at)
-                        made += feedback.react(tx, owner, name, each.revision, each.reaction, at)
-                    rows.save_signatures(tx, owner, {path: signature})
+        with nullcontext() if path.endswith(".jsonl") else log.alone():  # a bucket is erased before this, or after it
+            found, told = _told(settings, path, log.read(path) or b"")
+            for start in range(0, max(len(found), 1), _BATCH):
+                batch = [each for each in found[start : start + _BATCH] if each.expires_at > now]
+                with database.write() as tx:
+                    left = _unerased(tx, owner, batch)
+                    made += rows.save(tx, owner, [each for each in left if each.kind not in (REACTION, BUCKET)])
+                    newer = [each for each in left if each.kind in (REACTION, BUCKET)]
+                    made += rows.save(tx, owner, newer, replacing=True)
+                    if start + _BATCH >= len(found):
+                        for one in told:
+                            at = Timestamp(one.at)
+                            made += feedback.react(tx, owner, one.memory, one.revision, one.reaction, at)
+                        rows.save_signatures(tx, owner, {path: signature})
     return made
 
 
-def _is_bucket(each: Artifact) -> bool:
-    return not each.conversation
+def _told(settings: Settings, path: str, data: bytes) -> tuple[list[Artifact], list[Reaction]]:
+    """The rows of a file, and the newest verdict on each memory."""
+    hosted, keep = hosted_uri(settings, path), keep_for(settings)
+    if not path.endswith(".jsonl"):
+        bucket = buckets.parsed(data)
+        return [bucket.artifact(hosted, expiry(Timestamp(bucket.updated_at), keep))] if bucket else [], []
+    lines = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
+    told = sorted(filter(None, map(verdict, lines)), key=lambda each: each.at)
+    return [each for line in lines for each in artifacts(line, hosted, keep)], [
+        *{one.memory: one for one in told}.values()
+    ]
 
 
 def hosted_uri(settings: Settings, path: str) -> str:
     return (settings.turns / path).relative_to(settings.home).as_posix()
 
 
-def _kept(database: Database, owner: Owner, data: bytes) -> list[bytes]:
-    """Complete lines that nobody erased. Turns keep their ids, so texts need no look."""
-    whole = data[: data.rfind(b"\n") + 1].splitlines(keepends=True)
-    with database.read() as tx:
-        if not tombstones.exist(tx, owner):
-            return whole
-    told = [(line, {entry_hash(note.SOURCE, each) for each in told_ids(line)}) for line in whole]
-    with database.read() as tx:
-        gone = tombstones.erased(tx, owner, [each for _, hashes in told for each in hashes])
-    return [line for line, hashes in told if not gone & hashes]
+def _unerased(tx: Transaction, owner: Owner, found: list[Artifact]) -> list[Artifact]:
+    """Without what tells of erased turns, or was told by one. Turns keep their ids, so texts need no look."""
+    if not tombstones.exist(tx, owner):
+        return found
+    told = [(each, _hashes(each)) for each in found]
+    gone = tombstones.erased(tx, owner, [one for _, hashes in told for one in hashes])
+    return [each for each, hashes in told if not gone.intersection(hashes)]
+
+
+def _hashes(each: Artifact) -> list[str]:
+    turns = [each.turn_id, *([each.ref.removeprefix(_SAID_IN)] if each.ref.startswith(_SAID_IN) else [])]
+    return [entry_hash(note.SOURCE, entry_id(each.session_id, turn, role)) for turn in turns for role in Role]
 
 
 def _files(root: Path) -> Iterator[tuple[str, str]]:
     """Logs and buckets below the root, with the signature of each; links are somebody else's."""
     found = [*root.glob("*/*/*.jsonl"), *root.glob(f"*/*/{buckets.FOLDER}/*.json")]
     for path in sorted(found):
-        status = path.lstat()
+        try:
+            status = path.lstat()
+        except FileNotFoundError:  # erased since
+            continue
         if stat.S_ISREG(status.st_mode):
             key = path.relative_to(root).as_posix()
             yield key, f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
