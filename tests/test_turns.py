@@ -1287,6 +1287,39 @@ def test_buckets_that_a_turn_makes_are_picked_by_it(memory: Memory) -> None:
     assert picked == tuple(each.id for each in turns.buckets()) and picked
 
 
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_buckets_take_in_a_turn_whose_row_came_after_that_of_a_later_one(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, meanwhile: bool
+) -> None:
+    """Two processes answer in one conversation; the later turn is in a bucket first, or is on its way into one."""
+    slow, other = chat(memory), chat(memory)
+    written, committed = threading.Event(), threading.Event()
+    replace = TurnLog.replace
+
+    def waiting(self: TurnLog, *file: Any) -> None:
+        replace(self, *file)
+        written.set()
+        assert not meanwhile or committed.wait(30)
+
+    reconcile = threading.Thread(target=other.reconcile_buckets)
+
+    def overtaken() -> None:
+        say(other, "later", topics=["sky"], facts=[fact("sky", "blue")])
+        reconcile.start()
+        assert written.wait(30)
+        if not meanwhile:
+            reconcile.join()
+
+    monkeypatch.setattr(TurnLog, "replace", waiting)
+    slow._reached = overtaken  # type: ignore[method-assign]
+    say(slow, "earlier", topics=["food"], facts=[fact("diet", "vegan")])
+    committed.set()
+    reconcile.join()
+    chat(memory).reconcile_buckets()
+    evidence = [one.turn_id for each in other.buckets() for about in each.entries for one in about.values[0].evidence]
+    assert sorted(evidence) == ["earlier", "later"]
+
+
 def test_buckets_that_cannot_be_read_stop_no_turn(
     memory: Memory, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:

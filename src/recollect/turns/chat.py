@@ -12,6 +12,7 @@ import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -277,7 +278,8 @@ class Turns:
         now = self.now
         with self._log.alone():  # what is erased meanwhile is taken out after this
             with self._ground.database.read() as tx:
-                last = self._active_set(tx).last_reconciled_ts
+                before = self._active_set(tx)
+                last = before.last_reconciled_ts
                 new = rows.newest(tx, self._person, self.scope.conversation, FINGERPRINT, now, _RECONCILED, since=last)
             pending = 0
             if len(new) == _RECONCILED:  # those of the last moment may have company that was not read
@@ -286,10 +288,11 @@ class Turns:
             stale = timestamp(moment(now) - keep_for(self._ground.settings))
             files = BucketFiles(self._log, self.scope.project, self.scope.user)
             changed, changes = files.reconcile(said, now, stale)
+            done = max((each.at for each in new), default=last)
+            after = replace(before, last_reconciled_ts=done, since_last_reconcile=pending)
             with self._ground.database.write() as tx:
                 self._save_buckets(tx, changed.values())
-                done = max((each.at for each in new), default=last)
-                self._choose(tx, lambda held: replace(held, last_reconciled_ts=done, since_last_reconcile=pending))
+                self._choose(tx, lambda held: after if held == before else held)  # a turn came meanwhile: once more
         return changes
 
     def forget(self, reason: str) -> object:
@@ -526,7 +529,7 @@ class Turns:
         with self._ground.database.write() as tx:
             self._refuse_erased(tx, line.id)
             if rows.save(tx, self._ground.owner, made):
-                self._choose(tx, lambda held: chosen(held, standing))
+                self._choose(tx, lambda held: _with_late(chosen(held, standing), Timestamp(made[0].at)))
             rows.purge(tx, self._ground.owner, self.now, _PURGED)
         return standing
 
@@ -564,6 +567,12 @@ def _rules(memory: TurnMemory) -> set[Matter]:
 
 def _parsed(held: Artifact | None) -> ActiveSet:
     return ActiveSet.parse(held.text) if held else ActiveSet()
+
+
+def _with_late(held: ActiveSet, at: Timestamp) -> ActiveSet:
+    """A turn whose row came after those of later ones is in no bucket yet."""
+    late = at <= held.last_reconciled_ts
+    return replace(held, last_reconciled_ts=timestamp(moment(at) - timedelta(milliseconds=1))) if late else held
 
 
 def _prior(row: Artifact) -> PriorTurn:
