@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -809,15 +810,29 @@ def test_a_crash_after_any_step_leaves_nothing_that_comes_back(
                 memory.ingest(folder=memory.settings.turns if chat else tmp_path / "projects", reimport=True)
                 if number % 2:  # half of them are found, the others asked for again
                     memory.reindex()
-                try:
+                    assert chat or traces(memory) == [], names
+                with suppress(UsageError):  # there are no rows any more
                     memory.forget(session=name, reason="private")
-                except UsageError:  # it was done
-                    list(memory._refresh())
-                    memory.database.scrub()
                 assert traces(memory) == [], names
+                assert all("removal" not in each.what for each in memory.doctor().problems)
                 continue
             break
     assert number > 5
+
+
+def test_a_workspace_that_cannot_be_written_loses_it_when_it_can(memory: Memory, root: Path, clock: Clock) -> None:
+    ingest(memory, root, *TALK, PRIVATE, "ok")
+    memory.process(now=True)
+    memory.consolidate(now=True)
+    handbook = memory.settings.workspace / "handbook.md"
+    kept = handbook.rename(handbook.with_name("kept.md"))
+    handbook.mkdir()
+    assert memory.forget(session=SESSION, reason="private").problems
+    handbook.rmdir()
+    kept.rename(handbook)
+    assert traces(memory)
+    assert memory.consolidate(now=True).outcome is Outcome.SUCCEEDED, "as the command says"
+    assert traces(memory) == []
 
 
 def test_another_agent_keeps_what_is_its_own(memory: Memory, root: Path, clock: Clock, database_url: Place) -> None:

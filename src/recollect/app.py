@@ -124,6 +124,7 @@ class Memory(Parts):
 
         `stopping` is told how many answers are waited for after a first Ctrl-C.
         """
+        self._eraser().finish()
         self.intake.mark_ready()
         report = self._extract(stopping).run(limit=limit, now=now, again=again, progress=progress)
         kept = self._upkeep.run()
@@ -198,12 +199,9 @@ class Memory(Parts):
 
         report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
         self._rebuild_turns(full=full)
-        if report.erased:
-            report.problems += [Problem("workspace", "NotRefreshed", each) for each in self._refresh()]
-            self.vectors.erase(())
-        else:
-            self._projection.update()
-            self._refresh_context()
+        report.problems += [Problem("workspace", "NotRefreshed", each) for each in self._eraser().finish()]
+        self._projection.update()
+        self._refresh_context()
         return report
 
     def export(self, file: Path | str, *, force: bool = False) -> Exported:

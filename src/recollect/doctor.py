@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from recollect.artifacts import reindex, rows, tombstones
+from recollect.artifacts import forget, reindex, rows, tombstones
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
@@ -64,7 +64,7 @@ class Fault(StrEnum):
     UNCOMMITTED = "Uncommitted"  # a set that the manifest does not point at
     BROKEN_LINK = "BrokenLink"
     MISSING = "Missing"
-    ERASED = "Erased"  # and here again
+    ERASED = "Erased"  # and here again, or still
     SECRET = "Secret"  # written under rules of redaction that did not know it, here or elsewhere
     NOT_INDEXED = "NotIndexed"  # files that the rows do not tell of
     LEFTOVER = "Leftover"  # a temporary file of a process that died
@@ -303,8 +303,11 @@ class Doctor:
             idle = abandoned(tx, self._owner, self._jobs)
             unwell = self._jobs.list(tx, (JobStatus.DEAD, JobStatus.FAILED), limit=1000)
             ready = conversations.for_extraction(tx, self._owner, [ConversationStatus.READY])
+            is_cut_short = any(job[:2] == forget.JOB for job in self._jobs.due(tx))
         now = self._clock()
         oldest = timestamp(now - timedelta(days=self._settings.config.max_rollout_age_days))
+        if is_cut_short:
+            found.append(Finding(Fault.ERASED, "a removal was cut short: what was made of it is still there", _FIX))
         found += of_stuck(reading, idle)
         found += of_jobs(unwell)
         found += of_backlog(ready, oldest, timestamp(now - _PATIENCE))

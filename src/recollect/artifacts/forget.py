@@ -7,7 +7,9 @@ set of files without them, made without a model; what it states otherwise stays.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path, PurePath
@@ -22,6 +24,7 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.config import DAMAGED_DATABASES, Settings
+from recollect.errors import LeaseLost
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import watermark
 from recollect.extract.load import load
@@ -40,8 +43,9 @@ from recollect.turns.log import TurnLog
 from recollect.types import Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
 from recollect.workspace import remove_empty
 
-__all__ = ["Forget", "Plan", "Report", "Target"]
+__all__ = ["JOB", "Forget", "Plan", "Report", "Target"]
 
+JOB = _KIND, _KEY = "erase", "projections"  # what was made of rows is to lose what they lost
 _STRATEGY = "after a removal"
 _SETTLED = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
 
@@ -103,7 +107,9 @@ class Forget:
         self._wrote = wrote
 
     def plan(self, target: Target) -> Plan:
-        """What would go. UsageError when there is no such thing."""
+        """What would go. UsageError when there is no such thing: whoever asks again for what was cut short may find its
+        rows gone, and the rest goes now."""
+        self.finish()
         return self._planner.plan(target)
 
     def run(self, target: Target, reason: str) -> Report:
@@ -153,6 +159,7 @@ class Forget:
         self._wrote("logs")
         vanished = self._vanished(plan)
         with self._database.write() as tx:
+            self._jobs.enqueue(tx, _KIND, [(_KEY, f"{timestamp(self._clock())}#{secrets.token_hex(8)}")])
             if buried:
                 told = (buried.hashes, buried.whole_tokens, buried.removed_paths)
                 tombstone_rows.save(tx, self._owner, buried.path, *told)
@@ -164,13 +171,39 @@ class Forget:
         for name in self._planner.names(plan.whole):  # a worker that was at it may have written meanwhile
             self._files.delete(name.path)
         report.memories = sorted(before - self._ids(plan, before))
-        report.problems = list(self._refresh())
-        if buried:  # else the workspace is still to see that they are gone
-            with self._database.write() as tx:
-                report.removed_rows += erasing.delete_baseline(tx, self._owner, plan.whole)
-        self._wrote("projections")
-        self._scrub()
+        if buried:  # else the caller does it, when rows are what files say
+            report.problems, rows = self._project(plan.whole)
+            report.removed_rows += rows
         return report
+
+    def finish(self) -> list[str]:
+        """What a removal left to do that ended when its rows were gone, if any did; what could not be done."""
+        with self._database.read() as tx:
+            job = self._jobs.find(tx, *JOB)
+        return [] if job is None or job.status is JobStatus.SUCCEEDED else self._project()[0]
+
+    def _project(self, gone: Sequence[str] = ()) -> tuple[list[str], int]:
+        """What was made of rows, without those that are gone; then no page and no file holds them. The job says that it
+        is to be done until it was. What could not be done, and how many rows went."""
+        removed = 0
+        with self._database.write() as tx:
+            self._jobs.reap(tx, _KIND)
+            leases = self._jobs.claim(tx, _KIND, limit=1, keys=[_KEY], hurry=True)
+        try:
+            problems = list(self._refresh())
+            if not problems:  # else the workspace is still to see that they are gone
+                with self._database.write() as tx:
+                    removed = erasing.delete_baseline(tx, self._owner, gone)
+            self._wrote("projections")
+            self._scrub()
+            with suppress(LeaseLost), self._database.write() as tx:
+                self._jobs.complete(tx, *leases)
+        except BaseException:
+            with self._database.write() as tx:
+                for lease in leases:
+                    self._jobs.release(tx, lease)
+            raise
+        return problems, removed
 
     def _bury(self, buried: Tombstone) -> Tombstone:
         """Two removals in one millisecond are two tombstones."""
