@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ from recollect.store.erasing import Said
 from recollect.turns.log import TurnLog
 from recollect.turns.values import FINGERPRINT, fact
 from recollect.types import ConversationStatus, Message, Role
+from recollect.workspace import remove_empty
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
 from tests.test_reindex import content, empty, files
@@ -698,6 +699,23 @@ def test_a_line_of_a_log_goes_and_the_others_stay(tmp_path: Path) -> None:
     assert not path.exists()
     log.append("c", turn)
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_is_removed_while_a_line_is_written_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, open_file = TurnLog(tmp_path / "turns"), os.open
+    (log.root / "tides" / "ada").mkdir(parents=True)
+
+    def open_(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if path == "c.jsonl":
+            monkeypatch.undo()
+            remove_empty(log.root, PurePath("tides/ada"))
+        return open_file(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", open_)
+    turn = Turn(id="t1", at=stamp(0), project="tides", user="ada", conversation="c", user_text="x", assistant_text="ok")
+    assert log.append("c", turn).read_bytes().count(b"\n") == 1
 
 
 def test_stored_answers_go_and_a_worker_that_is_at_it_loses_it(memory: Memory, root: Path, clock: Clock) -> None:

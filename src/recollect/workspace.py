@@ -244,11 +244,12 @@ def remove_empty(root: Path, folder: PurePath) -> None:
     place = root / folder
     if not place.is_dir() or place.resolve() != root.resolve() / folder:  # a link leads elsewhere
         return
-    inside = [each for each in sorted(place.rglob("*"), reverse=True) if each.is_dir() and not each.is_symlink()]
-    above = [root / each for each in (folder, *folder.parents) if each.parts]
-    for each in (*inside, *above):
-        if not _remove_folder(each):
-            return
+    with suppress(FileNotFoundError):  # somebody else removes them, too
+        inside = [each for each in sorted(place.rglob("*"), reverse=True) if each.is_dir() and not each.is_symlink()]
+        above = [root / each for each in (folder, *folder.parents) if each.parts]
+        for each in (*inside, *above):
+            if not _remove_folder(each):
+                return
 
 
 def _remove_folder(folder: Path) -> bool:

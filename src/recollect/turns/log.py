@@ -15,8 +15,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ParamSpec, TypeVar
 
 import msgspec
 
@@ -41,8 +42,26 @@ _LOOK_BACK = 512 * 1024
 _NAMES = frozenset(("line", "id", "at", "answered_at", "project", "user", "conversation", "turn", "memory", "target"))
 
 
+_TRIES = 8  # to write into a folder that others remove
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
 class RevisionChanged(ArtifactError):
     """Somebody else wrote the file in the meantime; read it and try again."""
+
+
+def _again(write: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A folder in which nothing is left goes with what is erased, also while it is written to: it is made again."""
+
+    @wraps(write)
+    def written(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        for _ in range(_TRIES - 1):
+            with suppress(FileNotFoundError):
+                return write(*args, **kwargs)
+        return write(*args, **kwargs)
+
+    return written
 
 
 class TurnLog:
@@ -55,6 +74,7 @@ class TurnLog:
         """Where a conversation's lines are."""
         return self.root / safe_name(project) / safe_name(user) / f"{safe_name(conversation)}.jsonl"
 
+    @_again
     def append(self, conversation: str, record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = None) -> Path:
         """Adds a line, durably; `more` are further keys of it, none of ours. Returns the file."""
         path = self.path(record.project, record.user, conversation)
@@ -62,6 +82,7 @@ class TurnLog:
             _append(folder, descriptor, rendered(record, more))
         return path
 
+    @_again
     def append_once(self, turn: Turn, more: Mapping[str, Any], *, known: bool = False) -> tuple[bytes, bool]:
         """Adds a turn's line, unless the conversation has one with its id: the line that stands, and whether it is
         new. One that is `known` to be there is looked for in the whole file."""
@@ -77,6 +98,7 @@ class TurnLog:
         """Writes a file (its path below the root) that is not there. RevisionChanged when it is."""
         self.replace(path, text, 0)
 
+    @_again
     def replace(self, path: str, text: str, revision: int) -> None:
         """Writes a file if the one that is there has this revision; 0: if there is none."""
         *parts, name = path.split("/")
@@ -86,6 +108,7 @@ class TurnLog:
             _replace(name, folder, text.encode())
             os.fsync(folder)
 
+    @_again
     def delete(self, path: str, revision: int) -> None:
         """Removes a file if it has this revision."""
         *parts, name = path.split("/")
@@ -104,6 +127,7 @@ class TurnLog:
             return file.read()
         return None
 
+    @_again
     def erase(self, file: str, gone: Callable[[Sequence[str]], bool]) -> None:
         """Lines of a log (its path below the root) whose entries are gone, and those that nobody can read: what a
         crash tore may say the same. The file, if no line is left."""
