@@ -11,7 +11,7 @@ import pytest
 
 from recollect.app import Memory, open_memory
 from recollect.artifacts import tombstones
-from recollect.artifacts.document import parse, rendered
+from recollect.artifacts.document import parse, rendered, sealed
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import session_token
 from recollect.artifacts.projection import FILE
@@ -117,6 +117,19 @@ def test_a_compaction_comes_back_too(memory: Memory, root: Path) -> None:
     empty(memory)
     assert memory.reindex().problems == []
     assert content(memory, tables) == before
+
+
+def test_a_compaction_without_its_heading_is_named_and_not_its_manifest(memory: Memory, root: Path) -> None:
+    path = ingest(memory, root, *TALK)
+    append(path, claude(7, "They agreed on make lint in tides, and Priya owns tide-stg-2.", isCompactSummary=True))
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    (file,) = files(memory, "compaction")
+    written = parse(file.read_text())
+    file.write_text(rendered(*sealed(written.head, written.body.replace("### compaction", "#### compaction"))))
+    found = {(each.path, each.kind) for each in memory.reindex().problems}
+    assert (f"memory/{file.name}", "BadBody") in found
+    assert not any(path.endswith("manifest.md") for path, _ in found)
 
 
 def test_a_compaction_that_a_tombstone_knows_by_its_id_alone_is_erased_and_another_agents_is_not(

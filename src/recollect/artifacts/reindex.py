@@ -145,7 +145,7 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
             snapshot = transcript.head.snapshot
         except bodies.BadBody as error:
             problems.append(Problem(chosen[0] or "", "BadBody", error.message))
-    kept = list(_compacted([doc for doc in good.values() if doc.head.kind is Kind.COMPACTION], problems))
+    kept = list(_compacted(((name, doc) for name, doc in good.items() if name.kind is Kind.COMPACTION), problems))
     current = sets.current(manifest) if manifest else {path for path in chosen if path}
     files = [
         rows.indexed(
@@ -161,13 +161,12 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     return Assessed(key, derived, tuple(kept), snapshot, tuple(files), tuple(problems), tells)
 
 
-def _compacted(kept: Iterable[Document], problems: list[Problem]) -> Iterator[Compacted]:
-    for each in kept:
+def _compacted(kept: Iterable[tuple[Name, Document]], problems: list[Problem]) -> Iterator[Compacted]:
+    for name, each in kept:
         try:
             yield rows.compacted(each)
         except bodies.BadBody as error:
-            assert isinstance(each.head, Content)
-            problems.append(Problem(each.head.manifest_path, "BadBody", error.message))
+            problems.append(Problem(name.path, "BadBody", error.message))
 
 
 def _telling(held: Held, agent_id: str, erased: Graveyard) -> set[Name]:
