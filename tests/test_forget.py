@@ -605,6 +605,27 @@ def test_notes_go_from_our_own_log_too(memory: Memory, root: Path, clock: Clock)
     assert traces(memory) == []
 
 
+@pytest.mark.parametrize("what", ["memory", "session"])
+def test_what_a_person_thought_of_a_memory_that_stays_stays_in_its_log(
+    memory: Memory, root: Path, clock: Clock, what: str
+) -> None:
+    """It is stated by the rest of the conversation, or by another one."""
+    filled(memory, root, clock)
+    ingest(memory, root, RULE, "ok", name="33333333-2222-4333-8444-555555555555")
+    memory.process(now=True)
+    rule, private = memory_with(memory, "make lint"), memory_with(memory, SECRET)
+    memory.feedback(rule, "not_ok", "only on main")
+    memory.feedback(private, "not_ok", f"why {SECRET}?")
+    memory.forget(**{what: {"memory": private, "session": SESSION}[what]}, reason="private")
+    assert traces(memory) == []
+    empty(memory)
+    with memory.database.write() as tx:
+        for table in ("memory_feedback", "memory_turn_files"):
+            tx.run(f"DELETE FROM {table}")
+    memory.reindex()
+    assert memory.show(rule).record["verdict"]["text"] == "only on main"
+
+
 NAMED = "/home/ada/acme-merger"
 
 

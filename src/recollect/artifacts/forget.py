@@ -152,7 +152,8 @@ class Forget:
         rewritten = [self._rewrite(plan, key, paths) for key in sorted(plan.partly)]
         relinked = {key: self._relink(key) for key in sorted({key for key, _ in plan.beside})}
         before = self._ids(plan)
-        self._erase_logs(plan, before)  # as long as there are rows, a run that was cut short can be repeated
+        unstated = self._unstated(plan, before, rewritten)
+        self._erase_logs(plan, unstated)  # as long as there are rows, a run that was cut short can be repeated
         self._files.delete_aside({self._planner.token(key) for key in plan.keys})
         for kept in self._settings.home.glob(DAMAGED_DATABASES):
             kept.unlink()
@@ -327,6 +328,14 @@ class Forget:
         for source, key in _files(plan):
             if source == notes.SOURCE:
                 remove_empty(self._settings.turns, PurePath(key).parent)
+
+    def _unstated(self, plan: Plan, ids: Set[str], rewritten: Sequence[_Rewritten]) -> set[str]:
+        """Those of the memories that nothing states when the plan is carried out."""
+        kept = {each.id for one in rewritten for each in one.written.stated}
+        going = {*plan.keys, *plan.vanished}
+        with self._database.read() as tx:
+            held = memories.find(tx, self._owner, sorted(ids))
+        return {*ids} - kept - {each.id for each in held if any(key not in going for key, _ in each.sources)}
 
     def _ids(self, plan: Plan, among: Set[str] = frozenset()) -> set[str]:
         """Memories that the conversations state, or those of some that still exist."""
