@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -414,6 +415,22 @@ def test_over_standard_input_scope_and_refusal_as_elsewhere(world: World) -> Non
     assert texts(good(call(named, "search_memory", world.here, query="launch codename Heron"))) == [SECRET]
     nowhere = stdio(world, world.home.parent)
     assert "`project`" in error(call(nowhere, "search_memory", query="launch codename Heron"))
+
+
+def test_an_interrupt_ends_a_server_that_waits_for_its_next_request(world: World) -> None:
+    called = stdio(world, world.here)
+    pipe = subprocess.PIPE
+    environ = {**os.environ, **(called.env or {})}
+    with subprocess.Popen([called.command, *called.args], stdin=pipe, stdout=pipe, env=environ) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        server.stdin.flush()
+        assert server.stdout.readline()
+        server.send_signal(signal.SIGINT)
+        try:
+            assert server.wait(10) == -signal.SIGINT
+        finally:
+            server.kill()
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import click
 
@@ -30,6 +31,7 @@ def command(project: str, agent_id: str | None) -> int:
     from recollect.surfaces.mcp.scope import Launch
     from recollect.surfaces.mcp.server import build
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else it is noticed only when the next request has come
     with memory(agent_id) as opened:
         folder = os.getcwd()  # noqa: PTH109 - as the agent recorded it
         named = opened.settings.folder(project) if project.startswith(("~", ".")) else project
