@@ -254,7 +254,7 @@ def test_without_a_root_or_an_argument_every_tool_fails_and_says_what_to_do(
     assert "`project`" in said and "path" in said
 
 
-@pytest.mark.parametrize("project", ["", " ", "*", "all"])
+@pytest.mark.parametrize("project", ["", " ", "*", "all", "/nope", "github.com/acme/nope"])
 def test_a_project_that_names_none_is_an_error_and_never_all(world: World, project: str) -> None:
     said = error(call(world.server(), "search_memory", world.here, query="launch codename Heron", project=project))
     assert "no project" in said

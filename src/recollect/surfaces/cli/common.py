@@ -59,8 +59,7 @@ def memory(agent_id: str | None) -> Memory:
 
 
 def require_project(opened: Memory, project: str | None) -> None:
-    """Where nothing was found in the project that a person named. A folder may be new; an id or a path that nothing was
-    said in is a mistake."""
+    """The project that somebody named. A folder may be new; an id or a path that nothing was said in is a mistake."""
     if not project or Path(opened.settings.expand(project)).is_dir():
         return
     if not opened.conversations(project=project, limit=1):

@@ -17,6 +17,7 @@ from recollect.artifacts.names import Kind
 from recollect.errors import NotFound
 from recollect.search.values import ALL_PROJECTS
 from recollect.store import feedback
+from recollect.surfaces.cli.common import require_project
 from recollect.surfaces.mcp import answers
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity
@@ -33,8 +34,10 @@ class Calls:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
-    def project(self, place: str) -> str:
-        """The id of the project that a path or an id names."""
+    def project(self, place: str, *, named: bool) -> str:
+        """The id of the project that a path or an id names. `named` by the call: then it has to be known."""
+        if named:
+            require_project(self._memory, place)
         return self._memory.project(place)
 
     def search(

@@ -176,7 +176,7 @@ class Tools:
         return place(project, self._launch, [str(root.uri) for root in roots.roots])
 
     def _project(self, project: str | None, roots: ListRootsResult) -> str:
-        return self._calls.project(self._place(project, roots))
+        return self._calls.project(self._place(project, roots), named=project is not None)
 
 
 class Resources:
@@ -211,7 +211,8 @@ class Resources:
         uris = [str(root.uri) for root in roots.roots]
 
         def read() -> str:
-            return render(self._calls.project(place(project or None, self._launch, uris)))
+            found = place(project or None, self._launch, uris)
+            return render(self._calls.project(found, named=bool(project)))
 
         try:
             return await anyio.to_thread.run_sync(read)
