@@ -132,6 +132,15 @@ def test_in_the_foreground_it_says_that_it_serves(there: Home, as_json: bool) ->
         assert out == "" and told.strip() == f"told: serving {there.path}, process {child.pid}"
 
 
+def test_a_daemon_that_hangs_is_not_said_to_be_idle(there: Home) -> None:
+    pid = there.start()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert "idle" not in there.run("status").stdout and "does not answer" in there.run("status").stdout
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 # service
 
 

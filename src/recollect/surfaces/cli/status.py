@@ -33,7 +33,8 @@ def command(as_json: bool, agent_id: str | None) -> int:
         [*daemon.get("doing", ()), *(f"{n:,} {what} waiting" for what, n in daemon.get("waiting", {}).items())]
     )
     blind = "" if daemon.get("watching", True) else ", not watching"
-    echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {told or 'idle'}{blind}")
+    state = (told or "idle") + blind if daemon.get("answers", True) else "does not answer (`recollect serve --stop`)"
+    echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {state}")
     return 0
 
 
