@@ -179,6 +179,7 @@ def test_pause_finds_the_session_by_the_environment_or_the_folder(there: Home, t
     call = [sys.executable, "-m", "recollect", "pause", "--json"]
     done = subprocess.run(call, cwd=tides, env=there.environ, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["id"] == SESSION
+    assert "--session elsewhere --resume" in there.run("pause", "--session", "elsewhere").stdout
     for wrong in ("../x", "a/b", "x" * 200):
         assert there.run("pause", "--session", wrong).returncode == 2
 

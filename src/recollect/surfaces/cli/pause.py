@@ -50,7 +50,8 @@ def command(session: str | None, resume: bool, as_json: bool, agent_id: str | No
     if as_json:
         print_json({"id": chosen, "paused": not resume})
     else:
-        echo(f"session {chosen}: " + ("goes on" if resume else "paused; `recollect pause --resume` goes on"))
+        again = f"paused; `recollect pause --session {chosen} --resume` goes on"
+        echo(f"session {chosen}: " + ("goes on" if resume else again))
     return 0
 
 
