@@ -36,6 +36,7 @@ from recollect.store.jobs import Jobs
 from recollect.store.vectors import Model, Status
 from recollect.turns.chat import Turns
 from recollect.types import Timestamp
+from recollect.workspace import READ_LIMIT
 from tests.command import run
 from tests.conftest import Clock, Place
 from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
@@ -448,6 +449,13 @@ def bury(memory: Memory, **changes: Any) -> None:
     stone = Tombstone(Kind.TOMBSTONE, "default", token, Timestamp(stamp(9)), "private", (), (token,), ("0" * 40,))
     stone = replace(stone, **changes)
     write(memory.settings.home / stone.path, tombstones.rendered(stone).encode())
+
+
+def test_what_no_archive_takes_is_told_with_what_to_do(lived: Memory, tmp_path: Path) -> None:
+    with (lived.settings.turns / "tides" / "ada" / "one.jsonl").open("ab") as log:
+        log.truncate(READ_LIMIT + 1)
+    (problem,) = lived.export(tmp_path / "a.tar.zst").problems
+    assert (problem.kind, problem.hint) == ("TooLarge", "It stays as it is, and is in no archive: copy it by hand.")
 
 
 def test_what_was_erased_here_does_not_come_back(lived: Memory, packed: Path, other: Memory) -> None:
