@@ -104,6 +104,7 @@ def test_a_daemon_is_stopped_and_recollect_taken_out_whatever_the_configuration_
     assert there.json("pause", "--session", "s1")["paused"]
     assert there.json("serve", "--stop")["state"] in ("stopped", "not running")
     assert not there.pid()
+    assert there.json("service", "remove")["installed"] is False
     assert there.run("init", "--uninstall", "--yes").returncode == 0
     assert there.run("init", "--yes").returncode == 2
 

@@ -99,7 +99,7 @@ class Machine:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"):
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".codex").mkdir()
@@ -532,6 +532,16 @@ def test_purge_erases_the_home_and_nothing_else(machine: Machine) -> None:
     machine.install()
     assert machine.install("--uninstall", "--purge")["purged"] == str(home)
     assert not home.exists() and machine.settings.parent.exists()
+
+
+def test_uninstall_takes_away_the_service_of_this_home_and_of_no_other(machine: Machine) -> None:
+    home, unit = machine.home / ".recollect", machine.home / ".config" / "systemd" / "user" / "recollect.service"
+    machine.install()
+    assert run(home, "service", "install", "--json").json["unit"] == str(unit)
+    run(machine.home / "other", "init", "--uninstall", "--yes", "--json")
+    assert unit.exists()
+    told = machine.install("--uninstall", "--purge")
+    assert not unit.exists() and str(unit) in told["changed"] and not home.exists()
 
 
 def test_purge_refuses_a_home_that_is_not_ours(machine: Machine, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from recollect.errors import ConfigError, RecollectError, UsageError
 from recollect.surfaces.cli.common import count, embed, memory, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
+from recollect.surfaces.cli.service import removed
 from recollect.surfaces.hooks.client import AGENTS
 from recollect.types import timestamp, utc_now
 
@@ -121,7 +122,7 @@ def command(
             settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)  # hooks do nothing where there is none
             _advise(result, say, obstacles(chosen))
         if uninstall and len(chosen) == len(known):
-            stopped(settings.home)  # nobody calls it any more
+            _stop(settings, result, say)
         if purge:
             _purge(settings, result, say, yes=yes)
         elif not uninstall:
@@ -240,6 +241,16 @@ def _require_own_home(settings: Settings) -> None:
             f"{settings.home} does not look like a folder of recollect: {', '.join(sorted(strange)[:5])}",
             hint="Nothing was changed. Move what is yours out of it, or leave --purge away.",
         )
+
+
+def _stop(settings: Settings, result: Result, say: _Speaker) -> None:
+    """Nobody calls the daemon any more, and no login brings it back: it would make a home anew, and take all in."""
+    if unit := removed(settings):
+        file, left = unit
+        result.changed.append(str(file))
+        say(f"Removed {file}")
+        _advise(result, say, [f"systemd does not answer here. Run this where it does: {each}" for each in left])
+    stopped(settings.home)
 
 
 def _purge(settings: Settings, result: Result, say: _Speaker, *, yes: bool) -> None:

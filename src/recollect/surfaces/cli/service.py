@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from recollect.config import Settings
+from recollect.config import HOME_VARIABLE, Settings, located
 from recollect.surfaces.cli.common import json_option, print_json, settings
 from recollect.surfaces.cli.serve import stopped
 
@@ -20,7 +20,7 @@ Description=recollect: long-term memory for AI agents
 
 [Service]
 ExecStart="{command}" -P -m recollect serve --foreground
-Environment="RECOLLECT_HOME={home}"
+{home}
 Restart=on-failure
 RestartSec=5
 Nice=5
@@ -47,7 +47,7 @@ Examples:
 @json_option
 def command(action: str, only_print: bool, as_json: bool) -> int:
     """Keep the daemon running by systemd, as a unit of the user. Without it hooks start the daemon."""
-    chosen = settings(None)
+    chosen = settings(None) if action == "install" else located()
     file = _file(chosen)
     if only_print:
         if as_json:
@@ -60,9 +60,7 @@ def command(action: str, only_print: bool, as_json: bool) -> int:
         file.write_text(unit_text(sys.executable, str(chosen.home)), encoding="utf-8")
         if _has_systemd():
             stopped(chosen.home)  # beside one that a hook started, the unit's would end at once
-    ran = _systemctl(action, file.name) if action != "status" else []
-    if action == "remove":
-        file.unlink(missing_ok=True)
+    ran = _systemctl(action, file) if action != "status" else []
     installed = file.is_file()
     active = installed and _is_active(file.name)
     if as_json:
@@ -81,23 +79,38 @@ def _file(chosen: Settings) -> Path:
 
 def unit_text(program: str, home: str) -> str:
     """Pure. Variables stand in ExecStart only: a `$` in the environment is one."""
-    return _UNIT.format(command=_escaped(program).replace("$", "$$"), home=_escaped(home))
+    return _UNIT.format(command=_escaped(program).replace("$", "$$"), home=_home_line(home))
+
+
+def _home_line(home: str) -> str:
+    return f'Environment="{HOME_VARIABLE}={_escaped(home)}"'
 
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _systemctl(action: str, unit: str) -> list[str]:
-    """What is left for the person to run."""
-    calls = [["systemctl", "--user", *each, *([unit] if "daemon-reload" not in each else [])] for each in _WHAT[action]]
-    if not _has_systemd():
-        return [" ".join(call) for call in calls]
-    return [
+def removed(chosen: Settings) -> tuple[Path, list[str]] | None:
+    """The unit that brought the daemon of this home back at each login, and what is left for the person to run; None:
+    there was none."""
+    file = _file(chosen)
+    if not file.is_file() or _home_line(str(chosen.home)) not in file.read_text(encoding="utf-8", errors="replace"):
+        return None
+    return file, _systemctl("remove", file)
+
+
+def _systemctl(action: str, file: Path) -> list[str]:
+    """What is left for the person to run; a unit that is removed is gone."""
+    unit = [file.name]
+    calls = [["systemctl", "--user", *each, *(unit if "daemon-reload" not in each else [])] for each in _WHAT[action]]
+    left = [
         " ".join(call)
         for call in calls
-        if subprocess.run(call, capture_output=True, timeout=30, check=False).returncode != 0
+        if not _has_systemd() or subprocess.run(call, capture_output=True, timeout=30, check=False).returncode != 0
     ]
+    if action == "remove":
+        file.unlink(missing_ok=True)
+    return left
 
 
 def _has_systemd() -> bool:
