@@ -157,6 +157,12 @@ def test_a_unit_names_its_program_and_home_as_systemd_reads_them() -> None:
     assert 'Environment="RECOLLECT_HOME=/home/a b/$h\\\\ome"' in text
 
 
+def test_a_unit_gives_up_where_the_daemon_refuses_to_come_up() -> None:
+    said = dict(line.split("=", 1) for line in unit_text("python", "/home").splitlines() if "=" in line)
+    pauses = (int(said["StartLimitBurst"]) - 1) * int(said["RestartSec"])
+    assert pauses < int(said["StartLimitIntervalSec"]) / 2  # the rest is for the starts themselves
+
+
 def test_a_unit_takes_the_place_of_a_daemon_that_a_hook_started(there: Home, tmp_path: Path) -> None:
     there.start()
     fake = tmp_path / "bin" / "systemctl"

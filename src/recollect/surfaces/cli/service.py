@@ -17,6 +17,8 @@ from recollect.surfaces.cli.serve import stopped
 _UNIT = """\
 [Unit]
 Description=recollect: long-term memory for AI agents
+StartLimitIntervalSec=60
+StartLimitBurst=3
 
 [Service]
 ExecStart="{command}" -P -m recollect serve --foreground
