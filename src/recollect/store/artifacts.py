@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, marks, rows_of, run_of
 from recollect.types import Owner, Timestamp
 
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
-_CHUNK = 400
 
 
 class Indexed(NamedTuple):
@@ -50,6 +49,7 @@ class Summarised(NamedTuple):
 
 
 _COLUMNS = Indexed._fields
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM memory_artifacts WHERE {_OWN}"
 
 
 def replace_sessions(
@@ -58,12 +58,8 @@ def replace_sessions(
     """The files of these conversations are exactly these; those of `kinds` alone, where some are named."""
     among, of = marks("kind", [str(kind) for kind in kinds])
     where = f" AND source_kind IN ({among})" if kinds else ""
-    for start in range(0, len(session_keys), _CHUNK):
-        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
-        tx.run(
-            f"DELETE FROM memory_artifacts WHERE {_OWN} AND session_key IN ({placeholders}){where}",
-            {**owner.names(), **chosen, **of},
-        )
+    sql = f"DELETE FROM memory_artifacts WHERE {_OWN} AND session_key IN ({{among}}){where}"
+    run_of(tx, sql, {**owner.names(), **of}, session_keys)
     if rows:
         tx.run_many(
             f"INSERT INTO memory_artifacts (tenant, agent_id, {', '.join(_COLUMNS)}) VALUES (:tenant, :agent_id,"
@@ -86,13 +82,10 @@ def of_keys(
     tx: Transaction, owner: Owner, session_keys: Sequence[str], *, lock: bool = False
 ) -> dict[str, list[Indexed]]:
     """session key → its files. With `lock` nobody else changes these rows until the transaction ends."""
-    held = tx.dialect.for_update if lock else ""
+    sql = f"{_SELECT} AND session_key IN ({{among}}) ORDER BY source_path {tx.dialect.for_update if lock else ''}"
     found: dict[str, list[Indexed]] = {}
-    for start in range(0, len(session_keys), _CHUNK):
-        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
-        where = f" AND session_key IN ({placeholders}) ORDER BY source_path {held}"
-        for row in _load(tx, where, owner, chosen):
-            found.setdefault(row.session_key, []).append(row)
+    for row in map(Indexed._make, rows_of(tx, sql, owner.names(), session_keys)):
+        found.setdefault(row.session_key, []).append(row)
     return found
 
 
@@ -166,18 +159,13 @@ def vanished(tx: Transaction, owner: Owner, limit: int) -> list[Indexed]:
 
 def paths(tx: Transaction, owner: Owner, kind: str, session_keys: Sequence[str]) -> dict[str, str]:
     """session key → the file of this kind that its manifest points at."""
-    found: dict[str, str] = {}
-    for start in range(0, len(session_keys), _CHUNK):
-        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
-        sql = (
-            "SELECT session_key, source_path, source_kind, is_current FROM memory_artifacts"
-            f" WHERE {_OWN} AND session_key IN ({placeholders})"  # a few rows each: the kind would choose another index
-        )
-        rows = tx.rows(sql, {**owner.names(), **chosen})
-        found |= {key: path for key, path, of, is_current in rows if of == kind and is_current}
-    return found
+    sql = (
+        "SELECT session_key, source_path, source_kind, is_current FROM memory_artifacts"
+        f" WHERE {_OWN} AND session_key IN ({{among}})"  # a few rows each: the kind would choose another index
+    )
+    rows = rows_of(tx, sql, owner.names(), session_keys)
+    return {key: path for key, path, of, is_current in rows if of == kind and is_current}
 
 
 def _load(tx: Transaction, where: str, owner: Owner, names: dict[str, object]) -> list[Indexed]:
-    sql = f"SELECT {', '.join(_COLUMNS)} FROM memory_artifacts WHERE {_OWN}{where}"
-    return [Indexed(*row) for row in tx.rows(sql, {**owner.names(), **names})]
+    return [Indexed(*row) for row in tx.rows(_SELECT + where, {**owner.names(), **names})]

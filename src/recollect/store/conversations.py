@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from recollect.store.database import Transaction, beginning, marks
+from recollect.store.database import Transaction, beginning, marks, rows_of
 from recollect.store.entries import FileKey
 from recollect.types import Conversation, ConversationStatus, Owner, Timestamp
-
-_CHUNK = 400
 
 _COLUMNS = tuple(Conversation.__dataclass_fields__)
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
@@ -121,15 +119,12 @@ def with_key(tx: Transaction, owner: Owner, text: str) -> list[Conversation]:
 def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, set[ConversationStatus]]:
     """session key → the states of its conversation in the files that hold it."""
     found: dict[str, set[ConversationStatus]] = {}
-    for start in range(0, len(session_keys), _CHUNK):
-        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
-        rows = tx.rows(
-            "SELECT session_key, status FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
-            f" AND session_key IN ({placeholders})",
-            {**owner.names(), **chosen},
-        )
-        for key, status in rows:
-            found.setdefault(key, set()).add(ConversationStatus(status))
+    sql = (
+        "SELECT session_key, status FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND session_key IN ({among})"
+    )
+    for key, status in rows_of(tx, sql, owner.names(), session_keys):
+        found.setdefault(key, set()).add(ConversationStatus(status))
     return found
 
 

@@ -7,14 +7,16 @@ its twin in the module that needs it. Nothing but SQL runs inside a transaction.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 Row = tuple[Any, ...]
 Parameters = Mapping[str, Any]
+_Given = TypeVar("_Given")
+_PART = 400  # values of an `IN (…)`
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +94,22 @@ def marks(prefix: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """Placeholders for `IN (…)` and their parameters; the text holds generated names only, never a value."""
     names = {f"{prefix}{i}": value for i, value in enumerate(values)}
     return ", ".join(f":{name}" for name in names), names
+
+
+def in_parts(
+    call: Callable[[str, dict[str, Any]], _Given], sql: str, names: Parameters, values: Sequence[Any]
+) -> Iterator[_Given]:
+    """What the call gives, some values at a time: they stand in the statement in place of `{among}`."""
+    for start in range(0, len(values), _PART):
+        placeholders, chosen = marks("among", values[start : start + _PART])
+        yield call(sql.format(among=placeholders), {**names, **chosen})
+
+
+def rows_of(within: Transaction, sql: str, names: Parameters, values: Sequence[Any]) -> list[Row]:
+    """The rows of all parts."""
+    return [row for rows in in_parts(within.rows, sql, names, values) for row in rows]
+
+
+def run_of(within: Transaction, sql: str, names: Parameters, values: Sequence[Any]) -> int:
+    """Rows affected by all parts together."""
+    return sum(in_parts(within.run, sql, names, values))

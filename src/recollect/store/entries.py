@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from recollect.store.database import Transaction, beginning, marks
+from recollect.store.database import Transaction, beginning, rows_of
 from recollect.types import Entry, Owner, Role, Timestamp
 
-_CHUNK = 400  # uuids per IN (…)
 _FILE = "tenant = :tenant AND agent_id = :agent_id AND source = :source AND source_file = :source_file"
 _UUID = "tenant = :tenant AND agent_id = :agent_id AND source = :source AND entry_uuid = :uuid"
 
@@ -157,18 +156,15 @@ def overwrite(tx: Transaction, rows: Sequence[EntryRow], withdrawn: Collection[s
 
 def find(tx: Transaction, key: FileKey, uuids: Sequence[str]) -> dict[str, Stored]:
     """Where these entries stand, in any file of the source."""
-    found = {}
-    for start in range(0, len(uuids), _CHUNK):
-        placeholders, chosen = marks("u", uuids[start : start + _CHUNK])
-        sql = (
-            "SELECT entry_uuid, source_file, session_id, generation, line_offset, owned, withdrawn"
-            " FROM memory_transcript_entries WHERE tenant = :tenant AND agent_id = :agent_id AND source = :source"
-            f" AND entry_uuid IN ({placeholders})"
-        )
-        names = {**key.owner.names(), "source": key.source, **chosen}
-        for uuid, file, session, generation, offset, owned, withdrawn in tx.rows(sql, names):
-            found[uuid] = Stored(uuid, file, session, generation, offset, bool(owned), bool(withdrawn))
-    return found
+    sql = (
+        "SELECT entry_uuid, source_file, session_id, generation, line_offset, owned, withdrawn"
+        " FROM memory_transcript_entries WHERE tenant = :tenant AND agent_id = :agent_id AND source = :source"
+        " AND entry_uuid IN ({among})"
+    )
+    return {
+        uuid: Stored(uuid, file, session, generation, offset, bool(owned), bool(withdrawn))
+        for uuid, file, session, generation, offset, owned, withdrawn in rows_of(tx, sql, key.names(), uuids)
+    }
 
 
 def adopt(tx: Transaction, key: FileKey, generation: int, entries: Sequence[Entry]) -> list[Touch]:
@@ -348,13 +344,9 @@ def of_conversation(
 
 def lines(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) -> list[Line]:
     """These entries, withdrawn or not, in order."""
-    found: list[Line] = []
-    for start in range(0, len(uuids), _CHUNK):
-        placeholders, chosen = marks("u", uuids[start : start + _CHUNK])
-        where = f"tenant = :tenant AND agent_id = :agent_id AND source = :source AND entry_uuid IN ({placeholders})"
-        names = {**owner.names(), "source": source, **chosen}
-        found += [Line(*row) for row in tx.rows(f"{_LINE} {where}", names)]
-    return sorted(found, key=lambda each: (each.timestamp, each.generation, each.line_offset))
+    where = "tenant = :tenant AND agent_id = :agent_id AND source = :source AND entry_uuid IN ({among})"
+    rows = rows_of(tx, f"{_LINE} {where}", {**owner.names(), "source": source}, uuids)
+    return sorted((Line(*row) for row in rows), key=lambda each: (each.timestamp, each.generation, each.line_offset))
 
 
 def lines_of_conversation(

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, run_of
 from recollect.types import Conversation, Owner, Timestamp
 
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
 _SAID = "SELECT source, entry_uuid, session_id, role, content, source_file FROM memory_transcript_entries"
 _SUMMED = "SELECT source, compaction_uuid, session_id, 'compaction', summary, source_file FROM memory_compactions"
-_CHUNK = 400
 
 
 class Said(NamedTuple):
@@ -219,13 +218,8 @@ def delete_states(tx: Transaction, owner: Owner, files: Iterable[tuple[str, str]
 
 
 def _delete_keys(tx: Transaction, owner: Owner, table: str, session_keys: Sequence[str]) -> int:
-    removed = 0
-    for start in range(0, len(session_keys), _CHUNK):
-        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
-        removed += tx.run(
-            f"DELETE FROM {table} WHERE {_OWN} AND session_key IN ({placeholders})", {**owner.names(), **chosen}
-        )
-    return removed
+    sql = f"DELETE FROM {table} WHERE {_OWN} AND session_key IN ({{among}})"
+    return run_of(tx, sql, owner.names(), session_keys)
 
 
 def _chosen(session: str, key: str, project: str) -> tuple[str, Mapping[str, str | int]]:

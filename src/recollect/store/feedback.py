@@ -12,10 +12,8 @@ from itertools import pairwise
 
 from recollect.note import is_session
 from recollect.store import memories
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, rows_of
 from recollect.types import Owner, Remembered, Timestamp
-
-_CHUNK = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +80,8 @@ def stands(thought: Feedback, revisions: Sequence[Remembered]) -> bool:
 
 def of_memories(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, Feedback]:
     """Of those that somebody reacted to."""
-    found: dict[str, Feedback] = {}
-    for start in range(0, len(ids), _CHUNK):
-        placeholders, chosen = marks("id", ids[start : start + _CHUNK])
-        rows = tx.rows(
-            "SELECT memory_id, ok, not_ok, user_reaction, last, revision FROM memory_feedback WHERE tenant = :tenant"
-            f" AND agent_id = :agent_id AND memory_id IN ({placeholders}) ORDER BY memory_id",
-            {**owner.names(), **chosen},
-        )
-        found |= {row[0]: Feedback(*row[1:]) for row in rows}
-    return found
+    sql = (
+        "SELECT memory_id, ok, not_ok, user_reaction, last, revision FROM memory_feedback WHERE tenant = :tenant"
+        " AND agent_id = :agent_id AND memory_id IN ({among}) ORDER BY memory_id"
+    )
+    return {row[0]: Feedback(*row[1:]) for row in rows_of(tx, sql, owner.names(), ids)}

@@ -115,19 +115,8 @@ def signatures(tx: Transaction, owner: Owner, keys: Sequence[str]) -> dict[str, 
 
 
 def save(tx: Transaction, owner: Owner, states: Iterable[FileState]) -> None:
-    tenant, agent_id = owner.tenant, owner.agent_id
-    tx.run_many(
-        _SAVE,
-        [
-            {
-                "tenant": tenant,
-                "agent_id": agent_id,
-                **{name: getattr(state, name) for name in _COLUMNS},
-                "reimporting": int(state.reimporting),
-            }
-            for state in states
-        ],
-    )
+    columns = ({name: getattr(state, name) for name in _COLUMNS} for state in states)
+    tx.run_many(_SAVE, [{**owner.names(), **each, "reimporting": int(each["reimporting"])} for each in columns])
 
 
 _OF_A_FILE = (  # table, and its column with the file's key

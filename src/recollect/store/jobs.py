@@ -101,12 +101,7 @@ class Jobs:
         if keys is not None and not keys:
             return []
         now = self.clock()
-        names = {
-            "tenant": self.owner.tenant,
-            "agent_id": self.owner.agent_id,
-            "kind": kind,
-            "now": timestamp(now),
-        }
+        names = {**self.owner.names(), "kind": kind, "now": timestamp(now)}
         tx.run(_BURY, {**names, "most": self.policy.max_attempts})
         placeholders, chosen = marks("key", keys or [])
         sql = _CLAIM.format(
@@ -192,39 +187,27 @@ class Jobs:
         """Jobs of any kind with these keys, and the workspace's, are nobody's any more: what is being done for them is
         thrown away. What is known of the former goes; the latter waits for no cap, which stands before every question
         to a model."""
-        rows = [{"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "key": key} for key in sorted(keys)]
+        rows = [{**self.owner.names(), "key": key} for key in sorted(keys)]
         where = "WHERE tenant = :tenant AND agent_id = :agent_id"
         removed = tx.run_many(f"DELETE FROM memory_jobs {where} AND job_key = :key", rows)
-        names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "now": self._now()}
         tx.run(
             "UPDATE memory_jobs SET status = 'pending', lease_expires_at = '', fencing_token = fencing_token + 1,"
             f" not_before = '', updated_at = :now {where} AND kind = 'consolidate' AND status IN ('running', 'paused')",
-            names,
+            {**self.owner.names(), "now": self._now()},
         )
         return removed
 
     def reap(self, tx: Transaction, kind: str, is_dead: Callable[[str], bool] = certainly_dead) -> int:
         """Ends the leases of workers on this machine whose process is gone. Their attempts keep counting."""
-        names = {
-            "tenant": self.owner.tenant,
-            "agent_id": self.owner.agent_id,
-            "kind": kind,
-            "now": self._now(),
-        }
+        names = {**self.owner.names(), "kind": kind, "now": self._now()}
         holders = tx.rows(_HOLDERS, names)
         return sum(tx.run(_REAP, {**names, "worker": worker}) for (worker,) in holders if is_dead(worker))
 
     def revive(self, tx: Transaction, kind: str | None = None, key: str | None = None) -> int:
         """Dead, failed, backing-off and paused jobs, of one kind or all, become pending with a fresh count. A cap
         stands before every question to a model: what it paused is paused again while it holds."""
-        names = {
-            "tenant": self.owner.tenant,
-            "agent_id": self.owner.agent_id,
-            "kind": kind or "",
-            "now": self._now(),
-        }
         every = {"every_kind": int(kind is None), "every": int(key is None)}
-        return tx.run(_REVIVE, {**names, **every, "key": key or ""})
+        return tx.run(_REVIVE, {**self._key(kind or "", key or ""), **every, "now": self._now()})
 
     def forget(self, tx: Transaction, kind: str, key: str) -> None:
         """A job that nobody holds, of something that is not there any more: equal input would be news."""
@@ -250,7 +233,7 @@ class Jobs:
         if not keys:
             return {}
         placeholders, chosen = marks("key", keys)
-        names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "kind": kind, **chosen}
+        names = {**self.owner.names(), "kind": kind, **chosen}
         rows = tx.rows(f"{_WATERMARKS} AND job_key IN ({placeholders})", names)
         return {key: (JobStatus(status), newest, done) for key, status, newest, done in rows}
 
@@ -262,19 +245,19 @@ class Jobs:
         if not statuses:
             return []
         placeholders, chosen = marks("status", [str(status) for status in statuses])
-        names = {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "limit": limit, **chosen}
+        names = {**self.owner.names(), "limit": limit, **chosen}
         return [_job(row) for row in tx.rows(_LIST.format(among=placeholders), names)]
 
     def due(self, tx: Transaction, is_dead: Callable[[str], bool] = certainly_dead) -> set[tuple[str, str, int]]:
         """Jobs that wait no longer, and those whose worker is gone or let its lease run out: (kind, key, token)."""
-        rows = tx.rows(_DUE, {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id})
+        rows = tx.rows(_DUE, self.owner.names())
         now = self._now()
         return {(kind, key, token) for kind, key, token, until, worker in rows if until <= now or is_dead(worker)}
 
     def count(self, tx: Transaction) -> dict[str, dict[str, int]]:
         """kind → status → number."""
         counts: dict[str, dict[str, int]] = {}
-        for kind, status, number in tx.rows(_COUNT, {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id}):
+        for kind, status, number in tx.rows(_COUNT, self.owner.names()):
             counts.setdefault(kind, {})[status] = number
         return counts
 
@@ -282,7 +265,7 @@ class Jobs:
         return timestamp(self.clock())
 
     def _key(self, kind: str, key: str) -> dict[str, object]:
-        return {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "kind": kind, "key": key}
+        return {**self.owner.names(), "kind": kind, "key": key}
 
     def _held(self, lease: Lease, now: datetime) -> dict[str, object]:
         return {**self._key(lease.kind, lease.key), "token": lease.token, "now": timestamp(now)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recollect.occasions import joined, occasions, parted
-from recollect.store.database import Transaction, beginning, marks
+from recollect.store.database import Transaction, beginning, in_parts, rows_of, run_of
 from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
 _COLUMNS = (
@@ -34,7 +34,6 @@ _SELECT = (
     " WHERE m.tenant = :tenant AND m.agent_id = :agent_id"
 )
 _ORDER = " ORDER BY m.memory_id, m.revision, s.session_key, s.entry_uuid"
-_CHUNK = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +67,7 @@ def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remember
 
 def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
     """Every revision of these memories."""
-    found: list[Remembered] = []
-    for start in range(0, len(ids), _CHUNK):
-        placeholders, chosen = marks("id", ids[start : start + _CHUNK])
-        found += _load(tx, f" AND m.memory_id IN ({placeholders})", {**owner.names(), **chosen})
-    return found
+    return _load_of(tx, owner.names(), " AND m.memory_id IN ({among})", ids)
 
 
 def leading(tx: Transaction, owner: Owner, most: int) -> list[Remembered]:
@@ -108,33 +103,24 @@ def ids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[str]:
 
 def stated_in(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> list[Remembered]:
     """Every revision of every memory of which these conversations state one."""
-    found: dict[tuple[str, int], Remembered] = {}
-    for start in range(0, len(session_keys), _CHUNK):
-        placeholders, chosen = marks("key", session_keys[start : start + _CHUNK])
-        where = (
-            " AND m.memory_id IN (SELECT memory_id FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id"
-            f" AND session_key IN ({placeholders}))"
-        )
-        found |= {(each.id, each.revision): each for each in _load(tx, where, {**owner.names(), **chosen})}
-    return list(found.values())
+    where = (
+        " AND m.memory_id IN (SELECT memory_id FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND session_key IN ({among}))"
+    )
+    return _load_of(tx, owner.names(), where, session_keys)
 
 
 def judged(tx: Transaction, owner: Owner, entries: Sequence[str]) -> list[Remembered]:
     """Every revision of the memories that these entries state, and that a person changed by a note or called wrong."""
-    found: dict[tuple[str, int], Remembered] = {}
     own = "tenant = :tenant AND agent_id = :agent_id"
     noted, names = beginning("session_key", "n-")
-    for start in range(0, len(entries), _CHUNK):
-        placeholders, chosen = marks("entry", entries[start : start + _CHUNK])
-        where = (
-            f" AND m.memory_id IN (SELECT memory_id FROM memory_feedback WHERE {own} AND user_reaction = 'not_ok'"
-            f" UNION SELECT memory_id FROM memory_sources WHERE {own} AND {noted} AND revision > 1)"
-            " AND EXISTS (SELECT 1 FROM memory_sources o WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id"
-            f" AND o.memory_id = m.memory_id AND o.entry_uuid IN ({placeholders}))"
-        )
-        loaded = _load(tx, where, {**owner.names(), **names, **chosen})
-        found |= {(each.id, each.revision): each for each in loaded}
-    return list(found.values())
+    where = (
+        f" AND m.memory_id IN (SELECT memory_id FROM memory_feedback WHERE {own} AND user_reaction = 'not_ok'"
+        f" UNION SELECT memory_id FROM memory_sources WHERE {own} AND {noted} AND revision > 1)"
+        " AND EXISTS (SELECT 1 FROM memory_sources o WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id"
+        " AND o.memory_id = m.memory_id AND o.entry_uuid IN ({among}))"
+    )
+    return _load_of(tx, {**owner.names(), **names}, where, entries)
 
 
 def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequence[Remembered]]) -> None:
@@ -143,14 +129,8 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
     Whole revisions, sources and occasions only those of this conversation. Revisions that nobody states any more are
     removed, but for the uses that were counted.
     """
-    keys, before = list(stated), set()
-    for start in range(0, len(keys), _CHUNK):
-        placeholders, chosen = marks("key", keys[start : start + _CHUNK])
-        names = {**owner.names(), **chosen}
-        mine = (
-            f"FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key IN ({placeholders})"
-        )
-        before |= {memory_id for (memory_id,) in tx.rows(f"DELETE {mine} RETURNING memory_id", names)}
+    mine = "DELETE FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key IN ({among})"
+    before = {name for (name,) in rows_of(tx, f"{mine} RETURNING memory_id", owner.names(), list(stated))}
     rows = [row for each in stated.values() for row in each]
     whose = (owner.tenant, owner.agent_id)
     if rows:
@@ -173,42 +153,38 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
             " VALUES (:tenant, :agent_id, :id, :revision, :key, :uuid, :occasions) ON CONFLICT DO NOTHING",
             sources,
         )
-    gone = sorted(before)
-    for start in range(0, len(gone), _CHUNK):
-        placeholders, chosen = marks("id", gone[start : start + _CHUNK])
-        tx.run(
-            "DELETE FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
-            f" AND memory_id IN ({placeholders}) AND NOT EXISTS (SELECT 1 FROM memory_sources s"
-            " WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
-            " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)",
-            {**owner.names(), **chosen},
-        )
+    unstated = (
+        "DELETE FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND memory_id IN ({among}) AND NOT EXISTS (SELECT 1 FROM memory_sources s"
+        " WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
+        " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)"
+    )
+    run_of(tx, unstated, owner.names(), sorted(before))
     _gather(tx, owner, sorted(before | {row.id for row in rows}))
 
 
 def _gather(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
     """The occasions of a revision are those that its sources tell, the newest conversations' first."""
-    for start in range(0, len(ids), _CHUNK):
-        placeholders, chosen = marks("id", ids[start : start + _CHUNK])
-        own = f"m.tenant = :tenant AND m.agent_id = :agent_id AND m.memory_id IN ({placeholders})"
-        rows = tx.rows(
-            "SELECT m.memory_id, m.revision, m.occasions, s.session_key, s.occasions FROM memory_memories m"
-            " JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id"
-            f" AND s.revision = m.revision WHERE {own} AND (m.occasions <> '' OR s.occasions <> '')"
-            " ORDER BY s.session_key, s.entry_uuid",
-            {**owner.names(), **chosen},
-        )
-        told: dict[tuple[str, int], list[str]] = {}
-        held: dict[tuple[str, int], str] = {}
-        for memory_id, revision, before, _, each in sorted(rows, key=lambda row: _began(row[3]), reverse=True):
-            held[memory_id, revision] = before
-            told.setdefault((memory_id, revision), []).extend(parted(each))
-        changed = {key: _plain(occasions(each)) for key, each in told.items()}
-        tx.run_many(
-            "UPDATE memory_memories SET occasions = :occasions WHERE tenant = :tenant AND agent_id = :agent_id"
-            " AND memory_id = :id AND revision = :revision",
-            [(now, owner.tenant, owner.agent_id, *key) for key, now in changed.items() if now != held[key]],
-        )
+    rows = rows_of(
+        tx,
+        "SELECT m.memory_id, m.revision, m.occasions, s.session_key, s.occasions FROM memory_memories m"
+        " JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id"
+        " AND s.revision = m.revision WHERE m.tenant = :tenant AND m.agent_id = :agent_id AND m.memory_id IN ({among})"
+        " AND (m.occasions <> '' OR s.occasions <> '') ORDER BY s.session_key, s.entry_uuid",
+        owner.names(),
+        ids,
+    )
+    told: dict[tuple[str, int], list[str]] = {}
+    held: dict[tuple[str, int], str] = {}
+    for memory_id, revision, before, _, each in sorted(rows, key=lambda row: _began(row[3]), reverse=True):
+        held[memory_id, revision] = before
+        told.setdefault((memory_id, revision), []).extend(parted(each))
+    changed = {key: _plain(occasions(each)) for key, each in told.items()}
+    tx.run_many(
+        "UPDATE memory_memories SET occasions = :occasions WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND memory_id = :id AND revision = :revision",
+        [(now, owner.tenant, owner.agent_id, *key) for key, now in changed.items() if now != held[key]],
+    )
 
 
 def current(revisions: Iterable[Remembered]) -> list[Remembered]:
@@ -233,26 +209,17 @@ def count_by_kind(tx: Transaction, owner: Owner) -> dict[str, int]:
     return dict(rows)
 
 
+_USE = "SELECT memory_id, usage_count, last_usage FROM memory_use WHERE tenant = :tenant AND agent_id = :agent_id"
+
+
 def uses(tx: Transaction, owner: Owner) -> dict[str, Use]:
-    sql = (
-        "SELECT memory_id, usage_count, last_usage FROM memory_use WHERE tenant = :tenant AND agent_id = :agent_id"
-        " ORDER BY memory_id"
-    )
-    return {row[0]: Use(row[1], row[2]) for row in tx.rows(sql, owner.names())}
+    return {name: Use(*row) for name, *row in tx.rows(f"{_USE} ORDER BY memory_id", owner.names())}
 
 
 def uses_of(tx: Transaction, owner: Owner, ids: Sequence[str]) -> dict[str, Use]:
     """Of those that were used."""
-    found: dict[str, Use] = {}
-    for start in range(0, len(ids), _CHUNK):
-        placeholders, chosen = marks("id", ids[start : start + _CHUNK])
-        rows = tx.rows(
-            "SELECT memory_id, usage_count, last_usage FROM memory_use WHERE tenant = :tenant AND agent_id = :agent_id"
-            f" AND memory_id IN ({placeholders}) ORDER BY memory_id",
-            {**owner.names(), **chosen},
-        )
-        found |= {row[0]: Use(row[1], row[2]) for row in rows}
-    return found
+    rows = rows_of(tx, f"{_USE} AND memory_id IN ({{among}}) ORDER BY memory_id", owner.names(), ids)
+    return {name: Use(*row) for name, *row in rows}
 
 
 def cite(tx: Transaction, owner: Owner, ids: Sequence[str], now: Timestamp) -> None:
@@ -276,6 +243,12 @@ def _plain(value: object) -> object:
 
 def _began(session_key: str) -> str:
     return session_key.rpartition("@")[2]
+
+
+def _load_of(tx: Transaction, names: dict[str, Any], where: str, values: Sequence[str]) -> list[Remembered]:
+    """Each revision once, whichever of the values it was found by."""
+    loaded = in_parts(lambda some, chosen: _load(tx, some, chosen), where, names, values)
+    return list({(each.id, each.revision): each for part in loaded for each in part}.values())
 
 
 def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str = "") -> list[Remembered]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, rows_of
 from recollect.store.erasing import Said
 from recollect.text import plain
 from recollect.types import Owner
@@ -30,7 +30,6 @@ def _hash(*parts: str) -> str:
 
 
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
-_CHUNK = 400
 
 
 def save(
@@ -57,15 +56,8 @@ def exist(tx: Transaction, owner: Owner) -> bool:
 
 def erased(tx: Transaction, owner: Owner, hashes: Sequence[str]) -> set[str]:
     """Those of the hashes that were erased."""
-    found: set[str] = set()
-    for start in range(0, len(hashes), _CHUNK):
-        placeholders, chosen = marks("h", hashes[start : start + _CHUNK])
-        rows = tx.rows(
-            f"SELECT hash FROM memory_tombstones WHERE {_OWN} AND hash IN ({placeholders})",
-            {**owner.names(), **chosen},
-        )
-        found |= {hash_ for (hash_,) in rows}
-    return found
+    sql = f"SELECT hash FROM memory_tombstones WHERE {_OWN} AND hash IN ({{among}})"
+    return {hash_ for (hash_,) in rows_of(tx, sql, owner.names(), hashes)}
 
 
 def known(tx: Transaction, owner: Owner, paths: Sequence[str]) -> set[str]:

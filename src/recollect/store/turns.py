@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, rows_of
 from recollect.types import Owner, Timestamp
 
-_CHUNK = 200
 _KEY = ("project", "user_id", "conversation", "kind", "turn_id", "ref")
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
 _USER = f"{_OWN} AND project = :project AND user_id = :user_id"
@@ -114,17 +113,12 @@ def find(
     tx: Transaction, person: Person, conversation: str, kind: str, turn_ids: Sequence[str], now: Timestamp
 ) -> list[Artifact]:
     """Of these turns."""
-    found: list[Artifact] = []
-    names = {**person.names(), "conversation": conversation, "kind": kind}
-    for start in range(0, len(turn_ids), _CHUNK):
-        listed, chosen = marks("t", turn_ids[start : start + _CHUNK])
-        rows = tx.rows(
-            f"{_SELECT} WHERE {_USER} AND conversation = :conversation AND kind = :kind AND turn_id IN ({listed})"
-            " ORDER BY at DESC, turn_id DESC",
-            {**names, **chosen},
-        )
-        found += [Artifact(*row) for row in rows]
-    return _unexpired(found, now)
+    sql = (
+        f"{_SELECT} WHERE {_USER} AND conversation = :conversation AND kind = :kind AND turn_id IN ({{among}})"
+        " ORDER BY at DESC, turn_id DESC"
+    )
+    rows = rows_of(tx, sql, {**person.names(), "conversation": conversation, "kind": kind}, turn_ids)
+    return _unexpired([Artifact(*row) for row in rows], now)
 
 
 def said_in(
