@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,6 +96,26 @@ def test_watch_waits_for_a_folder_that_is_not_there_yet(database_url: tuple[str,
         write(tmp_path / ".codex" / "sessions" / "x", b"")
         write(tmp_path / ".claude" / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 6))
         wait_for(memory, 6)
+
+
+def test_watch_follows_what_comes_in_the_place_of_a_folder(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
+    _, url, home = database_url
+    agent, projects = tmp_path / ".claude", tmp_path / ".claude" / "projects"
+    write(projects / "-p" / "1.jsonl", talk(1, 1, "1"))
+    poll = {"RECOLLECT_POLL_INTERVAL_SECONDS": "0.2"}
+    away = (
+        lambda: projects.rename(agent / "projects-backup"),
+        lambda: shutil.rmtree(projects),
+        lambda: agent.rename(tmp_path / "agent-backup"),
+    )
+    with open_memory(home, database=url) as memory, watching(database_url, tmp_path, **poll):
+        wait_for(memory, 1)
+        for number, go in enumerate(away, 2):
+            go()
+            projects.mkdir(parents=True)
+            time.sleep(1)  # until nothing of it is new
+            write(projects / "-p" / f"{number}.jsonl", talk(1, 1, str(number)))
+            wait_for(memory, number)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +27,8 @@ log = logging.getLogger(__name__)
 
 _COALESCE_MS = 300  # changes within this time are taken together
 _STEP_MS = 100  # between looks whether more changes came
-_LOOK_FOR_ROOTS = 10  # polls between looks for an agent's folder that did not exist before
+
+Roots = dict[Path, tuple[int, int]]  # folder → device and number: another one in its place is not what is followed
 
 
 def watch(intake: Intake, stop: Event, poll_seconds: float, on_change: Callable[[Report], None]) -> None:
@@ -48,7 +50,7 @@ def watch(intake: Intake, stop: Event, poll_seconds: float, on_change: Callable[
 
 
 def follow(
-    find_roots: Callable[[], list[Path]],
+    find_roots: Callable[[], Roots],
     stop: Event,
     poll_seconds: float,
     *,
@@ -56,9 +58,9 @@ def follow(
     take: Callable[[list[Path]], Iterable[Path]],
     poll: Callable[[], object],
 ) -> None:
-    """Until `stop` is set. `begin` looks at everything, at the start and when a root appeared, and is told whether
-    changes are reported from now on: while they are not, it is called once per poll. `take` is given files that
-    changed and returns those to try again; `poll` is called after changes and once in a while."""
+    """Until `stop` is set. `begin` looks at everything, at the start and when a root appeared or was replaced, and is
+    told whether changes are reported from now on: while they are not, it is called once per poll. `take` is given files
+    that changed and returns those to try again; `poll` is called after changes and once in a while."""
 
     def until_others() -> None:
         """Until there are other roots."""
@@ -67,12 +69,11 @@ def follow(
         with RustNotify([str(root) for root in roots], False, False, 300, True, True) as watcher:
             begin(True)
             waiting: set[Path] = set()
-            polls = 0
-            while not stop.is_set() and (polls < (_LOOK_FOR_ROOTS if roots else 1) or find_roots() == roots):
-                polls = polls % _LOOK_FOR_ROOTS
+            gone = False  # a root: what comes in its place, perhaps under the same number, is not followed
+            while not stop.is_set() and not gone and find_roots() == roots:
                 seen = _changes(watcher, roots, stop, poll_seconds)
-                waiting |= seen
-                polls += not seen
+                gone = any(kind is Change.deleted and Path(path) in roots for kind, path in seen)
+                waiting |= {file for kind, path in seen for file in _files(kind, path)}
                 try:
                     if waiting and not stop.is_set():
                         waiting = set(take(sorted(waiting)))
@@ -93,19 +94,25 @@ def follow(
             stop.wait(poll_seconds)
 
 
-def _changes(watcher: RustNotify, roots: list[Path], stop: Event, seconds: float) -> set[Path]:
-    """Files that changed; none when nothing did in this time."""
+def _changes(watcher: RustNotify, roots: Roots, stop: Event, seconds: float) -> set[tuple[Change, str]]:
+    """What changed; nothing when nothing did in this time."""
     if not roots:
         stop.wait(seconds)
         return set()
     seen = watcher.watch(_COALESCE_MS, _STEP_MS, int(seconds * 1000), stop)
     if not isinstance(seen, set):
         return set()
-    return {file for kind, path in seen for file in _files(Change(kind), path)}
+    return {(Change(kind), path) for kind, path in seen}
 
 
-def existing(intake: Intake) -> list[Path]:
-    return [root for roots in intake.roots().values() for root in roots if root.is_dir()]
+def existing(intake: Intake) -> Roots:
+    found: Roots = {}
+    for root in (root for roots in intake.roots().values() for root in roots):
+        with suppress(OSError):
+            status = root.stat()
+            if stat.S_ISDIR(status.st_mode):
+                found[root] = (status.st_dev, status.st_ino)
+    return found
 
 
 def _files(change: Change, path: str) -> list[Path]:
