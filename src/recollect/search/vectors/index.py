@@ -198,10 +198,18 @@ def _open(folder: Path, dimensions: int) -> tuple[State, list[_Block]]:
         data = np.memmap(folder / state.file, np.uint8, "r", shape=(size,)).view(np.ndarray)
     except (OSError, ValueError):
         return empty, []
-    return state, [
+    blocks = [
         _Block(data[place * layout.size :], layout, min(BLOCK, state.rows - place * BLOCK))
         for place in range(size // layout.size)
     ]
+    return (state, blocks) if _sound(state, blocks) else (empty, [])
+
+
+def _sound(state: State, blocks: Sequence[_Block]) -> bool:
+    """Whether it looks like what was written: a disk may give back anything."""
+    ids = np.concatenate([block.ids for block in blocks])
+    known = all(block.projects.max() < len(state.projects) and np.isfinite(block.scales).all() for block in blocks)
+    return known and bool((np.diff(ids) > 0).all()) and ids[-1] <= state.last
 
 
 def _stamp(folder: Path) -> tuple[int, int] | None:
