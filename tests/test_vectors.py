@@ -486,6 +486,9 @@ def test_embedding_can_be_switched_off(open_vectors: Callable[..., Vectors], dat
     assert (report.model, report.serving, sum(report.made.values())) == ("", "", 0)
     assert not any(vectors.backlog().values())
     assert vectors.query("tomatoes") is None
+    assert open_vectors().update().serving and open_vectors().serving() is not None
+    vectors = open_vectors(embedder="none")
+    assert vectors.serving() is None and vectors.query("tomatoes") is None, "also when there are some from before"
 
 
 # Passages

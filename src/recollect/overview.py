@@ -109,7 +109,7 @@ def _vectors(tx: Transaction, memory: Memory) -> dict[str, Any]:
     waiting = vectors.backlog(tx, memory.owner, model) if model else {}
     return {
         "embedder": model or "none",
-        "serving": "".join(serving),
+        "serving": "".join(serving) if model else "",
         "backlog": {str(kind): number for kind, number in waiting.items()},
     }
 

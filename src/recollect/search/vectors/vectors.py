@@ -169,7 +169,9 @@ class Vectors:
     # ---- What the two stand on
 
     def serving(self) -> Model | None:
-        """The model whose vectors answer; None before there are any."""
+        """The model whose vectors answer; None before there are any, and while they are switched off."""
+        if wanted(self.settings) is None:
+            return None
         with self.database.read() as tx:
             return next((each for each in store.models(tx, self.owner) if each.status is Status.SERVING), None)
 

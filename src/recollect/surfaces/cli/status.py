@@ -86,7 +86,8 @@ def show(result: Overview, as_json: bool) -> None:
         if numbers:
             echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
     waiting = ", ".join(f"{number:,} {kind}" for kind, number in result.vectors["backlog"].items() if number)
-    echo(f"vectors: {result.vectors['serving'] or 'none yet'}" + (f", waiting: {waiting}" if waiting else ""))
+    none = "switched off" if result.vectors["embedder"] == "none" else "none yet"
+    echo(f"vectors: {result.vectors['serving'] or none}" + (f", waiting: {waiting}" if waiting else ""))
     echo(f"model: {result.model}")
     for spent in result.tokens:
         cost = f", {spent.cost_micros / 1_000_000:.2f} US dollars" if spent.cost_micros else ""
