@@ -488,7 +488,8 @@ def test_a_mistake_in_a_tool_is_not_taken_for_one_of_the_model() -> None:
 CLAUDE = """\
 import json, os, sys
 seen = {"arguments": sys.argv[1:], "prompt": sys.stdin.read(), "bypass": os.environ.get("RECOLLECT_BYPASS"),
-        "cwd": os.getcwd(), "leader": os.getpid() == os.getpgid(0), "mine": os.environ.get("MINE")}
+        "cwd": os.getcwd(), "leader": os.getpid() == os.getpgid(0), "mine": os.environ.get("MINE"),
+        "inside": os.environ.get("CLAUDECODE")}
 open(os.environ["SEEN"], "w").write(json.dumps(seen))
 """
 REPLY = """\
@@ -508,7 +509,7 @@ def install(tmp_path: Path) -> Callable[[str, str], AgentCli]:
         program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!{sys.executable}\n{CLAUDE}{source}")
         program.chmod(0o755)
-        environ = {"PATH": str(program.parent), "SEEN": str(tmp_path / "seen"), "MINE": "yes"}
+        environ = {"PATH": str(program.parent), "SEEN": str(tmp_path / "seen"), "MINE": "yes", "CLAUDECODE": "1"}
         return AgentCli(settings(tmp_path, environ), f"cli:{name}")
 
     return write
@@ -530,6 +531,7 @@ def test_claude_answers(install: Callable[[str, str], AgentCli], tmp_path: Path,
     assert answer.usage == Usage(1, 100, 5, 0.25)
     told = seen(tmp_path)
     assert told["bypass"] == "1" and told["mine"] == "yes" and told["leader"]
+    assert told["inside"] is None  # an agent refuses to start where it believes to be in another's session
     assert told["cwd"] == str(tmp_path / ".recollect" / "agent-cli")
     assert "Tea at five." in told["prompt"] and "Be brief." in told["prompt"] and '"count"' in told["prompt"]
     assert "Tea at five." not in " ".join(told["arguments"])

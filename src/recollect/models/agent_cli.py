@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     Schema = TypeVar("Schema", bound=BaseModel)
 
 LONGEST_MESSAGE = 300
+# By these an agent knows that it was started inside another session, and refuses or reports to it; what the user set
+# for every session stays.
+_OF_A_SESSION = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT")
 _ROLE = "You answer one question about a text, with one JSON object and nothing else. You have no tools."
 _CLAUDE = (
     *("--print", "--output-format", "json", "--system-prompt", _ROLE, "--tools", "", "--setting-sources", ""),
@@ -84,7 +87,8 @@ class AgentCli:
         self.name = name
         self._program = name.removeprefix("cli:")
         self._folder = settings.home / "agent-cli"
-        self._environ = {**settings.environ, BYPASS_VARIABLE: "1"}
+        own = {name: value for name, value in settings.environ.items() if name not in _OF_A_SESSION}
+        self._environ = {**own, BYPASS_VARIABLE: "1"}
 
     def price(self, input_tokens: int, output_tokens: int) -> float:
         """Not known: a subscription, perhaps."""
