@@ -18,8 +18,11 @@ from recollect import open_memory
 from recollect.app import Memory
 from recollect.blocks import END, OPENINGS, PREFIX, escape, strip_blocks
 from recollect.inject import render
+from recollect.inject.formats import Messages
+from recollect.inject.injector import render_for_compaction
 from recollect.inject.orientation import Known, orientation
 from recollect.inject.values import Section
+from recollect.inject.window import stripped
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Severity
 from tests.conftest import Clock
@@ -189,6 +192,13 @@ def test_words_about_a_memory_are_kept() -> None:
 def test_hostile_text_is_read_in_linear_time(text: str) -> None:
     started = time.perf_counter()
     strip_blocks(text)
+    assert time.perf_counter() - started < 2
+
+
+def test_a_long_history_is_read_in_no_time() -> None:
+    history = [{"role": "user", "content": "x " * 5_000_000}]
+    started = time.perf_counter()
+    assert render_for_compaction(history) and stripped(Messages("plain"), history) == history
     assert time.perf_counter() - started < 2
 
 

@@ -62,7 +62,7 @@ def own(slot: Slot) -> str:
 
 def is_joined(slot: Slot) -> bool:
     """A block stands behind other words."""
-    return _JOINED.search(_rest(slot)) is not None
+    return render.HEAD in _rest(slot)
 
 
 def prompts(form: Format, history: Sequence[Any]) -> list[int]:
