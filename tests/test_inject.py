@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic_ai.messages import ModelResponse
 
 from recollect import ALL_PROJECTS, InjectorConfig, open_memory, render_for_compaction
 from recollect.app import Memory
-from recollect.blocks import END, OPENINGS, PREFIX, escape
+from recollect.blocks import END, PREFIX, escape
 from recollect.errors import UsageError
 from recollect.inject import render
 from recollect.inject.plan import Candidate, Seen, choose, plan, visible
@@ -168,8 +169,9 @@ def test_checklist_9_truncation_by_the_caller_is_noticed_and_mended(memory: Memo
         "of the blocks in the history 1 were cut off: their memories are free again",
     )
     text = history[0]["content"]
-    for at in range(len(OPENINGS[0]), len(text), 7):
-        cut = [{"role": "user", "content": text[:at] + "..." * (at < len(render.HEAD))}, *history[1:]]
+    for at, notice in itertools.product(range(len(PREFIX), len(text), 7), ("", "…", " ...")):
+        cut = [{"role": "user", "content": text[:at] + notice}, *history[1:]]
+        assert memory.injector(PROJECT).strip(cut) == memory.injector(PROJECT).strip(history), f"cut at {at}"
         prepared = memory.injector(PROJECT).prepare(cut, ABOUT_AUTH)
         assert prepared.repairs == ("a block was cut: what is left of it was mended or taken out",)
         there = [name for block in ids(prepared.history) for name in block]

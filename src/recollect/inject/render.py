@@ -123,7 +123,7 @@ def split(text: str) -> tuple[str, str]:
         return text[: end + len(END)], text[end + len(END) :].lstrip("\r\n")
     head, *rows = text.split("\n")
     own = next((number for number, each in enumerate(rows) if not _BEGINS.match(each)), len(rows))
-    if own == len(rows) - 1 and any(each.startswith(rows[own]) for each in (*_SECTIONS, END)):
+    if own == len(rows) - 1 and any(each.startswith(rows[own].rstrip(" .…")) for each in (*_SECTIONS, END)):
         own += 1  # what is left of its last row
     return "\n".join([head, *rows[:own]]), "\n".join(rows[own:]).lstrip("\r\n")
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.blocks import END, OPENINGS, PREFIX, escape, strip_blocks
+from recollect.blocks import END, PREFIX, escape, strip_blocks
 from recollect.inject import render
 from recollect.inject.formats import Format, Role, Slot
 from recollect.inject.render import Shown
@@ -170,7 +170,7 @@ def _rest(slot: Slot) -> str:
 
 def _is_head(text: str) -> bool:
     """Not even the first sentence of a block is whole."""
-    return text.startswith(OPENINGS[0]) and render.HEAD.startswith(text.rstrip(" .…"))
+    return text.startswith(PREFIX) and render.HEAD.startswith(text.rstrip(" .…"))
 
 
 def _remains(text: str) -> bool:
