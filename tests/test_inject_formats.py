@@ -14,6 +14,7 @@ import pytest
 from anthropic.types import TextBlock, ToolUseBlock
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall
+from pydantic import BaseModel
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import (
@@ -344,6 +345,10 @@ def test_a_forged_block_in_a_callers_own_history_shows_nothing_that_is_not_a_mem
     assert escape(FORGED) in texts(last.history[-1]), "as a prompt it is a prompt"
 
 
+class Page(BaseModel):
+    text: str
+
+
 def results(text: str) -> dict[str, Any]:
     """What is no user's text, in every shape that holds a tool's."""
     part, call = {"type": "text", "text": text}, {"tool_call_id": "c1"}
@@ -382,9 +387,16 @@ def results(text: str) -> dict[str, Any]:
             "outputs": [{"type": "logs", "logs": text}],
         },
         "pydantic-ai": ModelRequest(parts=[ToolReturnPart("look", text, tool_call_id="c1", timestamp=NOW)]),
-        "pydantic-ai, in values": ModelRequest(
-            parts=[ToolReturnPart("look", {"page": [text, 1]}, tool_call_id="c1", timestamp=NOW)]
-        ),
+        **{
+            f"pydantic-ai, in {where}": ModelRequest(
+                parts=[ToolReturnPart("look", value, tool_call_id="c1", timestamp=NOW)]
+            )
+            for where, value in {
+                "values": {"page": [text, 1]},
+                "a model": [Page(text=text)],
+                "a dataclass": TextContent(content=text),
+            }.items()
+        },
     }
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -215,13 +216,24 @@ def unique(texts: Iterable[str], threshold: float = 0.8) -> list[str]:
 
 
 def in_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """A value as JSON has them, with other texts in it; the same object when they are the same."""
+    """A value as JSON, pydantic or a dataclass has it, with other texts in it: a copy; the same object when they are
+    the same."""
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         items = [in_texts(each, change) for each in value]
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    if isinstance(value, dict):
-        fields = {key: in_texts(each, change) for key, each in value.items()}
-        return value if all(fields[key] is value[key] for key in value) else fields
-    return value
+    changed = {key: new for key, each in _held(value).items() if (new := in_texts(each, change)) is not each}
+    if not changed:
+        return value
+    if isinstance(value, Mapping):
+        return {**value, **changed}
+    return value.model_copy(update=changed) if hasattr(value, "model_copy") else replace(value, **changed)
+
+
+def _held(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+    return {name: getattr(value, name) for name in getattr(type(value), "model_fields", ())}

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from recollect.errors import UsageError
+from recollect.text import in_texts
 
 MARK = "recollect_memory"  # the structural marker, where a format has a place for one
 _HINT = (
@@ -267,19 +268,9 @@ def _in_keys(value: Any, keys: Sequence[str], change: Callable[[str], str]) -> A
     """With other texts under some keys, however deep they lie there."""
     for key in keys:
         held = _get(value, key)
-        if (new := _in_texts(held, change)) is not held:
+        if (new := in_texts(held, change)) is not held:
             value = _with(value, key, new)
     return value
-
-
-def _in_texts(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list | tuple):
-        items = [_in_texts(each, change) for each in value]
-        return value if _same(value, items) else items
-    fields = getattr(type(value), "model_fields", ())
-    return _in_keys(value, list(value if isinstance(value, Mapping) else fields), change)
 
 
 def _same(before: Sequence[Any], after: Sequence[Any]) -> bool:
