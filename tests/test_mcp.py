@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -389,6 +390,18 @@ def test_a_damaged_database_is_an_error_that_says_what_to_do(world: World) -> No
         tx.run("DROP TABLE memory_conversations")
     said = error(call(server, "recent_sessions"))
     assert "recollect" in said
+
+
+def test_a_server_does_not_go_on_with_a_database_that_was_erased_or_replaced(world: World) -> None:
+    server = world.server()
+    assert texts(good(call(server, "search_memory", world.here, query="make lint"))) == [RULE]
+    shutil.rmtree(world.home)
+    for tool, asked in (("search_memory", {"query": "make lint"}), ("remember", {"text": "Use tabs."})):
+        assert "is gone" in error(call(server, tool, world.here, **asked))
+    assert not world.home.exists()
+    with open_memory(world.home) as memory:
+        memory.remember("The linter is called heron.", project=world.here)
+    assert texts(good(call(server, "search_memory", world.here, query="linter"))) == ["The linter is called heron."]
 
 
 @pytest.mark.parametrize("message", ["It is not known which project this is about.", "no such thing"])

@@ -28,3 +28,14 @@ def open_database(settings: Settings, clock: Clock) -> Database:
         database.close()
         raise
     return database
+
+
+def identity(settings: Settings) -> tuple[int, int] | None:
+    """Tells the SQLite file from another under its name; None: there is none."""
+    if settings.config.database:
+        return None
+    try:
+        found = settings.database_file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -21,6 +21,7 @@ from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError
 from recollect.ingest.watch import existing, follow
 from recollect.store.jobs import Jobs
+from recollect.store.open import identity
 from recollect.store.vectors import Kind
 from recollect.surfaces.daemon import place
 from recollect.surfaces.daemon.lanes import Lane
@@ -54,7 +55,7 @@ class Daemon:
         self._since = timestamp(self._memory.clock())
         self._config = read
         self._code = client.stamp(__file__)
-        self._database = _identity(settings)
+        self._database = identity(settings)
         self._is_fresh = True  # until its first scan
         self._due: set[tuple[str, str, int]] = set()  # jobs that were due at the last look
         self._written = ""  # what told, at the last look for missing vectors, that the database changed
@@ -192,7 +193,7 @@ class Daemon:
         """Why another one has to begin; empty: there is no reason."""
         if self._config != client.stamp(str(self._settings.home / "config.toml")):
             return "config.toml changed"
-        if self._database != _identity(self._settings):
+        if self._database != identity(self._settings):
             return "the database was replaced or removed"
         return "recollect was upgraded" if self._code != client.stamp(__file__) else ""
 
@@ -207,14 +208,3 @@ class Daemon:
             self._missing = {}
         if (result.entries or result.made or result.changed) and self._settings.config.embedder != "none":
             self._backlog.add(Work(task=Task.EMBED))
-
-
-def _identity(settings: Settings) -> tuple[int, int] | None:
-    """Tells the SQLite file from another under its name; None: there is none."""
-    if settings.config.database:
-        return None
-    try:
-        found = settings.database_file.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

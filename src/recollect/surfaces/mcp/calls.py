@@ -14,9 +14,10 @@ from recollect.app import Memory
 from recollect.artifacts import ledger
 from recollect.artifacts.lineage import Shown, Talk, Type
 from recollect.artifacts.names import Kind
-from recollect.errors import NotFound
+from recollect.errors import NotFound, StoreError
 from recollect.search.values import ALL_PROJECTS
 from recollect.store import feedback
+from recollect.store.open import identity
 from recollect.surfaces.cli.common import require_project
 from recollect.surfaces.mcp import answers
 from recollect.text import estimate_tokens
@@ -30,9 +31,27 @@ _ROWS = 50  # of the ledger
 OpenKind = Literal["summary", "transcript", "compaction"]
 
 
+class Erased(StoreError):
+    """The memory that this server was started with is gone."""
+
+    hint = "Start the server again, or a new session."
+
+
 class Calls:
     def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+        self._opened = memory
+        self._database = identity(memory.settings)
+
+    @property
+    def _memory(self) -> Memory:
+        """As it is on the disk: a file that was erased or replaced could be read from here for as long as we live."""
+        there = identity(self._opened.settings)
+        if there != self._database:
+            self._opened.close()
+            if there is None:  # nothing is made anew here: it was purged
+                raise Erased
+            self._opened, self._database = Memory(self._opened.settings), there
+        return self._opened
 
     def project(self, place: str, *, named: bool) -> str:
         """The id of the project that a path or an id names. `named` by the call: then it has to be known."""
