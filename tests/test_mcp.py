@@ -261,6 +261,18 @@ def test_a_project_that_names_none_is_an_error_and_never_all(world: World, proje
     assert "no project" in said
 
 
+@pytest.mark.parametrize("setting", ["enabled = false", "disabled_projects = ['{}']", "ignore = ['{}']"])
+def test_nothing_is_told_where_memory_is_switched_off(world: World, setting: str) -> None:
+    (world.home / "config.toml").write_text(setting.format(world.here))
+    for tool, asked in (("search_memory", {"query": "make lint"}), ("memory_context", {}), ("recent_sessions", {})):
+        assert "switched off" in error(call(world.server(), tool, world.here, **asked))
+    everywhere = call(world.server(), "search_memory", query="launch codename Heron", all_projects=True)
+    if "enabled" in setting:
+        assert "switched off" in error(everywhere)
+    else:
+        assert texts(good(everywhere)) == [SECRET]
+
+
 def test_an_argument_wins_over_roots_and_all_projects_has_to_be_said(world: World) -> None:
     server = world.server()
     asked = {"query": "launch codename Heron"}

@@ -66,6 +66,16 @@ def require_project(opened: Memory, project: str | None) -> None:
         raise NotFound(f"no project `{project}`", hint="`recollect conversations` lists projects.")
 
 
+def switched_off(opened: Memory, place: str) -> str:
+    """Why an agent is given nothing there, whatever is known; empty: it is given something."""
+    config = opened.settings.config
+    if not config.enabled:
+        return "memory is switched off (enabled = false)"
+    folder = opened.settings.folder(place)
+    off = not opened.intake.allowed([folder]) if Path(folder).is_dir() else place in config.disabled_projects
+    return f"{place} is switched off (disabled_projects, ignore)" if off else ""
+
+
 def settings(agent_id: str | None) -> Settings:
     return load(flags={"agent_id": agent_id})
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import click
 
 from recollect.app import Memory
 from recollect.inject.values import Given
-from recollect.surfaces.cli.common import count, day_and_time, echo, memory, options, print_json, table
+from recollect.surfaces.cli.common import count, day_and_time, echo, memory, options, print_json, switched_off, table
 
 
 @click.command(
@@ -40,7 +39,7 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
             shown = [(each.given, {key: getattr(each, key) for key in keys}) for each in told]
         else:
             place = project or os.getcwd()  # noqa: PTH109 - as the agent recorded it
-            off = _off(opened, place)
+            off = switched_off(opened, place)
             shown = [] if off else [(_given(opened, place, prompt, session), {})]
     blocks = [(each, about) for each, about in shown if each.lines]
     if as_json:
@@ -66,16 +65,6 @@ def _given(opened: Memory, place: str, prompt: str, session: str) -> Given:
     if prompt.strip():
         return opened.context(place, prompt, session)
     return opened.briefing.told(opened.project(place))
-
-
-def _off(opened: Memory, place: str) -> str:
-    """Why an agent is given nothing there, whatever is known; empty: it is given something."""
-    config = opened.settings.config
-    if not config.enabled:
-        return "memory is switched off (enabled = false)"
-    folder = opened.settings.folder(place)
-    off = not opened.intake.allowed([folder]) if Path(folder).is_dir() else place in config.disabled_projects
-    return f"{place} is switched off (disabled_projects, ignore)" if off else ""
 
 
 def _plain(given: Given) -> dict[str, Any]:

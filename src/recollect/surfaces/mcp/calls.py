@@ -14,11 +14,11 @@ from recollect.app import Memory
 from recollect.artifacts import ledger
 from recollect.artifacts.lineage import Shown, Talk, Type
 from recollect.artifacts.names import Kind
-from recollect.errors import NotFound, StoreError
+from recollect.errors import Disabled, NotFound, StoreError
 from recollect.search.values import ALL_PROJECTS
 from recollect.store import feedback
 from recollect.store.open import identity
-from recollect.surfaces.cli.common import require_project
+from recollect.surfaces.cli.common import require_project, switched_off
 from recollect.surfaces.mcp import answers
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity
@@ -45,6 +45,8 @@ class Calls:
     @property
     def _memory(self) -> Memory:
         """As it is on the disk: a file that was erased or replaced could be read from here for as long as we live."""
+        if not self._opened.settings.config.enabled:
+            raise Disabled
         there = identity(self._opened.settings)
         if there != self._database:
             self._opened.close()
@@ -54,7 +56,10 @@ class Calls:
         return self._opened
 
     def project(self, place: str, *, named: bool) -> str:
-        """The id of the project that a path or an id names. `named` by the call: then it has to be known."""
+        """The id of the project that a path or an id names, if an agent may be told of it. `named` by the call: then
+        it has to be known."""
+        if off := switched_off(self._memory, place):
+            raise Disabled(off, hint="The user's config.toml says so.")
         if named:
             require_project(self._memory, place)
         return self._memory.project(place)
