@@ -529,9 +529,12 @@ def test_uninstall_where_nothing_is_installed_changes_nothing(machine: Machine) 
 def test_purge_erases_the_home_and_nothing_else(machine: Machine) -> None:
     home = machine.home / ".recollect"
     assert run(home, "remember", "Use tabs.", cwd=machine.home).status == 0
-    machine.install()
-    assert machine.install("--uninstall", "--purge")["purged"] == str(home)
-    assert not home.exists() and machine.settings.parent.exists()
+    machine.has(machine.settings, SETTINGS)
+    first = machine.install()["backups"]
+    told = machine.install("--uninstall", "--purge")
+    assert told["purged"] == str(home) and not home.exists()
+    left = [str(machine.home / each) for each in machine.files() if each.endswith(".recollect-backup")]
+    assert set(left) == {*first, *told["backups"]} and all(each in told["advice"][-1] for each in left)
 
 
 def test_uninstall_takes_away_the_service_of_this_home_and_of_no_other(machine: Machine) -> None:

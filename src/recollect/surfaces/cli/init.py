@@ -99,7 +99,7 @@ def command(
     understood is refused. Running it again changes nothing, or brings older entries up to date.
     """
     from recollect.surfaces.installers import agents
-    from recollect.surfaces.installers.files import diff, installing, obstacles, uninstalling
+    from recollect.surfaces.installers.files import copies, diff, installing, obstacles, uninstalling
 
     if purge and not uninstall:
         raise UsageError("--purge goes with --uninstall")
@@ -125,6 +125,11 @@ def command(
             _stop(settings, result, say)
         if purge:
             _purge(settings, result, say, yes=yes)
+            left = [str(copy) for each in known for file in each.files for copy in copies(file)]
+            if left:  # they are the person's, and all there is if anything went wrong
+                _advise(
+                    result, say, ["Copies of your settings are left; delete them when all is well: " + ", ".join(left)]
+                )
         elif not uninstall:
             _offer_history(agent_id, result, say, yes=yes, offered=import_)
     if not chosen:

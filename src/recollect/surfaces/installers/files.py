@@ -106,9 +106,14 @@ def _back_up(change: Change, now: datetime) -> Path:
     raise Refused(f"{change.file}: there are too many backups of this second")
 
 
+def copies(file: Path) -> list[Path]:
+    """What was backed up of it, oldest first."""
+    return sorted(file.parent.glob(f"{file.name}.*{_BACKUP}"))
+
+
 def _originals(agent: Agent, file: Path, texts: Texts) -> Iterator[str]:
     """What was backed up of it and has nothing of ours in it, newest first."""
-    for copy in sorted(file.parent.glob(f"{file.name}.*{_BACKUP}"), reverse=True):
+    for copy in reversed(copies(file)):
         with suppress(OSError, UnicodeDecodeError, Refused):
             backup = copy.read_bytes().decode()
             if not backup.strip() or agent.stripped({**texts, file: backup})[file] == backup:
