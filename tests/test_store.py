@@ -69,7 +69,7 @@ from recollect.store.migrate import migrations
 from recollect.store.open import open_database
 from recollect.store.projects import Project
 from recollect.store.search import Reach
-from recollect.store.sqlite import SqliteDatabase
+from recollect.store.sqlite import SqliteDatabase, SqliteTransaction
 from recollect.store.vectors import EVERYTHING, Kind, Model, Part, Ref, Status
 from recollect.types import (
     Conversation,
@@ -632,6 +632,29 @@ def test_conversations_are_counted_by_status_and_deleted_by_id(database: Databas
 
 
 # Projects
+
+
+class Planned(SqliteTransaction):
+    """Says how SQLite finds what it is asked for."""
+
+    def __init__(self, tx: Any) -> None:
+        super().__init__(tx._connection)
+        self.plans: list[str] = []
+
+    def rows(self, sql: str, parameters: Any = None) -> list[Any]:
+        self.plans += [row[3] for row in super().rows(f"EXPLAIN QUERY PLAN {sql}", parameters)]
+        return super().rows(sql, parameters)
+
+
+def test_what_belongs_to_a_conversation_is_looked_up_by_its_key_and_not_among_all(tmp_path: Path) -> None:
+    with open_memory(tmp_path, environ={}) as memory, memory.database.write() as tx:
+        planned = Planned(tx)
+        artifacts.of_session(planned, memory.owner, "s@1")
+        artifacts.of_keys(planned, memory.owner, ["s@1", "s@2"])
+        memories.replace_sessions(planned, memory.owner, {"s@1": [A_MEMORY]})
+    searches = [plan for plan in planned.plans if plan.startswith("SEARCH")]
+    assert len(searches) >= 5
+    assert [plan for plan in searches if not re.search(r"(session_key|memory_id)=", plan)] == []
 
 
 def test_the_first_resolution_of_a_folder_stays(database: Database, owner: Owner) -> None:

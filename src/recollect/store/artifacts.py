@@ -50,6 +50,7 @@ class Summarised(NamedTuple):
 
 _COLUMNS = Indexed._fields
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM memory_artifacts WHERE {_OWN}"
+_BY_PATH = "ORDER BY source_path || ''"  # of no use to an index: SQLite would walk through all paths for a few
 
 
 def replace_sessions(
@@ -70,7 +71,7 @@ def replace_sessions(
 
 def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Indexed]:
     """The files of a conversation, oldest first."""
-    return _load(tx, " AND session_key = :key ORDER BY source_path", owner, {"key": session_key})
+    return _load(tx, f" AND session_key = :key {_BY_PATH}", owner, {"key": session_key})
 
 
 def find(tx: Transaction, owner: Owner, text: str) -> list[Indexed]:
@@ -82,7 +83,7 @@ def of_keys(
     tx: Transaction, owner: Owner, session_keys: Sequence[str], *, lock: bool = False
 ) -> dict[str, list[Indexed]]:
     """session key → its files. With `lock` nobody else changes these rows until the transaction ends."""
-    sql = f"{_SELECT} AND session_key IN ({{among}}) ORDER BY source_path {tx.dialect.for_update if lock else ''}"
+    sql = f"{_SELECT} AND session_key IN ({{among}}) {_BY_PATH} {tx.dialect.for_update if lock else ''}"
     found: dict[str, list[Indexed]] = {}
     for row in map(Indexed._make, rows_of(tx, sql, owner.names(), session_keys)):
         found.setdefault(row.session_key, []).append(row)

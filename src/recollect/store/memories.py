@@ -59,8 +59,8 @@ def all_of(tx: Transaction, owner: Owner) -> list[Remembered]:
 def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remembered]:
     """Every revision that a conversation states, with all of its sources, and its own occasions."""
     where = (
-        " AND EXISTS (SELECT 1 FROM memory_sources o WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id"
-        " AND o.memory_id = m.memory_id AND o.revision = m.revision AND o.session_key = :key)"
+        " AND (m.memory_id, m.revision) IN (SELECT o.memory_id, o.revision FROM memory_sources o"
+        " WHERE o.tenant = :tenant AND o.agent_id = :agent_id AND o.session_key = :key)"
     )
     return _load(tx, where, {**owner.names(), "key": session_key}, session_key)
 
@@ -167,16 +167,17 @@ def _gather(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
     """The occasions of a revision are those that its sources tell, the newest conversations' first."""
     rows = rows_of(
         tx,
-        "SELECT m.memory_id, m.revision, m.occasions, s.session_key, s.occasions FROM memory_memories m"
+        "SELECT m.memory_id, m.revision, m.occasions, s.occasions, s.session_key, s.entry_uuid FROM memory_memories m"
         " JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id"
         " AND s.revision = m.revision WHERE m.tenant = :tenant AND m.agent_id = :agent_id AND m.memory_id IN ({among})"
-        " AND (m.occasions <> '' OR s.occasions <> '') ORDER BY s.session_key, s.entry_uuid",
+        " AND (m.occasions <> '' OR s.occasions <> '')",  # in no order: SQLite would read all sources for one
         owner.names(),
         ids,
     )
     told: dict[tuple[str, int], list[str]] = {}
     held: dict[tuple[str, int], str] = {}
-    for memory_id, revision, before, _, each in sorted(rows, key=lambda row: _began(row[3]), reverse=True):
+    rows.sort(key=lambda row: row[4:])
+    for memory_id, revision, before, each, *_ in sorted(rows, key=lambda row: _began(row[4]), reverse=True):
         held[memory_id, revision] = before
         told.setdefault((memory_id, revision), []).extend(parted(each))
     changed = {key: _plain(occasions(each)) for key, each in told.items()}
