@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
+from datetime import datetime, timedelta
 from pathlib import Path
 from textwrap import shorten
 
@@ -11,7 +13,7 @@ from recollect.app import Memory, open_memory
 from recollect.surfaces.cli import guarded
 from recollect.surfaces.cli.common import count, counting, day_and_time, echo, table
 from recollect.surfaces.cli.ingest import describe, progress
-from recollect.surfaces.samples import write_samples
+from recollect.types import timestamp
 
 
 def start() -> int:
@@ -53,6 +55,17 @@ def start() -> int:
         echo(f"Next: {program} init  (your agents remember)")
         echo(f"      {program} search, context, timeline, status, --help")
     return 1 if report.problems else 0
+
+
+def write_samples(folder: Path, now: datetime) -> None:
+    """A few short sessions to try recollect with, as the agents would have written them: "@90" is 90 seconds ago."""
+    samples = Path(__file__).with_name("samples")
+    for file in samples.rglob("*.jsonl"):
+        path = folder / file.relative_to(samples)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = file.read_text(encoding="utf-8")
+        dated = re.sub(r"(?<=\")@(\d+)(?=\")", lambda ago: timestamp(now - timedelta(seconds=int(ago[1]))), text)
+        path.write_text(dated, encoding="utf-8")
 
 
 def _learn(memory: Memory) -> None:
