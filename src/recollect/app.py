@@ -450,7 +450,7 @@ class Memory(Parts):
         """Newest first; `project` is a path or a project id."""
         from recollect.store import conversations
 
-        chosen = self.project(project) if project else None
+        chosen = None if project is None else self.project(project)
         with self.database.read() as tx:
             return conversations.search(tx, self.owner, status=status, project=chosen, limit=limit)
 

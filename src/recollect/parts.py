@@ -225,6 +225,8 @@ class Parts:
         from recollect.ingest.scan import is_utf8
         from recollect.store import conversations, projects
 
+        if place == "":
+            raise UsageError("an empty name is no project", hint="Name a folder, or a project's id.")
         if isinstance(place, str) and not place.startswith("/"):
             if not place.startswith(("~", ".")) and not Path(place).is_dir():
                 return place

@@ -28,16 +28,16 @@ Examples:
   recollect ingest ~/.claude/projects-backup        the same
   recollect ingest --dir ~/old --reimport           read it again from the beginning""",
 )
-@click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--file", type=click.Path(path_type=Path), metavar="F", help="One transcript.")
-@click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="D", help="A folder and all below it.")
+@click.argument("path", required=False)
+@click.option("--file", metavar="F", help="One transcript.")
+@click.option("--dir", "folder", metavar="D", help="A folder and all below it.")
 @click.option("--source", metavar="S", help="Take the files for this format instead of detecting it.")
 @click.option("--reimport", is_flag=True, help="Read from the beginning; what is no longer there goes.")
 @options
 def command(
-    path: Path | None,
-    file: Path | None,
-    folder: Path | None,
+    path: str | None,
+    file: str | None,
+    folder: str | None,
     source: str | None,
     reimport: bool,
     as_json: bool,
@@ -49,13 +49,16 @@ def command(
     """
     if sum(each is not None for each in (path, file, folder)) > 1:
         raise UsageError("a path, --file and --dir exclude each other")
+    if "" in (path, file, folder):  # a variable that is not set: not the current folder
+        raise UsageError("an empty path names no file and no folder")
     if path is not None:
-        file, folder = (None, path) if path.is_dir() else (path, None)
+        file, folder = (None, path) if Path(path).is_dir() else (path, None)
+    one, all_in = Path(file) if file else None, Path(folder) if folder else None
     with memory(agent_id) as opened:
         with progress(as_json) as report_to:
-            report = opened.ingest(file=file, folder=folder, source=source, reimport=reimport, **report_to)
+            report = opened.ingest(file=one, folder=all_in, source=source, reimport=reimport, **report_to)
         if not as_json:
-            describe(opened, report, everything=file is None and folder is None)
+            describe(opened, report, everything=one is None and all_in is None)
         waits = embed(opened, quiet=as_json)
         if as_json:
             print_json(as_dict(report, waits))
