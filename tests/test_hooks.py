@@ -406,6 +406,27 @@ def test_a_session_that_is_resumed_is_said_not_to_have_ended(
     assert queue.works == [*([goes_on] if resumed else []), Work(task=Task.RUN)]
 
 
+def test_half_a_character_in_an_event_does_not_spoil_the_rest_of_it(
+    hooks: tuple[Hooks, Queue, Memory], tmp_path: Path
+) -> None:
+    made, queue, memory = hooks
+    file = write(tmp_path / ".claude" / "projects" / "-p" / f"{SESSION}.jsonl", talk(1, 2, SESSION))
+    event = told(tmp_path, transcript_path=str(file), last_assistant_message="Done \ud83d", prompt="lighthouse? \ud83d")
+    made.answer(["SessionEnd", "claude-code"], json.dumps(event).encode())
+    assert queue.works == [Work(task=Task.TAKE, path=str(file), source="claude-code", session=SESSION, ended=True)]
+    memory.remember(RULE, project=tmp_path)
+    assert RULE.encode() in made.answer(["UserPromptSubmit", "claude-code"], json.dumps(event).encode())
+
+
+@pytest.mark.parametrize("name", ["no\u00a0break", "join\u200ded", "\ue0b0", "two\nlines"])
+def test_a_folder_may_have_any_name(hooks: tuple[Hooks, Queue, Memory], tmp_path: Path, name: str) -> None:
+    made, _, memory = hooks
+    folder = tmp_path / name
+    folder.mkdir()
+    memory.remember(RULE, project=folder)
+    assert RULE.encode() in made.answer(["SessionStart", "codex"], json.dumps(told(folder)).encode())
+
+
 KEYS = ("session_id", "cwd", "transcript_path", "agent_id", "source", "prompt", "compact_summary", "turn_id", "x")
 VALUES = st.one_of(
     st.none(),

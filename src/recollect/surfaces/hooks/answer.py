@@ -208,16 +208,27 @@ def checked(fields: Sequence[str], payload: bytes) -> Call | None:
     """None: not an event that we know."""
     name, agent, *folders = [*fields, "", ""]
     try:
-        event = msgspec.json.decode(payload, type=Event)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        event = decoded(payload)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         log.info("%s: not understood: %s", name, type(error).__name__)
         return None
     if name not in client.EVENTS or not client.is_name(event.session_id):
         return None
-    if event.cwd and (not event.cwd.startswith("/") or len(event.cwd) > _LONGEST_PATH or not event.cwd.isprintable()):
+    if event.cwd and (not event.cwd.startswith("/") or len(event.cwd) > _LONGEST_PATH or "\0" in event.cwd):
         return None
     known = {key: value for key, value in zip(client.FOLDERS, folders, strict=False) if value.startswith("/")}
     return Call(name, agent if agent in client.AGENTS else guessed(event), event, known)
+
+
+def decoded(payload: bytes) -> Event:
+    """Also where half a surrogate pair stands in it: JavaScript writes one where a text was cut in two."""
+    try:
+        return msgspec.json.decode(payload, type=Event)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        whole = json.dumps(json.loads(payload), ensure_ascii=False).encode("utf-8", "replace")
+        return msgspec.json.decode(whole, type=Event)
 
 
 def guessed(event: Event) -> str:
