@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from recollect.config import BYPASS_VARIABLE, Settings
-from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, Usage
+from recollect.models.base import SAYS_TOO_LONG, Answer, Failure, Limits, ModelFailed, Tool, Usage
 from recollect.models.paid import MOST_COUNTED, is_count
 from recollect.redact import redact
 from recollect.text import estimate_tokens
@@ -61,7 +61,7 @@ The text:
 {content}
 """
 _SIGNS = (  # what agents say when they fail, in this order
-    (Failure.TOO_LONG, r"too long|context (length|window)|maximum context|too many tokens"),
+    (Failure.TOO_LONG, SAYS_TOO_LONG.pattern),
     (Failure.RATE_LIMITED, r"(rate|usage) limit|limit reached|hit your limit|too many requests|\b429\b"),
     (Failure.REJECTED, r"log ?in|logged in|api key|unauthorized|authenticat|\b40[134]\b"),
     (Failure.REJECTED, r"unknown option|unexpected argument|invalid value"),

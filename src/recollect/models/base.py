@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 _USER = re.compile(r"(?<=://).*(?=@)")
+# how servers and programs say that the input does not fit
+SAYS_TOO_LONG = re.compile(
+    r"context.?(?:length|size|window)|maximum (?:context|prompt length|number of (?:input )?tokens)|"
+    r"too (?:long|many tokens)|(?:request|prompt|input) (?:is )?too large|reduce the length",
+    re.IGNORECASE,
+)
 _SECRET = re.compile(r"([?&]\w*(?:passw|key|token|secret)\w*=)[^&#]+", re.IGNORECASE)
 
 

@@ -23,7 +23,6 @@ from pydantic import ValidationError
 from pydantic_ai import Agent, ModelSettings, NativeOutput, PromptedOutput, ToolOutput, UsageLimits
 from pydantic_ai.exceptions import (
     AgentRunError,
-    ModelAPIError,
     ModelConnectionError,
     ModelContextWindowExceededError,
     ModelHTTPError,
@@ -38,7 +37,17 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.usage import RequestUsage
 
 from recollect.config import Config, Settings
-from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, ToolRefused, Usage, shown_url
+from recollect.models.base import (
+    SAYS_TOO_LONG,
+    Answer,
+    Failure,
+    Limits,
+    ModelFailed,
+    Tool,
+    ToolRefused,
+    Usage,
+    shown_url,
+)
 from recollect.models.paid import is_count
 from recollect.redact import redact
 from recollect.text import estimate_tokens
@@ -55,7 +64,6 @@ Output = TypeVar("Output")
 LONGEST_MESSAGE = 300
 _NO_KEY = "none"  # the clients insist on a key, local servers have none
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_TOO_LONG = ("context length", "maximum context", "context size", "context window", "too long", "too many tokens")
 _NO_FORMAT = ("response_format", "response format", "json_schema", "text.format", "structured output", "grammar")
 # What the clients raise when a server answers with JSON that is no reply: they check very little of it.
 _MALFORMED = (AttributeError, TypeError, LookupError, ValueError, AssertionError, RecursionError)
@@ -405,11 +413,13 @@ def _failure(error: Exception) -> Failure:
             return Failure.TIMEOUT
         case UsageLimitExceeded():
             return Failure.EXHAUSTED
+        case ModelHTTPError() if status == 429 and "request too large" in str(error.body).lower():
+            return Failure.TOO_LONG  # for the tokens of a minute: to wait does not help, to split does
         case _ if status == 429:
             return Failure.RATE_LIMITED
         case ModelContextWindowExceededError() | ModelHTTPError(status_code=413):
             return Failure.TOO_LONG
-        case ModelHTTPError(status_code=400 | 422) if _speaks_of(error, _TOO_LONG):
+        case ModelHTTPError(status_code=400 | 422) if SAYS_TOO_LONG.search(str(error.body)):
             return Failure.TOO_LONG
         case _ if 300 <= status < 500 and status != 408:
             return Failure.REJECTED
@@ -428,12 +438,7 @@ def _status(error: Exception) -> int:
 
 
 def _refuses_format(error: ModelHTTPError) -> bool:
-    return 400 <= _status(error) < 500 and _speaks_of(error, _NO_FORMAT)
-
-
-def _speaks_of(error: ModelAPIError, phrases: Sequence[str]) -> bool:
-    text = str(error.body).lower()
-    return any(phrase in text for phrase in phrases)
+    return 400 <= _status(error) < 500 and any(phrase in str(error.body).lower() for phrase in _NO_FORMAT)
 
 
 def _message(error: Exception) -> str:
