@@ -535,6 +535,7 @@ def test_the_key_of_the_model_goes_to_the_endpoint_of_the_model_only(tmp_path: P
         ((429, {"error": "slow down"}), Failure.RATE_LIMITED),
         ((500, b"oops"), Failure.UNAVAILABLE),
         ((200, b"no json"), Failure.INVALID),
+        ((200, b" " * 33 * 1024 * 1024), Failure.UNAVAILABLE),
         ((200, []), Failure.INVALID),
         ((200, {"data": []}), Failure.INVALID),
         ((200, {"data": [{"embedding": "text"}]}), Failure.INVALID),

@@ -317,6 +317,12 @@ def test_a_rate_limit_says_how_long_to_wait(name: str, as_date: bool) -> None:
     assert error.retry_after is not None and 85 <= error.retry_after <= 90
 
 
+@DIALECTS
+def test_a_reply_that_does_not_end_is_not_read_to_its_end(name: str) -> None:
+    error, _ = fail_at(name, Nonsense(" " * 33 * 1024 * 1024))
+    assert error.failure is Failure.UNAVAILABLE and "the reply has more than" in error.message
+
+
 def test_nobody_listens() -> None:
     with ModelServer([]) as server:
         model = provider(server, CHAT)

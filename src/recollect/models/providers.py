@@ -49,6 +49,7 @@ from recollect.models.base import (
     shown_url,
 )
 from recollect.models.paid import is_count
+from recollect.models.replies import bounded
 from recollect.redact import redact
 from recollect.text import estimate_tokens
 
@@ -149,7 +150,9 @@ class Provider:
         async def run() -> Output:
             async with (
                 asyncio.timeout(seconds),
-                httpx2.AsyncClient(timeout=None, trust_env=False, event_hooks={"request": [meter.sent]}) as client,
+                httpx2.AsyncClient(
+                    timeout=None, trust_env=False, event_hooks={"request": [meter.sent], "response": [bounded]}
+                ) as client,
             ):
                 return await task(_Metered(self._open(client), meter))
 
@@ -449,7 +452,10 @@ def _message(error: Exception) -> str:
         return f"status {_status(error)}: {_servers_words(error.body)}"
     if isinstance(error, UnexpectedModelBehavior) and (wrong := _mismatch(error.__cause__)):
         return f"the answer does not fit: {wrong}"
-    return str(error.message if isinstance(error, AgentRunError) else error) or type(error).__name__
+    root: BaseException = error
+    while root.__cause__ is not None and isinstance(error, ModelConnectionError):  # which says no more than that
+        root = root.__cause__
+    return str(root.message if isinstance(root, AgentRunError) else root) or type(root).__name__
 
 
 def _mismatch(cause: BaseException | None) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from recollect.config import Settings
 from recollect.models.base import Failure, ModelFailed, shown_url
 from recollect.models.embed.base import Matrix, OneView, encodable, unit
+from recollect.models.replies import bounded
 from recollect.redact import redact
 
 _OWN, _VARIABLE = "https://api.openai.com/v1", "OPENAI_API_KEY"
@@ -60,7 +61,11 @@ class Endpoint(OneView):
             raise self._failed(Failure.REJECTED, "there is no API key", f"Set {self._variable} in the environment.")
 
         async def post() -> httpx2.Response:
-            async with asyncio.timeout(self._seconds), httpx2.AsyncClient(timeout=None, trust_env=False) as client:
+            hooks = {"response": [bounded]}
+            async with (
+                asyncio.timeout(self._seconds),
+                httpx2.AsyncClient(timeout=None, trust_env=False, event_hooks=hooks) as client,
+            ):
                 headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
                 body = {"model": self._model, "input": texts, "encoding_format": "float"}
                 return await client.post(f"{self._url}/embeddings", json=body, headers=headers)
