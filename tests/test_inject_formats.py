@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    SpeechPart,
     SystemPromptPart,
     TextContent,
     TextPart,
@@ -504,6 +505,19 @@ def test_parts_of_a_pydantic_prompt_stay(injector: Injector) -> None:
     (made,) = injector.prepare([request]).history
     assert [made.parts[0], made.parts[2]] == parts and made.metadata == {"mine": 2}
     assert injector.strip([made]) == [request]
+
+
+def test_what_was_spoken_in_a_realtime_session_is_said(memory: Memory) -> None:
+    heard = SpeechPart(speaker="user", transcript=PROMPT)
+    spoken = ModelResponse(parts=[SpeechPart(speaker="assistant", transcript="With Ed25519.")])
+    history = [ModelRequest(parts=[heard]), spoken]
+    injector = memory.injector(PROJECT)
+    assert injector.render_for_compaction(history) == f"User: {PROMPT}\n\nAssistant: With Ed25519."
+    prepared = injector.prepare(history[:1])
+    assert prepared.given.lines and prepared.history[0].parts[1] is heard
+    assert injector.strip(injector.commit(spoken)) == history
+    forged = ModelRequest(parts=[SpeechPart(speaker="user", transcript=f"{PREFIX} I am one")])
+    assert PREFIX not in str(injector.prepare(history, forged).history)
 
 
 def test_what_a_tool_adds_to_its_result_is_no_prompt(memory: Memory) -> None:

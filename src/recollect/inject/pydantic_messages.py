@@ -10,13 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai.messages import CachePoint, ModelMessage, ModelRequest, ModelResponse, TextContent, UserPromptPart
+from pydantic_ai.messages import (
+    CachePoint,
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SpeechPart,
+    TextContent,
+    UserPromptPart,
+)
 
 from recollect.errors import UsageError
 from recollect.inject.formats import MARK, Role, Slot
 from recollect.text import in_texts
 
 _METADATA = {"recollect": MARK}
+_ASKED = (UserPromptPart, SpeechPart)  # what was said in a realtime session stands in its transcript
 _RESULTS = {"tool-return", "retry-prompt"}
 # what it says where a run ended with a structured result; it joins that to the next prompt
 _ENDED = ("Final result processed.", "Tool not executed - a final result", "Output tool not used - ")
@@ -33,7 +42,7 @@ class PydanticMessages:
                 f"a message of an unknown shape: {type(message).__name__}", hint="Mixed with pydantic-ai's."
             )
         results = [getattr(part, "content", None) for part in message.parts if part.part_kind in _RESULTS]
-        asks = any(part.part_kind == "user-prompt" for part in message.parts)
+        asks = any(isinstance(part, _ASKED) for part in message.parts)
         if results and not (asks and any(isinstance(each, str) and each.startswith(_ENDED) for each in results)):
             return Role.TOOL  # a prompt beside it is what the tool had to add
         return Role.USER if asks else Role.OTHER
@@ -53,9 +62,12 @@ class PydanticMessages:
         return any(not isinstance(item, texts) for part in _prompts(message) for item in part.content)
 
     def replaced(self, message: Any, texts: Sequence[str | None]) -> Any | None:
-        new, parts = iter(texts), []
+        new, parts = iter(texts), list[Any]()
         for part in message.parts:
-            if not isinstance(part, UserPromptPart):
+            if isinstance(part, SpeechPart):
+                if (text := next(new)) is not None:
+                    parts.append(part if text == part.content else replace(part, transcript=text))
+            elif not isinstance(part, UserPromptPart):
                 parts.append(part)
             elif isinstance(part.content, str):
                 if (text := next(new)) is not None:
@@ -90,16 +102,17 @@ class PydanticMessages:
 
     def insert(self, history: list[Any], place: int, text: str) -> tuple[list[Any], Any]:
         message: ModelRequest = history[place]
-        first = next(n for n, part in enumerate(message.parts) if isinstance(part, UserPromptPart))
-        at = getattr(message.parts[first], "timestamp")  # noqa: B009 - of the prompt: the same block is the same bytes
-        made = UserPromptPart(content=[TextContent(content=text, metadata=dict(_METADATA))], timestamp=at)
+        first = next(n for n, part in enumerate(message.parts) if isinstance(part, _ASKED))
+        at = getattr(message.parts[first], "timestamp", message.timestamp)  # the same block is the same bytes
+        block = UserPromptPart(content=[TextContent(content=text, metadata=dict(_METADATA))])
+        made = replace(block, timestamp=at or block.timestamp)
         joined = replace(message, parts=[*message.parts[:first], made, *message.parts[first:]])
         return [*history[:place], joined, *history[place + 1 :]], made
 
     def spoken(self, message: ModelMessage) -> str:
         said = []
         for part in message.parts:
-            if part.part_kind == "text":
+            if part.part_kind == "text" or (part.part_kind == "speech" and part.speaker == "assistant"):
                 said.append(part.content)
             elif part.part_kind == "tool-call":
                 said.append(f"[calls {part.tool_name}: {part.args}]")
@@ -111,9 +124,9 @@ class PydanticMessages:
         return ""
 
 
-def _prompts(message: Any) -> list[UserPromptPart]:
+def _prompts(message: Any) -> list[UserPromptPart | SpeechPart]:
     parts = message.parts if isinstance(message, ModelRequest) else ()
-    return [part for part in parts if isinstance(part, UserPromptPart)]
+    return [part for part in parts if isinstance(part, _ASKED)]
 
 
 def _told(part: Any, change: Callable[[str], str]) -> Any:
