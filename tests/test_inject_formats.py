@@ -151,6 +151,22 @@ def test_a_compaction_has_what_a_tool_gave_beside_words_and_what_any_tool_was_as
     asked = {"type": "custom", "id": "c1", "custom": {"name": "sql", "input": "SELECT 1"}}
     told = injector.render_for_compaction([{"role": "assistant", "content": None, "tool_calls": [asked]}])
     assert told == "Assistant: [calls sql: SELECT 1]"
+    old = {"role": "assistant", "content": None, "function_call": {"name": "sql", "arguments": "{}"}}
+    assert injector.render_for_compaction([old]) == "Assistant: [calls sql: {}]"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "refusal": "I will not."},
+        {"content": [{"type": "refusal", "refusal": "I will not."}]},
+        {"type": "message", "content": [{"type": "refusal", "refusal": "I will not."}]},
+        {"content": None, "audio": {"id": "audio_1", "transcript": "I will not."}},
+    ],
+    ids=["chat", "chat in parts", "responses", "spoken"],
+)
+def test_a_compaction_has_an_answer_that_is_no_text(injector: Injector, message: dict[str, Any]) -> None:
+    assert injector.render_for_compaction([{"role": "assistant", **message}]) == "Assistant: I will not."
 
 
 def test_the_marker_stands_where_a_format_has_a_place_for_it(injector: Injector) -> None:

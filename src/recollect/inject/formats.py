@@ -230,11 +230,11 @@ class Messages:
     def spoken(self, message: Any) -> str:
         said = []
         for part in _parts(message):
-            text = _get(part, "text")
+            text = _get(part, "text") or _get(part, "refusal")
             said.append(text if isinstance(text, str) else _call(part))
-        said += [
-            _call(_get(call, "function") or _get(call, "custom") or call) for call in _get(message, "tool_calls") or ()
-        ]
+        said += [_get(message, "refusal"), _get(_get(message, "audio"), "transcript")]
+        calls = [*(_get(message, "tool_calls") or ()), _get(message, "function_call")]
+        said += [_call(_get(call, "function") or _get(call, "custom") or call) for call in calls]
         if _get(message, "role") is None:
             said.append(_call(message))
         return "\n".join(each for each in said if each)
