@@ -24,11 +24,10 @@ from recollect.config import Settings
 from recollect.consolidate.render import SUMMARY, project_folder, project_path
 from recollect.inject import render
 from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
-from recollect.inject.values import AT_START, Given, Line
+from recollect.inject.values import AT_START, Given, Line, injected
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Database, Transaction
-from recollect.store.injections import Injected
 from recollect.text import estimate_tokens
 from recollect.types import Clock, Owner, Remembered, Scope, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
@@ -84,12 +83,8 @@ class Briefing:
         self._keep(session, [known[each] for each in given if each in known])
 
     def _keep(self, session: str, lines: Sequence[Line]) -> None:
-        shown = [
-            Injected(0, 0, "", True, each.id, each.revision, each.section, each.score, each.reason, each.tokens)
-            for each in lines
-        ]
         with self._database.write() as tx:
-            injections.save(tx, self._owner, session, timestamp(self._clock()), shown, prompts=0)
+            injections.save(tx, self._owner, session, timestamp(self._clock()), injected(lines), prompts=0)
 
     def refresh(self) -> None:
         """Brings every file up to date; those of projects that nothing is known of go."""

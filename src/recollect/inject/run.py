@@ -20,7 +20,7 @@ from recollect.inject.contextual import Contextual
 from recollect.inject.injector import EXCHANGES, Injector
 from recollect.inject.plan import Seen, choose, visible
 from recollect.inject.select import Selection
-from recollect.inject.values import AT_START, Exchange, Given, InjectorConfig, Line, Section, configured
+from recollect.inject.values import AT_START, Exchange, Given, InjectorConfig, Line, Section, configured, injected
 from recollect.search.request import reach
 from recollect.search.run import Search
 from recollect.search.values import Scope
@@ -166,12 +166,9 @@ class Injection:
         return found
 
     def _save(self, session: str, given: Given, *, prompts: int) -> None:
-        rows = [
-            Injected(0, 0, "", True, each.id, each.revision, each.section, each.score, each.reason, each.tokens)
-            for each in given.lines
-        ]
         with self._database.write() as tx:
-            injections.save(tx, self._owner, session, timestamp(self._clock()), rows, prompts=prompts)
+            now = timestamp(self._clock())
+            injections.save(tx, self._owner, session, now, injected(given.lines), prompts=prompts)
 
 
 def _check(session: object) -> None:

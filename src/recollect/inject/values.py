@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
 from recollect.errors import UsageError
+from recollect.store.injections import Injected
 from recollect.types import MemoryKind, Severity
 
 
@@ -110,6 +111,14 @@ class Line:
     score: float  # of what is relevant, else 0
     reason: str  # why it is there, in a sentence
     tokens: int
+
+
+def injected(lines: Sequence[Line]) -> list[Injected]:
+    """As it is kept that a session has them; numbers are set when they are saved."""
+    return [
+        Injected(0, 0, "", True, each.id, each.revision, each.section, each.score, each.reason, each.tokens)
+        for each in lines
+    ]
 
 
 AT_START = "told at the start of the session"  # why a line of an orientation is there
