@@ -234,6 +234,17 @@ def test_a_log_that_is_erased_while_rows_are_made_of_it_leaves_none(
     assert gone and not any(everything(memory).values())
 
 
+def test_what_a_killed_process_left_half_written_goes_with_what_it_was_to_say(memory: Memory) -> None:
+    turns = chat(memory)
+    say(turns, "t1", "I am vegan.", topics=["food"], facts=[fact("diet", "vegan")])
+    turns.reconcile_buckets()
+    (bucket,) = memory.settings.turns.rglob("b-*.json")
+    for path, name in ((bucket, bucket.name), (bucket, "b-1.json"), (memory.settings.turns / "shop/alice", "c1.jsonl")):
+        (path if path.is_dir() else path.parent).joinpath(f".recollect-{name}.tmp").write_text("vegan")
+    turns.forget("asked to")
+    assert [path for path in memory.settings.turns.rglob("*") if path.is_file() and path.name != ".lock"] == []
+
+
 def test_a_bucket_loses_the_name_that_an_erased_turn_may_have_given_it(memory: Memory) -> None:
     turns, other = chat(memory), chat(memory, "c2")
     say(turns, "t1", "Find a lawyer.", topics=["Divorce lawyer"], facts=[fact("city", "Lisbon")])

@@ -34,6 +34,8 @@ def erase_buckets(database: Database, settings: Settings, owner: Owner, now: Tim
     log = TurnLog(settings.turns)
     folders = sorted({PurePath(each.source_file).parent.as_posix() for each in told})
     with log.alone() if folders else nullcontext():  # whoever takes turns in writes files and rows before or after this
+        for folder in folders:
+            log.sweep(f"{folder}/{buckets.FOLDER}")
         for held in (each for folder in folders for each in buckets.holding(log, folder, gone)):
             person = Person(owner, held.project, held.user)
             with database.write() as tx:

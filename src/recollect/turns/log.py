@@ -135,6 +135,8 @@ class TurnLog:
         if not path.resolve().is_relative_to(self.root.resolve()) or not path.is_file():
             return
         with self._folder(path.parent.relative_to(self.root).parts) as folder, _held(path.name, folder) as descriptor:
+            with suppress(FileNotFoundError):
+                os.unlink(_temporary(path.name), dir_fd=folder)
             lines = _lines(descriptor)
             kept = [line for line in lines if _is_readable(line) and not gone(told_ids(line))]
             if not kept:
@@ -150,6 +152,14 @@ class TurnLog:
         for path in sorted(self.root.glob("*/*/*.jsonl")) if names else ():
             if path.name in names:
                 self.erase(path.relative_to(self.root).as_posix(), lambda told: bool(gone.intersection(told)))
+
+    def sweep(self, path: str) -> None:
+        """Removes what processes that died left half-written in a folder below the root; for whoever is alone there."""
+        names = [each.name for each in (self.root / path).glob(_temporary("*"))]
+        if names:
+            with self._folder(tuple(path.split("/"))) as folder:
+                for name in names:
+                    os.unlink(name, dir_fd=folder)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -244,8 +254,12 @@ def _lines(descriptor: int) -> list[bytes]:
         return file.readlines()
 
 
+def _temporary(name: str) -> str:
+    return f".recollect-{name}.tmp"  # as `doctor` knows them
+
+
 def _replace(name: str, folder: int, data: bytes) -> None:
-    temporary = f".{name}.tmp"
+    temporary = _temporary(name)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600, dir_fd=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
