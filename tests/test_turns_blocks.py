@@ -97,6 +97,18 @@ def test_values_and_their_json_give_the_same_block() -> None:
     assert format_assistant_signals_block([shown]) == format_assistant_signals_block([made])
 
 
+def test_times_of_json_are_compared_as_times_wherever_their_clock_stood() -> None:
+    said = [
+        {"turn_id": "later", "at": "2026-03-02T09:00:00Z", "facts": [{"key": "city", "value": "Porto"}]},
+        {"turn_id": "earlier", "at": "2026-03-02T10:30:00+02:00", "facts": [{"key": "city", "value": "Lisbon"}]},
+    ]
+    noon = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    for now in (None, noon):
+        text = format_turn_memories_block(said, now=now)
+        assert "city: Porto" in text and "replaces “city: Lisbon” (earlier)" in text
+    assert format_turn_memories_block([{**said[0], "at": "2026-03-02T09:00"}], now=noon).count("3h ago") == 1
+
+
 @pytest.mark.parametrize(
     ("block", "told"),
     [
@@ -105,6 +117,8 @@ def test_values_and_their_json_give_the_same_block() -> None:
         (format_feedback_block, {"reaction": "ok", "confidence": 2}),
         (format_assistant_signals_block, {"turn_id": "t1"}),
         (format_assistant_signals_block, {"key": "plan", "value": "pro", "severity": "loud"}),
+        (format_turn_memories_block, {"turn_id": "t1", "at": "yesterday"}),
+        (format_feedback_block, {"turn_id": "t1", "reaction": "ok", "ts": 5}),
     ],
 )
 def test_json_that_is_none_of_ours_is_a_wrong_call(block: Callable[..., str], told: dict[str, Any]) -> None:

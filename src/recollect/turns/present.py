@@ -31,7 +31,7 @@ from recollect.turns.values import (
     shown,
     signal,
 )
-from recollect.types import Timestamp, moment
+from recollect.types import Timestamp, moment, parse_timestamp
 
 NEWEST_FIRST = "newest->oldest"
 NOTHING = "(none)"
@@ -161,10 +161,18 @@ def memories_block(
 
 
 def _memory(told: Mapping[str, Any]) -> TurnMemory:
-    at = str(told.get("at") or told.get("made_at") or "")
     inside = told.get("fingerprint")
     made = Fingerprint.of(inside if isinstance(inside, Mapping) else told)
-    return TurnMemory(str(told.get("turn_id") or told.get("turn") or "?"), Timestamp(at), made)
+    return TurnMemory(str(told.get("turn_id") or told.get("turn") or "?"), _at(told), made)
+
+
+def _at(told: Mapping[str, Any]) -> Timestamp:
+    """As times are compared everywhere: the newest holds."""
+    at = told.get("at") or told.get("ts") or told.get("made_at")
+    try:
+        return parse_timestamp(str(at)) if at else Timestamp("")
+    except ValueError as error:
+        raise UsageError(f"no time: {error}", hint="Times are ISO-8601; one without a zone is UTC.") from None
 
 
 def _memory_lines(memory: TurnMemory, now: datetime | None, *, binding: bool = False) -> list[str]:
@@ -226,10 +234,10 @@ def _feedback(told: Mapping[str, Any]) -> Feedback:
         return Feedback(
             turn_id=str(told.get("turn_id", "?")),
             reaction=Opinion(told.get("reaction", "neutral")),
-            text=str(told.get("text", "")),
+            text=str(told.get("text") or ""),
             confidence=float(told.get("confidence", 1.0)),
             origin=Origin(told.get("origin", "user")),
-            at=Timestamp(str(told.get("at") or told.get("ts") or "")),
+            at=_at(told),
         )
     except (TypeError, ValueError) as error:
         raise UsageError(f"no reaction: {error}", hint=f"`reaction` is one of {', '.join(Opinion)}.") from None
@@ -267,10 +275,9 @@ def signals_block(
 
 
 def _signal(told: Mapping[str, Any]) -> SaidSignal:
-    inside = {name: told[name] for name in ("severity", "scope", "applies_to") if name in told}
-    said = signal(str(told.get("key", "")), told.get("value", ""), **inside)
-    at = Timestamp(str(told.get("at") or told.get("ts") or ""))
-    return SaidSignal(said, str(told.get("turn_id", "?")), str(told.get("conversation", "")), at)
+    inside = {name: told[name] for name in ("severity", "scope", "applies_to") if told.get(name) is not None}
+    said = signal(str(told.get("key") or ""), told.get("value", ""), **inside)
+    return SaidSignal(said, str(told.get("turn_id") or "?"), str(told.get("conversation") or ""), _at(told))
 
 
 # The blocks around them
