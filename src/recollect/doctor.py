@@ -303,11 +303,13 @@ class Doctor:
             idle = abandoned(tx, self._owner, self._jobs)
             unwell = self._jobs.list(tx, (JobStatus.DEAD, JobStatus.FAILED), limit=1000)
             ready = conversations.for_extraction(tx, self._owner, [ConversationStatus.READY])
-            is_cut_short = any(job[:2] == forget.JOB for job in self._jobs.due(tx))
+            job = self._jobs.find(tx, *forget.JOB)
+            left = {each[:2] for each in self._jobs.due(tx)}
+            is_cut_short = job is not None and (job.status is JobStatus.PENDING or forget.JOB in left)
         now = self._clock()
         oldest = timestamp(now - timedelta(days=self._settings.config.max_rollout_age_days))
         if is_cut_short:
-            found.append(Finding(Fault.ERASED, "a removal was cut short: what was made of it is still there", _FIX))
+            found.append(Finding(Fault.ERASED, "a removal is not done: what was made of it is still there", _FIX))
         found += of_stuck(reading, idle)
         found += of_jobs(unwell)
         found += of_backlog(ready, oldest, timestamp(now - _PATIENCE))

@@ -181,6 +181,8 @@ class Parts:
 
         config = self.settings.config
         self._projection.update()
+        if failure := self._projection.failure():
+            yield failure
         if self.settings.workspace.is_dir():
             done = Consolidation(self.database, self.settings, self.owner, self.clock, None).run(now=True)
             if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):
@@ -189,11 +191,12 @@ class Parts:
             if made and (config.consolidation_model or config.model) != "offline":  # the model writes it again
                 with self.database.write() as tx:
                     stage1.mark_selected(tx, self.owner, [])
-        self._refresh_context()
+        if refused := self._refresh_context():
+            yield f"context: {refused}"
 
-    def _refresh_context(self) -> None:
-        if self.settings.config.enabled:
-            self.briefing.refresh()
+    def _refresh_context(self) -> str:
+        """Why it could not be done."""
+        return self.briefing.refresh() if self.settings.config.enabled else ""
 
     def _embedded(self, memory: Remembered) -> Remembered:
         """Found by its meaning at once; where that cannot be, by its words until the next run."""

@@ -197,13 +197,13 @@ class Forget:
                     removed = erasing.delete_baseline(tx, self._owner, gone)
             self._wrote("projections")
             self._scrub()
-            with suppress(LeaseLost), self._database.write() as tx:
-                self._jobs.complete(tx, *leases)
-        except BaseException:
+            if not problems:
+                with suppress(LeaseLost), self._database.write() as tx:
+                    self._jobs.complete(tx, *leases)
+        finally:  # what was not completed is still to be done
             with self._database.write() as tx:
                 for lease in leases:
                     self._jobs.release(tx, lease)
-            raise
         return problems, removed
 
     def _bury(self, buried: Tombstone) -> Tombstone:

@@ -24,7 +24,7 @@ from recollect.store import artifacts, feedback, memories, tombstones
 from recollect.store.artifacts import Summarised
 from recollect.store.database import Database
 from recollect.store.jobs import Jobs, Lease
-from recollect.types import Clock, Owner, Timestamp, timestamp
+from recollect.types import Clock, JobStatus, Owner, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace
 
 KIND = "ledger"
@@ -104,6 +104,12 @@ class Projection:
                 break
             changed |= self._write(leases[0], fresh)
         return changed
+
+    def failure(self) -> str:
+        """Why the file could not be written at the last attempt."""
+        with self._database.read() as tx:
+            job = self._jobs.find(tx, KIND, FILE)
+        return job.last_error if job and job.status is JobStatus.FAILED else ""
 
     def _write(self, lease: Lease, fresh: Sequence[str] | None) -> bool:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ from recollect.store.database import Database, Transaction
 from recollect.text import estimate_tokens
 from recollect.types import Clock, Owner, Remembered, Scope, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
+
+log = logging.getLogger(__name__)
 
 INDEX = "index.json"
 
@@ -86,8 +89,9 @@ class Briefing:
         with self._database.write() as tx:
             injections.save(tx, self._owner, session, timestamp(self._clock()), injected(lines), prompts=0)
 
-    def refresh(self) -> None:
-        """Brings every file up to date; those of projects that nothing is known of go."""
+    def refresh(self) -> str:
+        """Brings every file up to date; those of projects that nothing is known of go. Why that could not be, where
+        somebody put something else in the place of a file or of the folder."""
         with self._alone():
             with self._database.read() as tx:
                 known = projects.load_all(tx, self._owner)
@@ -103,7 +107,12 @@ class Briefing:
                     )
                     for project_id in {each.project_id for each in known.values()} - {""}
                 }
-            self._publish(self._allowed(cwd for cwd in known if cwd), texts)
+            try:
+                self._publish(self._allowed(cwd for cwd in known if cwd), texts)
+            except ToolRefused as error:
+                log.warning("what a new session is told is not up to date: %s", error)
+                return str(error)
+        return ""
 
     def _right(self, tx: Transaction, held: Sequence[Remembered]) -> list[Remembered]:
         """Without what a person called wrong."""
