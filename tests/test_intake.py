@@ -256,6 +256,20 @@ def test_a_folder_above_an_agent_s_own_gives_its_files_the_same_names(memory: Me
     assert [(row[0], row[3]) for row in conversations(memory)] == [(f"-p/{SESSION}.jsonl", 7)]
 
 
+@pytest.mark.parametrize("first", ["projects", "projects-backup"])
+def test_of_a_file_and_its_backup_that_are_both_read_the_longer_counts(
+    database_url: Place, tmp_path: Path, first: str
+) -> None:
+    _, url, home = database_url
+    for name, last in (("projects", 6), ("projects-backup", 3)):
+        write(tmp_path / name / "-p" / f"{SESSION}.jsonl", talk(1, last))
+    folders = sorted(("projects", "projects-backup"), key=lambda name: name != first)
+    roots = {"claude-code": [str(tmp_path / name) for name in folders]}
+    with open_memory(home, database=url, roots=roots) as memory:
+        assert memory.ingest().entries == 6
+        assert memory.ingest().files == memory.ingest().files == 0
+
+
 def test_files_named_from_below_have_the_names_they_have_from_above(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -310,9 +310,12 @@ class Intake:
             yield from self._scan(folder, report)
             return
         for name, roots in self.roots().items():
-            for root in roots:
-                if root.is_dir() and (forced is None or forced.name == name):
-                    yield from self._scan(root, report)
+            there = [root for root in roots if root.is_dir() and (forced is None or forced.name == name)]
+            best: dict[str, Found] = {}  # of a file and its backup, which are one, the one that has more
+            for each in (each for root in there for each in self._scan(root, report)):
+                if each.key not in best or each.size > best[each.key].size:
+                    best[each.key] = each
+            yield from best.values()
 
     def _scan(self, folder: Path, report: Report) -> Iterator[Found]:
         """Keys are relative to the folder, or to the agent's own root that it, or the file, lies in."""
