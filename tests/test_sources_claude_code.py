@@ -58,6 +58,8 @@ def test_what_a_message_says_twice_stays() -> None:
         ),
         ("</bash-input> I ask about a tag", "</bash-input> I ask about a tag"),
         ("<system-reminder>a</system-reminder>\n<command-name>/clear</command-name>", "/clear"),
+        ("<user-memory-input>Always use pnpm.</user-memory-input>", "Always use pnpm."),
+        ("<user-memory-input>never closed", "<user-memory-input>never closed"),
     ],
 )
 def test_a_command_is_what_was_typed(text: str, own: str) -> None:
@@ -198,6 +200,7 @@ def test_no_nul_is_in_an_entry() -> None:
         "<bash-input>" + " " * 6_000 + "x",
         "<command-name>" * 40_000,
         "</bash-input>" + "<bash-input>" * 40_000,
+        "<user-memory-input>" * 40_000,
         "<system-reminder>" * 40_000,
         "</bash-stdout>" * 40_000 + "<system-reminder>" * 40_000 + "</system-reminder>" * 40_000,
     ],

@@ -263,6 +263,7 @@ _INSERTED = re.compile(
     r"task-notification|teammate-message|agent-message|cross-session-message)(?:\s[^<>]*)?>"
 )
 _COMMAND = ("<command-name>", "<command-message>", _CAVEAT)  # how a command begins
+_MEMORY = "<user-memory-input>"  # `# Use tabs.`, typed to be remembered
 _BASH = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
 
 
@@ -273,6 +274,8 @@ def _own_words(text: str) -> str:
     text = without(text, _INSERTED)
     if text.lstrip().startswith(_COMMAND) and (command := inside(text, "command-name")) is not None:
         return f"/{command.removeprefix('/')} {inside(text, 'command-args') or ''}".strip()
+    if text.lstrip().startswith(_MEMORY) and (told := inside(text, "user-memory-input")) is not None:
+        return told
     closed, closing, rest = text.rpartition("</bash-input>")  # behind the last one a search would be in vain
     text = _BASH.sub(lambda found: f"! {found[1].strip()}", closed + closing) + rest
     return "" if text.startswith(_CAVEAT) else text
