@@ -3,10 +3,11 @@
 The payload trusted here: records with `type`, `uuid`, `sessionId`, `timestamp` and, for `user` and `assistant`, a
 `message` with `content` (text, or a list of blocks). A field of another kind than it should be counts as missing. Kept
 are the user's text and the assistant's text with a line per tool call. What the user typed while the agent worked
-stands in an `attachment` of the type `queued_command`, and nowhere else. Left out: tool results (they arrive as user
-records), `isMeta`, `isSidechain` and sub-agent records, what another agent or the harness said in the user's place
-(`origin`), other attachments, hook output, API errors, everything that is no message. One assistant message may stand
-on several lines with the same `message.id`: it is one entry, with the uuid of its first line.
+stands in an `attachment` of the type `queued_command`, what was typed to refuse a tool call in its result
+(`toolDenialKind`), and nowhere else. Left out: tool results (they arrive as user records), `isMeta`, `isSidechain` and
+sub-agent records, what another agent or the harness said in the user's place (`origin`), other attachments, hook
+output, API errors, everything that is no message. One assistant message may stand on several lines with the same
+`message.id`: it is one entry, with the uuid of its first line.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from recollect.ingest.sources.base import (
     as_text,
     clean,
     content_id,
+    decode,
     read_time,
 )
 from recollect.ingest.sources.tags import inside, without
@@ -51,6 +53,7 @@ class _Block(msgspec.Struct):
     input: Raw = Raw()
     tool_use_id: Any = None
     is_error: Any = None
+    content: Raw = Raw()  # of a tool's result
 
 
 _Item = _Block | list[Raw] | str | float | bool | None  # what is no block is one of text, if it is text
@@ -84,6 +87,7 @@ class _Record(msgspec.Struct, rename="camel"):
     is_compact_summary: Any = None
     is_api_error_message: Any = None
     origin: Any = None
+    tool_denial_kind: Any = None
     forked_from: Any = None
     message: _Message | list[Raw] | str | float | bool | None = None
     attachment: _Attachment | list[Raw] | str | float | bool | None = None
@@ -98,6 +102,8 @@ class ClaudeState(State, kw_only=True):
 
 
 _records = msgspec.json.Decoder(_Record)
+_contents = msgspec.json.Decoder(_Content)
+_REFUSED = "The user doesn't want to proceed with this tool use."
 _NO_PERSON = ("task-notification", "peer", "coordinator", "observer", "observer-activity", "auto-continuation")
 
 
@@ -167,6 +173,8 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
         if block.type == "tool_result":
             if block.is_error is True:
                 failed.add(as_text(block.tool_use_id))
+            if record.tool_denial_kind == "user-rejected" and (said := _said(block.content)):
+                texts.append(said)
         elif block.type == "text" and block.text and type(block.text) is str:
             texts.append(block.text)
     if not texts:
@@ -240,6 +248,16 @@ def _assistant(
         if name and name not in opened.names:
             opened.names.append(name)
     return [opened.entry()]
+
+
+def _said(result: Raw) -> str:
+    """What the user typed when a call was refused: the harness wrote this result, no tool did."""
+    content = decode(_contents, result) if result else None
+    for item in content if isinstance(content, list) else [content]:
+        text = item.text if isinstance(item, _Block) else item
+        if isinstance(text, str) and text.startswith(_REFUSED):
+            return text.partition(" the user said:\n")[2]
+    return ""
 
 
 def _fail(state: ClaudeState, calls: set[str]) -> list[Change]:
