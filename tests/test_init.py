@@ -547,6 +547,13 @@ def test_uninstall_takes_away_the_service_of_this_home_and_of_no_other(machine: 
     assert not unit.exists() and str(unit) in told["changed"] and not home.exists()
 
 
+def test_purge_refuses_to_leave_an_agent_plugged_in(machine: Machine) -> None:
+    machine.install()
+    before = machine.files()
+    done = machine.init("--uninstall", "--purge", "--yes", "--agent", "codex")
+    assert done.status == 2 and (machine.home / ".recollect").exists() and machine.files() == before
+
+
 def test_purge_refuses_a_home_that_is_not_ours(machine: Machine, tmp_path: Path) -> None:
     machine.install()
     before = machine.files()

@@ -101,8 +101,8 @@ def command(
     from recollect.surfaces.installers import agents
     from recollect.surfaces.installers.files import copies, diff, installing, obstacles, uninstalling
 
-    if purge and not uninstall:
-        raise UsageError("--purge goes with --uninstall")
+    if purge and (not uninstall or (names and set(names) != set(AGENTS))):  # one that stays plugged in brings it back
+        raise UsageError("--purge goes with --uninstall, and with every agent")
     if not (yes or only_print) and (as_json or not sys.stdin.isatty()):
         raise UsageError("there is nobody to ask", hint="Add --yes, or --print to see what would change.")
     settings, say = _settings(agent_id, uninstall), _Speaker(as_json)
