@@ -21,12 +21,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.app import open_memory
+from recollect.config import load
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.daemon.worker import Worker
 from recollect.surfaces.installers import agents, codex
 from recollect.surfaces.installers import json_text as edit
 from recollect.surfaces.installers.entries import Hook, Whose, whose
+from recollect.surfaces.installers.files import apply, uninstalling
 from recollect.surfaces.installers.merge import with_hooks, with_server, without_hooks, without_server
+from recollect.surfaces.installers.values import Refused
+from recollect.types import utc_now
 from tests.command import Done, run
 
 EVENTS = {"SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact", "SessionEnd"}
@@ -472,6 +476,16 @@ def test_uninstall_removes_files_that_it_made(machine: Machine) -> None:
         machine.install()
         machine.uninstall()
         assert [name for name in machine.files() if "recollect-backup" not in name] == []
+
+
+def test_a_file_that_an_agent_wrote_to_while_a_question_stood_open_is_not_removed(machine: Machine) -> None:
+    machine.install()
+    changes = [each for each in uninstalling(agents(load())) if each.file == machine.servers]
+    assert [each.after for each in changes] == [None]
+    machine.has(machine.servers, '{"account": "ada"}')
+    with pytest.raises(Refused, match="changed by somebody else"):
+        apply(changes, utc_now())
+    assert machine.servers.read_text() == '{"account": "ada"}'
 
 
 def test_uninstall_after_other_changes_takes_only_ours(machine: Machine) -> None:

@@ -77,6 +77,7 @@ def apply(changes: Sequence[Change], now: datetime) -> list[Path]:
     backups = [_back_up(change, now) for change in changes if change.before is not None]
     for change in changes:
         if change.after is None:
+            _require(change.file, change.before)
             change.file.resolve().unlink()  # a link stays one
         else:
             write(change.file, change.before, change.after)
@@ -150,11 +151,16 @@ def write(named: Path, before: str | None, after: str) -> None:
     try:
         _create(temporary, after)
         temporary.chmod(mode)
-        if _text(named) != before:
-            raise Refused(f"{named} was changed by somebody else just now", hint="Run it again.")
+        _require(named, before)
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _require(file: Path, before: str | None) -> None:
+    """It still says what it said when all was planned: a question may have stood open since."""
+    if _text(file) != before:
+        raise Refused(f"{file} was changed by somebody else just now", hint="Run it again.")
 
 
 def _create(file: Path, text: str) -> None:
