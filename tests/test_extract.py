@@ -489,6 +489,19 @@ def test_a_conversation_too_long_for_the_model_is_split_further(memory: Memory, 
     assert rows(memory, "SELECT parts FROM memory_stage1")[0][0] > 1
 
 
+def test_what_is_short_and_still_too_long_is_asked_once(memory: Memory, root: Path) -> None:
+    def never(content: str) -> dict[str, Any]:
+        raise ModelFailed(Failure.TOO_LONG, "context length exceeded", usage=Usage(1))
+
+    model = Scripted(never)
+    ingest(memory, root, RULE, "Understood.", FACT, "Noted.")
+    assert extract(memory, by(model)).run(now=True).failed == 1
+    assert len(model.calls) == 1
+    ingest(memory, root, *[f"Point {n}: " + "words and more words. " * 60 for n in range(8)], name="2" * 8)
+    assert extract(memory, by(model)).run(now=True).failed >= 1
+    assert len(model.calls) == len(set(model.calls)) + 1, "the first one once more, and nothing else twice"
+
+
 LONG = [f"Point {n}: " + "words and more words. " * 40 for n in range(24)]
 
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from recollect.extract import prompt
 from recollect.extract.offline.statements import scoped
 from recollect.extract.offline.units import own_words
-from recollect.extract.parts import split
+from recollect.extract.parts import split, tokens
 from recollect.extract.schema import ExtractionOut, MemoryOut
 from recollect.extract.values import Extraction, Transcript
 from recollect.models.base import Failure, LanguageModel, ModelFailed
@@ -45,7 +45,7 @@ class ByModel:
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
         # what was stored under older rules is not sent; whole messages, since a part may end inside a secret
         messages = [replace(each, text=redact(each.text)) for each in transcript.messages]
-        budget = self._part_tokens
+        budget = min(self._part_tokens, tokens(messages))  # half of it is another question
         while True:
             try:
                 answers = self._read(messages, paid, budget)

@@ -20,7 +20,7 @@ def split(messages: Sequence[Message], budget: int) -> list[list[Message]]:
     parts: list[list[Message]] = [[]]
     used = 0
     for turn in _turns(messages):
-        size = sum(_tokens(message) for message in turn)
+        size = tokens(turn)
         if parts[-1] and used + size > budget:
             parts.append([])
             used = 0
@@ -37,6 +37,11 @@ def split(messages: Sequence[Message], budget: int) -> list[list[Message]]:
                 parts[-1].append(piece)
                 used += cost
     return [part for part in parts if part]
+
+
+def tokens(messages: Sequence[Message]) -> int:
+    """What they take of a budget."""
+    return sum(map(_tokens, messages))
 
 
 def _turns(messages: Sequence[Message]) -> list[list[Message]]:
