@@ -297,6 +297,25 @@ def test_erased_words_leave_the_index(memory: Memory, database_url: Place) -> No
     assert "heliotrop" in terms and "secret" not in terms
 
 
+@pytest.mark.parametrize(
+    ("text", "queries"),
+    [
+        ("我们决定使用PostgreSQL数据库连接池来提高性能。", ["数据库", "连接池", "postgresql", "提高性能"]),
+        ("昨日東京に行って、魚を食べました。データベースは遅い。", ["東京", "データベース"]),
+        ("ฉันชอบกินข้าวผัดกระเพราที่ตลาด", ["ข้าวผัด", "ตลาด"]),
+        ("데이터베이스가 느립니다", ["데이터베이스", "데이터베이스가"]),
+        ("The café in Zürich serves crème bru\u0302le\u0301e", ["cafe zurich", "café", "crème brûlée"]),
+        ("HTTPServer and XMLHttpRequest are in the list", ["server", "xml request", "HTTPServer"]),
+    ],
+)
+def test_a_text_is_found_by_the_words_in_it_whatever_the_script(memory: Memory, text: str, queries: list[str]) -> None:
+    """Also without spaces between them, without accents, and inside a name."""
+    (found,) = say(memory, text)
+    say(memory, "今天天气很好，我想去公园散步。", "The heron stands in the pond.", session="s2")
+    for query in queries:
+        assert [hit.id for hit in memory.search(query, scope=GARDEN)] == [found], query
+
+
 def test_only_the_revision_that_holds_is_found(memory: Memory) -> None:
     remember(memory, "The server listens on port 8080.", revision=1)
     remember(memory, "The server listens on port 9090.", revision=2)

@@ -106,12 +106,25 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]+"
 )
+_SIGNS = re.compile("[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd]")  # above and below the line
+
+
+def pairs(text: str) -> list[str]:
+    """Of what is written without spaces, every two characters that stand together."""
+    if text.isascii():
+        return []
+    runs = _UNSPACED.findall(_SIGNS.sub("", text))
+    return [run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))]
+
+
+def spaced(text: str) -> str:
+    """The rest."""
+    return _UNSPACED.sub(" ", text)
 
 
 def marks_of(text: str) -> frozenset[str]:
     """What a text is recognised by in another one: words that carry meaning; without spaces, pairs of characters."""
-    pairs = {run[at : at + 2] for run in _UNSPACED.findall(text) for at in range(max(1, len(run) - 1))}
-    return content_words(_UNSPACED.sub(" ", text)) | pairs
+    return content_words(spaced(text)) | frozenset(pairs(text))
 
 
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:

@@ -1,7 +1,8 @@
 """What stands in SQLite's full-text index for a text, and how entries enter it.
 
-A text is indexed with the parts of names in camelCase and with two words for its scope (owner, project), so that a
-search inside one project never walks through the postings of another. A rule that changes here needs a migration that
+A text is indexed with the parts of names in camelCase, with pairs of characters where words have no space between
+them, and with two words for its scope (owner, project), so that a search inside one project never walks through the
+postings of another. A rule that changes here needs a migration that
 empties the index; it fills itself again.
 """
 
@@ -17,16 +18,18 @@ from typing import Any
 import apsw
 
 from recollect.store.database import Database, Transaction
+from recollect.text import pairs, spaced
 
 _BATCH = 5_000  # entries that enter the index in one transaction
-_INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]")
+_INNER_CAPITAL = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
 _REST = re.compile(r"[^\W_]*")
 _EDGE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def parts(name: str) -> list[str]:
-    """`parseHTTPHeader2` → parse, HTTP, Header2; a word without inner capitals has no parts."""
-    found = _EDGE.split(name)
+    """`parseHTTPHeader2` → parse, HTTP, Header2; 用SQL数据库 → SQL, 用, 数据, 据库; what is one piece has no parts."""
+    unspaced = pairs(name)
+    found = [part for each in (spaced(name).split() if unspaced else [name]) for part in _EDGE.split(each)] + unspaced
     return found if len(found) > 1 else []
 
 
@@ -38,9 +41,11 @@ def scope_word(tenant: str, agent_id: str, project_id: str | None = None) -> str
 
 
 def search_text(content: str, tenant: str, agent_id: str, project_id: str) -> str:
-    scope = f"\n{scope_word(tenant, agent_id)} {scope_word(tenant, agent_id, project_id)}"
-    names = _names(content)
-    return content + ("\n" + " ".join(part for name in names for part in parts(name)) if names else "") + scope
+    scope = f"{scope_word(tenant, agent_id)} {scope_word(tenant, agent_id, project_id)}"
+    unspaced = pairs(content)
+    rest = spaced(content) if unspaced else ""
+    names = [part for name in _names(rest or content) for part in parts(name)]
+    return "\n".join((content, rest, " ".join(unspaced), " ".join(names), scope))
 
 
 def _names(content: str) -> list[str]:

@@ -1,0 +1,2 @@
+-- What stands for a text in the full-text indexes: also pairs of characters where words have no space between them, and
+-- parts of names that begin with capitals; on PostgreSQL letters without their accents, as on SQLite.
