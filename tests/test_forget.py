@@ -23,7 +23,7 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.forget import Forget, Target
 from recollect.artifacts.removal import names_in, repeats, said_again
 from recollect.config import DAMAGED_DATABASES
-from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome
+from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Step
 from recollect.errors import UsageError
 from recollect.ingest.erasure import bury, stones
 from recollect.ingest.sources.recollect import Turn
@@ -816,6 +816,37 @@ def test_a_later_turn_may_say_what_an_erased_one_said(memory: Memory, clock: Clo
     assert {each[4] for each in entries(memory)} == {"I always sit at the aisle.", "Noted."}
     memory.reindex(full=True)
     assert [each.turn_id for each in turns.artifacts(FINGERPRINT)] == ["t1"]
+
+
+def test_what_killed_processes_left_half_written_goes(memory: Memory, clock: Clock) -> None:
+    name = chatted(memory, clock)
+    home, turns = memory.settings.home, next(memory.settings.turns.glob("*/*"))
+    left = [home / ".recollect-1.tmp", home / "memory" / ".recollect.tmp", turns / ".c1.jsonl.tmp"]
+    left += [memory.settings.workspace / "projects" / ".recollect-2.tmp", home / "context" / ".recollect-3.tmp"]
+    left += [turns / "buckets" / ".b-1.json.tmp", memory.settings.workspace.with_name("workspace-staging-7") / "a.md"]
+    for each in left:
+        each.parent.mkdir(exist_ok=True)
+        each.write_text(SECRET)
+    with memory.database.write() as tx:  # as the one that left a copy of the workspace behind
+        tx.run("UPDATE memory_jobs SET status = 'running' WHERE kind = 'consolidate'")
+    memory.forget(session=name, reason="private")
+    assert traces(memory) == []
+
+
+def test_a_first_consolidation_that_was_killed_leaves_nothing(memory: Memory, root: Path, clock: Clock) -> None:
+    ingest(memory, root, *TALK, PRIVATE, "ok")
+    memory.process(now=True)
+
+    def crash(step: Step) -> None:
+        if step is Step.PUBLISHING:
+            raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        Consolidation(memory.database, memory.settings, memory.owner, clock, None, reached=crash).run(now=True)
+    assert any(each.startswith("workspace/") for each in traces(memory))
+    assert memory.forget(session=SESSION, reason="private").problems == []
+    assert traces(memory) == []
+    assert memory.consolidate(now=True).outcome is Outcome.NO_INPUT
 
 
 @pytest.mark.parametrize("chat", [False, True])

@@ -156,12 +156,14 @@ class Workspace:
                         return found
         return found
 
-    def sweep(self) -> None:
-        """Removes what a killed process left half-written."""
+    def sweep(self, *, below: bool = True) -> None:
+        """Removes what a killed process left half-written; not `below`: in the folder itself."""
         for _, names, descriptor in self._walk():
             for name in names:
                 if name.startswith(_TEMPORARY):
                     os.unlink(name, dir_fd=descriptor)
+            if not below:
+                return
 
     def _walk(self) -> Iterator[tuple[Path, list[str], int]]:
         """Every folder that is not hidden: its relative path, the names of its files, and itself opened."""
@@ -240,11 +242,14 @@ def make_private(folder: Path) -> None:
 
 
 def remove_empty(root: Path, folder: PurePath) -> None:
-    """A folder below the root, those in it and those above it, where nothing but a lock that nobody holds is left."""
+    """A folder below the root, those in it and those above it, where nothing but a lock that nobody holds is left, and
+    what a process that died left half-written."""
     place = root / folder
     if not place.is_dir() or place.resolve() != root.resolve() / folder:  # a link leads elsewhere
         return
     with suppress(FileNotFoundError):  # somebody else removes them, too
+        for half in place.rglob(".*.tmp"):
+            half.unlink()
         inside = [each for each in sorted(place.rglob("*"), reverse=True) if each.is_dir() and not each.is_symlink()]
         above = [root / each for each in (folder, *folder.parents) if each.parts]
         for each in (*inside, *above):

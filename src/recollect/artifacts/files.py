@@ -156,8 +156,10 @@ class Files:
         return f"{name.folder}/{kept}"
 
     def delete_aside(self, tokens: Collection[str]) -> None:
-        """What was set aside of these conversations."""
+        """What was set aside of these conversations, and what a process that died left half-written."""
         with self._locked(FOLDER) as folder:
+            with suppress(FileNotFoundError):
+                os.unlink(_TEMPORARY, dir_fd=folder)
             for file in os.listdir(folder):  # noqa: PTH208
                 name = parse_name(file.partition(ASIDE)[0])
                 if ASIDE in file and name is not None and name.token in tokens:

@@ -113,6 +113,7 @@ class Projection:
 
     def _write(self, lease: Lease, fresh: Sequence[str] | None) -> bool:
         try:
+            self._folder.sweep(below=False)
             changed = self._folder.write(FILE, self._text(fresh), limit=READ_LIMIT)
             if changed:
                 self._wrote(self._path)

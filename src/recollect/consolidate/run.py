@@ -132,6 +132,7 @@ class Consolidation:
         seen = self._load()
         try:
             with self._workspace.alone():
+                self._workspace.sweep()
                 lease, waiting = self._claim(seen, now)
         except (OSError, ToolRefused) as error:
             return self._report(seen.selection, Outcome.FAILED, "", f"the workspace: {error}")
@@ -139,6 +140,7 @@ class Consolidation:
             return self._report(seen.selection, *waiting)
         taken = lease
         self._paid.holds = lambda tx: self._jobs.standing(tx, taken) is Standing.OURS
+        self._clear_staging()
         self._reached(Step.CLAIMED)
         material = self._load()
         self._reached(Step.LOADED)
@@ -187,7 +189,7 @@ class Consolidation:
         """The lease, or why there is none: outcome, watermark, reason."""
         with self._database.read() as tx:
             before, known, done = self._jobs.watermarks(tx, KIND, [KEY]).get(KEY, (None, "", ""))
-        damaged = bool(seen.selection.chosen) and not self._is_intact(seen, _left(done))
+        damaged = self._is_made(seen.selection) and not self._is_intact(seen, _left(done))
         is_due = damaged or seen.selection.is_news
         mending = damaged and self._model is None and before is JobStatus.COOLING_DOWN  # which costs nothing
         with self._database.write() as tx:
@@ -202,6 +204,11 @@ class Consolidation:
             told = outcome in (Outcome.FAILED, Outcome.PAUSED, Outcome.COOLING_DOWN)
             job = self._jobs.find(tx, KIND, KEY) if told else None
         return None, (outcome, watermark, _reason(job) if job else "")
+
+    def _is_made(self, selection: Selection) -> bool:
+        """Is there anything to hold, or a file of ours? A run that was killed may have left some of what is gone."""
+        files = self._workspace.files() if not selection.chosen else ()
+        return bool(selection.chosen) or any(render.is_raw(path) or render.is_kept(path) for path in files)
 
     def _is_intact(self, material: Material, left: str) -> bool:
         """Do the files on disk hold what the last run `left`? Those that are made from the rows change with them."""
@@ -224,15 +231,14 @@ class Consolidation:
 
     def _consolidate(self, lease: Lease, material: Material) -> Report:
         selection = material.selection
-        if not selection.chosen and not selection.removed:
+        if not selection.removed and not self._is_made(selection):
             return self._nothing_to_do(lease, selection, Outcome.NO_INPUT)
         raw = self._raw(material, union=True)
         with self._workspace.alone(create=True):
             if not selection.is_news and self._is_intact(material, _left(lease.watermark)):
-                return self._nothing_to_do(lease, selection, Outcome.UNCHANGED)
+                outcome = Outcome.UNCHANGED if selection.chosen else Outcome.NO_INPUT
+                return self._nothing_to_do(lease, selection, outcome)
             self._hold(lease)
-            self._workspace.sweep()
-            self._clear_staging()
             self._sync(raw)
         self._reached(Step.SYNCED)
         standard = Standard(selection, material.memories)

@@ -108,6 +108,7 @@ class Briefing:
                     for project_id in {each.project_id for each in known.values()} - {""}
                 }
             try:
+                self._folder.sweep()
                 self._publish(self._allowed(cwd for cwd in known if cwd), texts)
             except ToolRefused as error:
                 log.warning("what a new session is told is not up to date: %s", error)
