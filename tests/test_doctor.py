@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -434,6 +435,10 @@ def test_what_is_forgotten_is_forgotten_in_what_was_set_aside_too(well: Memory, 
     well.doctor(fix=True)
     home = well.settings.home
     write(home / "recollect.db.damaged-2026-03-02T09-00-00.000Z", FACT.encode())
+    own = newest(well, Kind.TRANSCRIPT)
+    for copy in ("(copy).md", "sync-conflict-1.md"):
+        shutil.copy(own, own.with_suffix(f".{copy}"))
+    own.with_name(f"{own.name}.changed").mkdir(0o700)  # as one that stood in the place of a file, and was set aside
     holding = [each for each in home.rglob("*") if each.is_file() and b"Priya" in each.read_bytes()]
     assert any(each.name.endswith(".changed") for each in holding)
     well.forget(conversation=KEY, reason="private")

@@ -12,7 +12,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -155,15 +155,16 @@ class Files:
         self._wrote(path)
         return f"{name.folder}/{kept}"
 
-    def delete_aside(self, tokens: Collection[str]) -> None:
-        """What was set aside of these conversations, and what a process that died left half-written."""
+    def delete_aside(self, tokens: Set[str]) -> None:
+        """Files of these conversations under names that no artifact has: what was set aside, copies that a person or a
+        synchronised folder made. And what a process that died left half-written."""
         with self._locked(FOLDER) as folder:
             with suppress(FileNotFoundError):
                 os.unlink(_TEMPORARY, dir_fd=folder)
             for file in os.listdir(folder):  # noqa: PTH208
-                name = parse_name(file.partition(ASIDE)[0])
-                if ASIDE in file and name is not None and name.token in tokens:
-                    os.unlink(file, dir_fd=folder)
+                if not is_name(file) and tokens & set(file.split("--")):
+                    with suppress(IsADirectoryError):  # a person's own
+                        os.unlink(file, dir_fd=folder)
             os.fsync(folder)
 
     def delete(self, path: str) -> None:
