@@ -99,6 +99,24 @@ SAID = (
 )
 
 
+def test_a_model_is_loaded_once_however_often_there_is_something_to_embed(
+    cached: Callable[..., Vectors], database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[Static] = []
+    load = Static.__init__
+
+    def counted(self: Static) -> None:
+        loaded.append(self)
+        load(self)
+
+    monkeypatch.setattr(Static, "__init__", counted)
+    vectors = cached()
+    for text in SAID:
+        say(database, OWNERS[0], [text])
+        assert vectors.update().made[Kind.ENTRY] and ask(vectors, text)[0] == text
+    assert len(loaded) == 1
+
+
 # What is found
 
 

@@ -79,7 +79,7 @@ class Update:
         with writing(self._vectors.folder_of_owner, wait=False) as mine:
             self._report.busy = not mine
             if mine and not self._is_done(name):
-                wanted = embedder(self._vectors.settings)
+                wanted = self._vectors.embedder(name) or embedder(self._vectors.settings)  # a model loads slowly: once
                 assert wanted is not None
                 self._run(wanted, limit)
         serving = self._vectors.serving()
