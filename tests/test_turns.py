@@ -18,6 +18,7 @@ import pytest
 from recollect.app import Memory, open_memory
 from recollect.errors import NotFound, UsageError
 from recollect.ingest.sources.recollect import Turn as Line
+from recollect.ingest.tail import Transcript
 from recollect.store import memories
 from recollect.store import turns as rows
 from recollect.store.turns import Person
@@ -508,6 +509,24 @@ def test_workflow_however_much_was_said_a_turn_reads_little_of_it(
         f"k{number}" for number in range(40)
     }
     assert len(read) <= most
+
+
+def test_workflow_a_turn_opens_no_log_that_was_read(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        say(chat(memory, f"c{number}"), "t1", "My city is Lisbon.", facts=[fact("city", "Lisbon")])
+    memory.ingest()
+    say(chat(memory, "c1"), "t2", "My city is Porto.", facts=[fact("city", "Porto")])
+    opened: list[str] = []
+    begin = Transcript.__init__
+
+    def counted(self: Transcript, path: Path) -> None:
+        opened.append(path.name)
+        begin(self, path)
+
+    monkeypatch.setattr(Transcript, "__init__", counted)
+    with chat(memory, "c9").turn("now", "Which city is mine?") as turn:
+        assert "c1/t2" in turn.reconcile().local_memories_turn_ids
+    assert set(opened) == {"c1.jsonl"}
 
 
 def test_workflow_a_turn_of_another_conversation_is_told_from_one_of_that_name(memory: Memory) -> None:

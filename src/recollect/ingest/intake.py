@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path, PurePath
 
 from recollect import note, redact
@@ -333,24 +334,25 @@ class Intake:
             report.skipped += 1
             return None
         try:
+            if root := self._root_above(path):  # most are not even opened: their stat tells that they did not change
+                return look(path, root)
             source = forced or _told(path)[0]
-            root = self._root_above(path) or (source.root_of(path) if source else path.parent)
-            return look(path, root)
+            return look(path, source.root_of(path) if source else path.parent)
         except OSError as error:
             report.problems.append(Problem.of(str(path), error))
             return None
 
     def _root_above(self, path: Path) -> Path | None:
-        absolute = path.absolute()
-        for roots in self.roots().values():
-            for root in roots:
-                if absolute != root.absolute() and absolute.is_relative_to(root.absolute()):
-                    return root
-        return None
+        absolute = str(path.absolute())
+        return next((each for each in self._every_root if absolute.startswith(f"{str(each).rstrip('/')}/")), None)
 
     def _roots_below(self, folder: Path) -> list[Path]:
-        roots = [root.absolute() for roots in self.roots().values() for root in roots]
-        return [root for root in roots if root != folder.absolute() and root.is_relative_to(folder.absolute())]
+        below = (each for each in self._every_root if each.is_relative_to(folder.absolute()))
+        return [root for root in below if root != folder.absolute()]
+
+    @cached_property
+    def _every_root(self) -> list[Path]:
+        return [root.absolute() for roots in self.roots().values() for root in roots]
 
     def _is_misplaced(self, source: Source, root: str) -> bool:
         """Our own folder holds our own logs only; agents' folders hold none: what is written there, no person said."""
