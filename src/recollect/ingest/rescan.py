@@ -14,6 +14,7 @@ import msgspec
 from recollect.redact import fingerprint
 from recollect.store.database import Database, Row
 from recollect.store.jobs import Jobs
+from recollect.text import in_texts
 from recollect.types import Owner
 
 KIND = "redact"
@@ -77,18 +78,9 @@ def _update(table: str, key: tuple[str, ...], column: str) -> str:
 def _clean_json(redact: Callable[[str], str]) -> Callable[[str], str]:
     """Every text inside a JSON document; the document's own words stay."""
 
-    def walk(value: Any) -> Any:
-        if isinstance(value, str):
-            return redact(value)
-        if isinstance(value, list):
-            return [walk(each) for each in value]
-        return {key: walk(each) for key, each in value.items()} if isinstance(value, dict) else value
-
     def clean(document: str) -> str:
-        if not document:
-            return document
-        before = msgspec.json.decode(document)
-        after = walk(before)
+        before = msgspec.json.decode(document) if document else None
+        after = in_texts(before, redact)
         return document if after == before else msgspec.json.encode(after).decode()
 
     return clean

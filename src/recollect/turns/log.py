@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import IO, Any, ParamSpec, TypeVar
 
@@ -25,6 +25,7 @@ from recollect.errors import ArtifactError
 from recollect.ingest.sources.base import UNDECODABLE, Malformed, State
 from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn, entry_id, fold, reacted, session
 from recollect.redact import redact
+from recollect.text import in_texts
 from recollect.types import Entry, Role
 from recollect.workspace import make_private
 
@@ -270,9 +271,9 @@ def _replace(name: str, folder: int, data: bytes) -> None:
 
 def rendered(record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = None) -> bytes:
     """A line as it is written: without secrets."""
-    told = {**(more or {}), **msgspec.to_builtins(record)}
-    seen: dict[str, str] = {}  # a turn says the same in several places
-    clean = {key: value if key in _NAMES else _redacted(value, seen) for key, value in told.items()}
+    told = msgspec.to_builtins({**(more or {}), **msgspec.to_builtins(record)})
+    redacted = cache(_redacted)  # a turn says the same in several places
+    clean = {key: value if key in _NAMES else in_texts(value, redacted) for key, value in told.items()}
     return msgspec.json.encode({"type": TYPE, "v": VERSION, **clean}) + b"\n"
 
 
@@ -330,14 +331,5 @@ def _append(folder: int, descriptor: int, line: bytes) -> None:
         os.fsync(folder)
 
 
-def _redacted(value: Any, seen: dict[str, str]) -> Any:
-    """Every text in it, keys aside."""
-    if isinstance(value, str):
-        if value not in seen:
-            seen[value] = redact(value.replace("\0", "").encode("utf-8", "replace").decode())
-        return seen[value]
-    if isinstance(value, Mapping):
-        return {str(key): _redacted(each, seen) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(each, seen) for each in value]
-    return value
+def _redacted(text: str) -> str:
+    return redact(text.replace("\0", "").encode("utf-8", "replace").decode())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -246,25 +246,8 @@ class Notebook:
 
     def _state(self, note: Note, place: Place, at: Timestamp) -> Remembered:
         session = new_session()
-        path = self._log.append(
-            session,
-            Noted(
-                id=session,
-                at=at,
-                project=place.project_id,
-                user=USER,
-                cwd=place.cwd,
-                verb=note.verb,
-                text=note.text,
-                kind=note.kind,
-                severity=note.severity,
-                scope=note.scope,
-                pinned=note.pinned,
-                target=note.target,
-                revision=note.revision,
-                occasions=note.occasions,
-            ),
-        )
+        said = Noted(id=session, at=at, project=place.project_id, user=USER, cwd=place.cwd, **asdict(note))
+        path = self._log.append(session, said)
         self._reached(Step.LOGGED)
         try:
             return self._taken_in(path, f"{session}@{at}")
