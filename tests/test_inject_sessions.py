@@ -231,6 +231,8 @@ def test_a_chat_is_compacted_by_the_name_of_its_conversation(memory: Memory) -> 
     for nothing in ("", " ", None):
         with pytest.raises(UsageError, match="which session"):
             memory.record_compaction(nothing, "The table is done.")  # type: ignore[arg-type]
+        with pytest.raises(UsageError):
+            memory.record_compaction("c1", nothing)  # type: ignore[arg-type]
 
 
 def test_what_a_session_was_told_after_its_compaction_stays_visible(memory: Memory, tmp_path: Path) -> None:

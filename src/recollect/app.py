@@ -146,6 +146,8 @@ class Memory(Parts):
         is its id, a session key, or what the turns of a chat call their conversation. False: no such conversation."""
         if not isinstance(session, str) or not session.strip():
             raise UsageError("which session was compacted?", hint="Name it by its id, a chat by its conversation.")
+        if not isinstance(summary, str) or not summary.strip():
+            raise UsageError("a compaction needs its summary: what stands in the place of the history")
         talk = self._upkeep.record(self._chat(session) or session, summary, at or timestamp(self.clock()), uuid)
         if talk is not None and reset:
             for name in {session, talk.session_id}:
