@@ -394,6 +394,7 @@ def test_notes_do_not_bury_the_talks_in_what_people_read(home: Path, tmp_path: P
         ["show"],
         ["show", "nothing"],
         ["open", "nothing"],
+        ["open", ""],
         ["open", SESSION, "--compaction"],
         ["timeline", "--since", "yesterday"],
         ["timeline", "--until", "2026-13-01"],

@@ -319,7 +319,7 @@ class Reader:
             if each.kind is Kind.MANIFEST and (head := self._head(each)) and head.agent_id == self._owner.agent_id:
                 if name == LAST:
                     return each.token
-                if head.session_key.startswith(name):
+                if name and head.session_key.startswith(name):
                     sessions.setdefault(head.session_id, each.token)
         one = _only(name, sorted(sessions), "sessions")
         if one is None:
