@@ -70,6 +70,17 @@ def test_conversations_are_listed_with_the_contracts_keys(tmp_path: Path, tree: 
     assert SESSION[:8] in run(tmp_path, "conversations").stdout
 
 
+def test_conversations_by_the_thousand_do_not_flood_a_person(tmp_path: Path) -> None:
+    talks = (talk(number, number, f"session-{number:03}") for number in range(1, 204))
+    for number, lines in enumerate(talks, 1):
+        write(tmp_path / "tree" / "-work-tides" / f"session-{number:03}.jsonl", lines)
+    run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
+    shown = run(tmp_path, "conversations").stdout
+    assert shown.count("session-") == 200 and "and 3 older ones; --limit shows more" in shown
+    assert run(tmp_path, "conversations", "--limit", "203").stdout.count("session-") == 203
+    assert len(answer(tmp_path, "conversations")) == 203
+
+
 @pytest.mark.parametrize("command", ["status", "health"])
 def test_status_and_health_tell_tables_jobs_and_problems(tmp_path: Path, tree: Path, command: str) -> None:
     run(tmp_path, "ingest", "--dir", str(tree))

@@ -10,6 +10,7 @@ from recollect.note import is_note
 from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, require_project, table
 from recollect.types import Conversation, ConversationStatus
 
+_MOST = 200  # rows that a person is shown unasked
 _KEYS = (
     "id",
     "session_id",
@@ -40,7 +41,7 @@ Examples:
 @click.option("--limit", type=click.IntRange(1, 1_000_000), metavar="N", help="At most so many, newest first.")
 @options
 def command(status: str | None, project: str | None, limit: int | None, as_json: bool, agent_id: str | None) -> int:
-    """List conversations, newest first.
+    """List conversations, newest first: all with --json, else the newest 200 unless --limit says otherwise.
 
     What you told with `remember`, `correct` and the like are conversations too, of one message each: only --json names
     them here, and `timeline` shows them.
@@ -57,7 +58,9 @@ def command(status: str | None, project: str | None, limit: int | None, as_json:
     if not talks:
         click.echo("No conversations.")
     else:
-        _show(talks[:limit])
+        _show(talks[: limit or _MOST])
+    if limit is None and len(talks) > _MOST:
+        click.echo(f"and {len(talks) - _MOST:,} older ones; --limit shows more")
     if notes := len(found) - len(talks):
         click.echo(f"{count(notes, 'note')} beside them: `recollect timeline` shows what you told.")
     return 0
