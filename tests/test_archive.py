@@ -476,7 +476,7 @@ def test_a_backup_from_before_does_not_bring_back_what_was_forgotten(lived: Memo
     for forget in ({"memory": held.id}, {"conversation": KEY}):
         lived.forget(**forget, reason="private")
         report = lived.import_(packed)
-        assert report.erased > 0
+        assert report.erased > 0 and report.conflicts == [], "a manifest that lists what was erased is none"
         assert [each for each in home.rglob("*") if each.is_file() and b"tide-stg-2" in each.read_bytes()] == []
         with lived.database.read() as tx:
             assert "tide-stg-2" not in str(everything(tx, lived.owner))

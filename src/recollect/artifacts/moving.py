@@ -134,14 +134,19 @@ def plan(members: Mapping[str, Member], here: Mapping[str, str], erased: Graveya
     """Which canonical files are written. `here`: path → hash of those that are there; empty: not readable."""
     wanted = [name for path in members if (name := names.parse(path))]
     gone = {name.path for name in wanted if name.kind is not Kind.TOMBSTONE and erased.covers(name)}
+    touched = {name.token for name in wanted if name.path in gone}
     kept = sorted(_group(name) for name in wanted if name.path not in gone)
     groups = groupby(kept, lambda each: each[0])
     create: set[str] = set()
     unchanged: set[str] = set()
     conflicts: list[Conflict] = []
-    for _, pairs in groups:
+    for group, pairs in groups:
         paths = [path for _, path in pairs]
         differ = [path for path in paths if path in here and here[path] != members[path].sha256]
+        only_manifests = all(path.endswith(f"--{Kind.MANIFEST}.md") for path in differ)
+        if group in touched and only_manifests and all(path in here for path in paths):
+            gone.update(differ)  # it lists what was erased, and nothing that is not here
+            differ, paths = [], [path for path in paths if path not in gone]
         conflicts += [Conflict(path, "it is here with another content") for path in differ]
         if not differ:
             unchanged.update(path for path in paths if path in here)
