@@ -681,6 +681,23 @@ def test_a_verdict_is_not_about_what_a_conversation_says_instead(
     assert is_given(memory, new) and not is_given(memory, old)
 
 
+def test_what_was_called_wrong_leaves_the_workspace_at_once(memory: Memory, tmp_path: Path, clock: Clock) -> None:
+    ingest(memory, tmp_path / "p", SAID, "Understood.", FACT, "Noted.", "Show me the tides.", "Here.")
+    memory.process(now=True)
+    noted = memory.remember("The pond is 3 m deep.", project=TIDES)
+    memory.consolidate(now=True)
+    (said,) = (each for each in current(memory).values() if each.text == SAID)
+    clock.advance(60)
+    for each in (noted, said):
+        memory.feedback(each.id, "not_ok")
+    everything = "".join(path.read_text() for path in memory.settings.workspace.rglob("*.md"))
+    assert "make lint" not in everything and "3 m" not in everything and "since called wrong" in everything
+    assert FACT in everything and memory.consolidate(now=True).outcome == "unchanged"
+    clock.advance(60)
+    memory.feedback(said.id, "ok")
+    assert SAID in (memory.settings.workspace / "handbook.md").read_text()
+
+
 def test_one_who_says_it_again_in_a_conversation_does_not_overrule_the_verdict(
     memory: Memory, root: Path, clock: Clock
 ) -> None:
@@ -942,9 +959,11 @@ def test_with_a_model_configured_the_line_is_replaced_and_nobody_is_asked(databa
     asked = {"model": "openai:nobody", "model_url": "http://127.0.0.1:9/v1"}
     with open_memory(database_url.home, database=database_url.url, clock=clock, **asked) as memory:
         memory.correct(first.id, "The pond is 4 m deep.")
-        handbook = (memory.settings.workspace / "handbook.md").read_text()
-        assert "The pond is 4 m deep." in handbook and "3 m" not in handbook
+        handbook = memory.settings.workspace / "handbook.md"
+        assert "The pond is 4 m deep." in handbook.read_text() and "3 m" not in handbook.read_text()
         assert memory.remember("Frogs come in May.", project=TIDES).revision == 1
+        memory.feedback(first.id, "not_ok")
+        assert "4 m" not in handbook.read_text()
 
 
 # Search by meaning

@@ -307,7 +307,7 @@ class Memory(Parts):
         from recollect.turns.notes import Opinion
 
         held = self._notebook.feedback(memory_id, one_of(Opinion, opinion, "an opinion"), text)
-        self.briefing.refresh()
+        self._restate(held)
         return held
 
     def search(

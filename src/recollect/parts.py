@@ -210,12 +210,15 @@ class Parts:
         """The workspace says it at once; where consolidating costs nothing, as a whole."""
         from recollect.consolidate.restate import restate
         from recollect.models.base import ToolRefused
+        from recollect.store import feedback
         from recollect.workspace import Workspace
 
         config, folder = self.settings.config, self.settings.workspace
         if folder.is_dir():
+            with self.database.read() as tx:
+                wrong = bool(feedback.wrong(tx, self.owner, [memory.id]))
             try:
-                restate(Workspace(folder), memory)
+                restate(Workspace(folder), memory, wrong=wrong)
             except (OSError, ToolRefused) as error:
                 log.warning("the workspace still says what %s was: %s", memory.id, error)
             if (config.consolidation_model or config.model) == "offline":

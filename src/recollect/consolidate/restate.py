@@ -1,7 +1,7 @@
 """A memory changed: what the workspace says of it changes at once, without a consolidation.
 
-Only items that cite the memory are touched, and each becomes the line that the memory has now. What else an item said
-comes back with the next consolidation, which is due: the note is new input.
+Only items that cite the memory are touched, and each becomes the line that the memory has now, or goes where a person
+called it wrong. What else an item said comes back with the next consolidation, which is due.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from recollect.workspace import READ_LIMIT, Workspace
 _BEGINS = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s|#|\||```")
 
 
-def restated(text: str, memory: Remembered) -> str:
+def restated(text: str, memory: Remembered, *, wrong: bool = False) -> str:
     """The text with the memory as it is now, wherever it is cited. Pure."""
     cited = render.memory_name(memory.id)
     line = f"- {render.one_line(memory.text)} ({render.label(memory)}) {render.cite_memory(memory.id)}\n"
+    line = "" if wrong else line
     return "".join(line if cited in render.MEMORY.findall(item) else item for item in _items(text))
 
 
-def restate(workspace: Workspace, memory: Remembered) -> int:
+def restate(workspace: Workspace, memory: Remembered, *, wrong: bool = False) -> int:
     """How many files changed; those of other people never do. ToolRefused and OSError when one could not be."""
     changed = 0
     with workspace.alone():
         for path in workspace.files():
             if render.is_raw(path) or render.is_kept(path):
                 before = workspace.read(path)
-                after = restated(before, memory)
+                after = restated(before, memory, wrong=wrong)
                 changed += after != before and workspace.write(path, after, limit=READ_LIMIT)
     return changed
 

@@ -34,7 +34,7 @@ from recollect.errors import LeaseLost, RecollectError, StoreBusy
 from recollect.models.base import Answer, Failure, LanguageModel, ModelFailed, ToolRefused, Usage
 from recollect.models.paid import CapReached, Paid
 from recollect.redact import redact
-from recollect.store import answers, memories, stage1
+from recollect.store import answers, feedback, memories, stage1
 from recollect.store.database import Database
 from recollect.store.jobs import Job, Jobs, Lease, Standing
 from recollect.store.memories import Use
@@ -169,8 +169,11 @@ class Consolidation:
             vanished = stage1.vanished(tx, self._owner)
             revisions = memories.all_of(tx, self._owner)
             uses = memories.uses(tx, self._owner)
+            wrong = feedback.wrong(tx, self._owner, sorted({each.id for each in revisions}))
+        amended_inputs = amended(inputs, revisions, wrong)
+        revisions = [each for each in revisions if each.id not in wrong]
         selection = select(
-            amended(inputs, revisions),
+            amended_inputs,
             vanished,
             self._clock(),
             max_unused_days=config.max_unused_days,

@@ -73,16 +73,19 @@ def select(
     )
 
 
-def amended(inputs: Iterable[Input], revisions: Sequence[Remembered]) -> list[Input]:
+def amended(inputs: Iterable[Input], revisions: Sequence[Remembered], wrong: Collection[str] = ()) -> list[Input]:
     """The rows as they read now: where one repeats a statement word by word that was superseded since, what holds now
-    stands there instead. The files of the conversation stay as they are: that is history, this is what one is told."""
+    stands there instead, and nothing for those that a person called `wrong`. The files of the conversation stay as
+    they are: that is history, this is what one is told."""
     held = {each.id: each for each in current(revisions)}
     gone: dict[str, list[tuple[str, str]]] = {}
     for each in revisions:
         now = held[each.id]
-        if len(each.text.split()) > 1 and _bare(each.text) not in now.text:  # one word may stand for anything
+        is_gone = each.id in wrong or _bare(each.text) not in now.text
+        if len(each.text.split()) > 1 and is_gone:  # one word may stand for anything
+            instead = "(since called wrong)" if each.id in wrong else f"(since corrected: {_bare(now.text)})"
             for key in {key for key, _ in each.sources}:
-                gone.setdefault(key, []).append((_bare(each.text), f"(since corrected: {_bare(now.text)})"))
+                gone.setdefault(key, []).append((_bare(each.text), instead))
     return [_without(each, gone[each.row.session_key]) if each.row.session_key in gone else each for each in inputs]
 
 
