@@ -345,6 +345,25 @@ def evidence(memory: Memory, prompt: str) -> list[Clue]:
     return memory._search.memories.clues([prompt], {"nest": 1.0}, Reach(memory.owner, (GARDEN,))).each
 
 
+def test_a_backlog_is_embedded_by_a_model_that_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the clock is looked at in between."""
+    from tokenizers import Tokenizer
+
+    loaded = []
+
+    class Counted:
+        @staticmethod
+        def from_file(path: str) -> Tokenizer:
+            loaded.append(path)
+            return Tokenizer.from_file(path)
+
+    monkeypatch.setattr("tokenizers.Tokenizer", Counted)
+    with open_memory(tmp_path / "home", environ={}, clock=Clock(NOW), embedder="static") as memory:
+        say(memory, *(f"Pump number {each} stands by the gate." for each in range(600)))
+        assert memory.embed(seconds=600) == 600
+    assert len(loaded) == 1
+
+
 def test_a_summary_that_is_replaced_is_found_by_its_new_words(memory: Memory) -> None:
     summarise(memory, "They repaired the pump.")
     summarise(memory, "They repaired the windmill.")

@@ -175,7 +175,8 @@ class Update:
         given = 0
         while limit is None or given < limit:
             with self._vectors.database.read() as tx:
-                listed = store.missing(tx, self._vectors.owner, model.name, kind, _LIST)
+                most = _LIST if limit is None else min(_LIST, limit - given)
+                listed = store.missing(tx, self._vectors.owner, model.name, kind, most)
             fresh = [ref for ref in listed if ref not in seen]
             if not fresh:
                 return
