@@ -364,6 +364,13 @@ def test_a_backlog_is_embedded_by_a_model_that_is_loaded_once(tmp_path: Path, mo
     assert len(loaded) == 1
 
 
+def test_of_what_was_said_over_and_over_the_newest_is_found(memory: Memory) -> None:
+    for place in range(300):
+        say(memory, "The pond pump hums.", session=f"s{place}", at=f"2026-03-{1 + place // 30:02}T10:00:00.000Z")
+    (hit,) = memory.search("pond pump hums", scope=GARDEN)
+    assert hit.timestamp.startswith("2026-03-10")
+
+
 def test_a_summary_that_is_replaced_is_found_by_its_new_words(memory: Memory) -> None:
     summarise(memory, "They repaired the pump.")
     summarise(memory, "They repaired the windmill.")

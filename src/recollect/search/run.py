@@ -151,8 +151,8 @@ def _rarities(query: Query, matched: Matches) -> Floats:
 
 
 def _pool(tx: Transaction, reach: Reach, wanted: Wanted, size: int, ids: Ids, scores: Floats) -> list[Mark]:
-    """The entries that look best from afar, with those stored around them."""
-    best = ids[np.argsort(-scores, kind="stable")]
+    """The entries that look best from afar, of equals the newest, with those stored around them."""
+    best = ids[np.lexsort((-ids, -scores))]
     if wanted.narrow:
         best = best[:_NARROW_POOL]
         fit = {
@@ -231,7 +231,7 @@ def _judge(query: Query, matched: Matches, ids: Ids, sizes: Floats, similarity: 
 def _relevant(candidates: Sequence[Candidate], most: int, by: Weights) -> list[Candidate]:
     fit = ranking.above_floor(np.array([each.relevance for each in candidates], np.float64), by)
     good = [each for each, passes in zip(candidates, fit, strict=True) if passes]
-    return sorted(good, key=lambda each: (-each.first_score, each.key))[:most]
+    return sorted(good, key=lambda each: (-each.first_score, each.key[0], -each.key[1]))[:most]
 
 
 def _hit(
