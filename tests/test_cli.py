@@ -212,6 +212,7 @@ def test_config_shows_each_value_and_its_origin_without_the_password(tmp_path: P
         (["ingest", "--file", "a", "--dir", "b"], {}, "exclude"),
         (["ingest", "--source", "cluade"], {}, "claude-code"),
         (["ingest", "--dir", ""], {}, "empty path"),
+        (["remember", "Use tabs.", "--everywhere", "--project", "."], {}, "exclude"),
         (["ingest", ""], {}, "empty path"),
         (["conversations", "--project", ""], {}, "no project"),
         (["conversations", "--status", "done"], {}, "active"),

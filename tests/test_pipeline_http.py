@@ -211,7 +211,7 @@ def test_the_command_says_whether_it_is_tried_again(tmp_path: Path, code: int, h
 def test_a_failed_consolidation_leaves_the_files_in_place(tmp_path: Path, clock: Clock, reply: Reply) -> None:
     keeper = Keeper()
     script: list[Script] = [keeper]
-    more = {"consolidation_timeout_seconds": 1.0}
+    more = {"consolidation_timeout_seconds": 3.0}
 
     def play(request: Request) -> Reply:
         now = script[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from recollect.app import Memory
+from recollect.errors import UsageError
 from recollect.surfaces.cli.common import memory, options
 from recollect.surfaces.cli.notes import REMEMBERED, as_kind, as_severity, kind_options, tell, when_option
 
@@ -41,6 +42,8 @@ def command(
 
     It is in memory when the command returns. The same words again are the same memory.
     """
+    if everywhere and project is not None:
+        raise UsageError("--everywhere and --project exclude each other")
     with memory(agent_id) as opened:
         found = opened.remember(
             text,
