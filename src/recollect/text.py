@@ -111,7 +111,7 @@ _SIGNS = re.compile("[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-
 
 def pairs(text: str) -> list[str]:
     """Of what is written without spaces, every two characters that stand together."""
-    if text.isascii():
+    if text.isascii() or not _UNSPACED.search(text):
         return []
     runs = _UNSPACED.findall(_SIGNS.sub("", text))
     return [run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))]
