@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -1691,6 +1692,14 @@ def test_a_server_that_is_not_there_is_a_store_error(tmp_path: Path) -> None:
         place.open(busy_timeout=0.2)
     assert not isinstance(raised.value, StoreBusy)
     assert "server" in raised.value.hint
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:s3%cr3t@db/x", "postgresql://me:s3cr3t@[::1/x"])
+def test_an_address_that_postgresql_does_not_understand_is_told_without_its_password(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Place("postgres", url, tmp_path).open()
+    told = "".join(traceback.format_exception(raised.value))
+    assert "cr3t" not in told
 
 
 def test_an_address_that_is_no_postgresql_url_is_a_configuration_error(tmp_path: Path) -> None:

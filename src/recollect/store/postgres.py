@@ -9,9 +9,10 @@ from typing import Any, LiteralString
 
 import psycopg
 from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from recollect.errors import StoreBusy, StoreError, StoreFull
+from recollect.errors import ConfigError, StoreBusy, StoreError, StoreFull
 from recollect.store.database import Dialect, Parameters, Row, positional, pyformat
 
 POSTGRES = Dialect(
@@ -58,6 +59,13 @@ class PostgresDatabase:
 
     def __init__(self, url: str, busy_timeout: float) -> None:
         logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says, the error says
+        try:
+            conninfo_to_dict(url)
+        except psycopg.ProgrammingError:  # it quotes what it does not understand, passwords as well
+            raise ConfigError(
+                "`database` is no URL that PostgreSQL understands",
+                hint="In user, password and names write %, @, :, /, ?, #, & and blanks as %25, %40 and so on.",
+            ) from None
         self._url = url
         milliseconds = int(busy_timeout * 1000)
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
