@@ -87,7 +87,7 @@ from recollect.types import (
     Stage1,
     Timestamp,
 )
-from tests.conftest import Clock, Place
+from tests.conftest import Clock, Place, Server
 
 SOURCE, FILE, SESSION = "codex", "2026/rollout-s1.jsonl", "s1"
 TABLES = re.findall(r"^CREATE TABLE (\w+)", "".join(migration.sql for migration in migrations()), re.MULTILINE)
@@ -1692,6 +1692,28 @@ def test_a_server_that_is_not_there_is_a_store_error(tmp_path: Path) -> None:
         place.open(busy_timeout=0.2)
     assert not isinstance(raised.value, StoreBusy)
     assert "server" in raised.value.hint
+
+
+def test_the_schema_that_an_address_chooses_is_the_one_that_is_used(
+    postgres: Server, tmp_path: Path, owner: Owner
+) -> None:
+    with postgres.database() as url:
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE SCHEMA apart")
+        database = Place("postgres", f"{url}&options=-csearch_path%3Dapart", tmp_path).open()
+        with database.write() as tx:
+            fill(tx, owner)
+            assert tx.rows("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename LIKE 'memory%'") == [("apart",)]
+            assert tx.row("SHOW lock_timeout") == ("10s",)
+        database.close()
+
+
+def test_a_client_encoding_of_the_surroundings_changes_no_text(postgres: Server, tmp_path: Path) -> None:
+    with postgres.database(postgres.migrated) as url:
+        database = Place("postgres", f"{url}&client_encoding=LATIN1", tmp_path).open()
+        with database.read() as tx:
+            assert tx.row("SELECT CAST(:text AS TEXT)", {"text": "\u6570"}) == ("\u6570",)
+        database.close()
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:s3%cr3t@db/x", "postgresql://me:s3cr3t@[::1/x"])

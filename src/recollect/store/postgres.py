@@ -67,17 +67,24 @@ class PostgresDatabase:
                 hint="In user, password and names write %, @, :, /, ?, #, & and blanks as %25, %40 and so on.",
             ) from None
         self._url = url
-        milliseconds = int(busy_timeout * 1000)
+        self._busy_timeout = busy_timeout
         self._pool: ConnectionPool[psycopg.Connection[Row]] = ConnectionPool(
             url,
             min_size=0,
             max_size=8,
             timeout=busy_timeout,
             open=False,
-            kwargs={"options": f"-c lock_timeout={milliseconds} -c timezone=UTC"},
+            kwargs={"client_encoding": "UTF8"},
+            configure=self._configure,
         )
         with _translated():
             self._pool.open()
+
+    def _configure(self, connection: psycopg.Connection[Row]) -> None:
+        """By a statement: `options` belong to the user, who may choose a schema by them."""
+        names = {"patience": str(max(1, int(self._busy_timeout * 1000)))}
+        connection.execute("SELECT set_config('lock_timeout', %(patience)s, false)", names)
+        connection.commit()
 
     @contextmanager
     def _transaction(self, begin: LiteralString = "") -> Iterator[PostgresTransaction]:
