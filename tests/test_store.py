@@ -1716,6 +1716,19 @@ def test_a_client_encoding_of_the_surroundings_changes_no_text(postgres: Server,
         database.close()
 
 
+def test_a_server_that_was_restarted_answers_the_next_call(postgres: Server, tmp_path: Path) -> None:
+    with postgres.database(postgres.migrated) as url:
+        database = Place("postgres", url, tmp_path).open()
+        with psycopg.connect(url) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        with database.read() as tx:
+            assert tx.row("SELECT 1") == (1,)
+        database.close()
+
+
 @pytest.mark.parametrize("url", ["postgresql://me:s3%cr3t@db/x", "postgresql://me:s3cr3t@[::1/x"])
 def test_an_address_that_postgresql_does_not_understand_is_told_without_its_password(tmp_path: Path, url: str) -> None:
     with pytest.raises(ConfigError) as raised:

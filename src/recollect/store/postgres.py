@@ -76,6 +76,7 @@ class PostgresDatabase:
             open=False,
             kwargs={"client_encoding": "UTF8"},
             configure=self._configure,
+            check=ConnectionPool.check_connection,  # the server may have been restarted since
         )
         with _translated():
             self._pool.open()
