@@ -1694,6 +1694,15 @@ def test_a_server_that_is_not_there_is_a_store_error(tmp_path: Path) -> None:
     assert "server" in raised.value.hint
 
 
+def test_a_role_that_may_not_make_tables_is_a_store_error(postgres: Server, tmp_path: Path) -> None:
+    with postgres.database() as url:
+        for option in ("role=pg_monitor", "search_path=nowhere", "default_transaction_read_only=on"):
+            place = Place("postgres", f"{url}&options=-c{option.replace('=', '%3D')}", tmp_path)
+            with pytest.raises(StoreError) as raised:
+                place.open()
+            assert "search path" in raised.value.hint
+
+
 def test_the_schema_that_an_address_chooses_is_the_one_that_is_used(
     postgres: Server, tmp_path: Path, owner: Owner
 ) -> None:
@@ -1706,6 +1715,16 @@ def test_the_schema_that_an_address_chooses_is_the_one_that_is_used(
             assert tx.rows("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename LIKE 'memory%'") == [("apart",)]
             assert tx.row("SHOW lock_timeout") == ("10s",)
         database.close()
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused(postgres: Server, tmp_path: Path) -> None:
+    with postgres.database() as url, psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+        try:
+            with pytest.raises(StoreError, match="LATIN1"):
+                Place("postgres", postgres.url("latin"), tmp_path).open()
+        finally:
+            connection.execute("DROP DATABASE latin WITH (FORCE)")
 
 
 def test_a_client_encoding_of_the_surroundings_changes_no_text(postgres: Server, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
-from recollect.errors import SchemaTooNew
+from recollect.errors import SchemaTooNew, StoreError
 from recollect.store.database import Database, Transaction
 from recollect.types import Clock, timestamp
 
@@ -75,7 +75,12 @@ def _lock(tx: Transaction) -> None:
 def _version(database: Database) -> int:
     with database.read() as tx:
         if tx.dialect.name == "postgres":
-            exists = tx.row("SELECT to_regclass('memory_schema') IS NOT NULL")
+            exists = tx.row("SELECT to_regclass('memory_schema') IS NOT NULL, current_setting('server_encoding')")
+            if exists and exists[1] != "UTF8":
+                raise StoreError(
+                    f"the database's encoding is {exists[1]}; what people write needs UTF8",
+                    hint="Make another database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+                )
         else:
             exists = tx.row("SELECT COUNT(*) FROM sqlite_master WHERE name = 'memory_schema'")
         return _recorded(tx) if exists and exists[0] else 0

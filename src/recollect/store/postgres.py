@@ -128,6 +128,9 @@ class PostgresDatabase:
         self._pool.close()
 
 
+_RIGHTS = "The role of the `database` URL needs a schema in its search path in which it may write and create tables."
+
+
 @contextmanager
 def _translated() -> Iterator[None]:
     try:
@@ -136,6 +139,8 @@ def _translated() -> Iterator[None]:
         raise StoreBusy(f"PostgreSQL: {error}") from error
     except pg.DiskFull as error:
         raise StoreFull(f"PostgreSQL: {error}") from error
+    except (pg.InsufficientPrivilege, pg.ReadOnlySqlTransaction, pg.InvalidSchemaName) as error:
+        raise StoreError(f"PostgreSQL: {error.diag.message_primary}", hint=_RIGHTS) from error
     except (psycopg.OperationalError, PoolTimeout) as error:
         reason = " ".join(str(error).split())
         raise StoreError(f"PostgreSQL: {reason}", hint="Check the `database` URL and that the server runs.") from error
