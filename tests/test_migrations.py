@@ -357,6 +357,18 @@ def test_every_other_index_begins_with_tenant_and_agent(database: Database) -> N
     assert starts <= {("tenant", "agent_id"), ("id",), ("version",), ("words",)}
 
 
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_a_dump_can_be_restored(database: Database) -> None:
+    """It is read without a search path."""
+    with database.write() as tx:
+        tx.run("SET LOCAL search_path = ''")
+        tx.run(
+            "INSERT INTO public.memory_search_texts (tenant, agent_id, kind, ref, project_id, text)"
+            " VALUES ('t', 'a', 'memory', 'm', 'p', 'The Who')"
+        )
+        assert tx.row("SELECT COUNT(*) FROM public.memory_search_texts WHERE words @@ 'who'") == (1,)
+
+
 def test_keys_compare_byte_by_byte_in_both_databases(database: Database) -> None:
     with database.write() as tx:
         for name in ("b", "a", "B", "é", "_", "Z", "ab", "a b", "a-b"):

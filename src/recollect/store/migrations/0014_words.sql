@@ -1,2 +1,3 @@
 -- What stands for a text in the full-text indexes: also pairs of characters where words have no space between them, and
--- parts of names that begin with capitals; on PostgreSQL letters without their accents, as on SQLite.
+-- parts of names that begin with capitals; on PostgreSQL letters without their accents and every
+-- word, as on SQLite, by functions that find one another whatever the search path is, so that a dump can be restored.
