@@ -303,6 +303,8 @@ def test_erased_words_leave_the_index(memory: Memory, database_url: Place) -> No
         ("ฉันชอบกินข้าวผัดกระเพราที่ตลาด", ["ข้าวผัด", "ตลาด"]),
         ("데이터베이스가 느립니다", ["데이터베이스", "데이터베이스가"]),
         ("The café in Zürich serves crème bru\u0302le\u0301e", ["cafe zurich", "café", "crème brûlée"]),
+        ("हम ने यह हिन्दी में लिखा।", ["हिन्दी", "लिखा"]),
+        ("தமிழ் மொழியில் எழுதப்பட்டது", ["மொழியில்"]),
         ("We saw The Who at Leeds, and Will was with us", ["who", "will"]),
         ("To be or not to be", ["to be or not to be"]),
         ("I don't", ["don't"]),

@@ -63,6 +63,7 @@ def plain(text: str) -> str:
 
 # Words
 
+RUNS = re.compile(r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0dff])+")  # of letters; signs of Indic scripts are none, but parts
 _WORD = re.compile(r"[^\W_](?:[\w.+#/@:'-]*[\w+#])?")
 COMMON = frozenset(  # English words that carry no meaning of their own
     """a about after again all also am an and any are as at be because been before being both but by can could did do

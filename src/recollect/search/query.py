@@ -11,10 +11,9 @@ from datetime import datetime
 
 from recollect.search.when import Span, spans
 from recollect.store.words import parts
-from recollect.text import COMMON
+from recollect.text import COMMON, RUNS
 from recollect.types import Role
 
-_WORD = re.compile(r"[^\W_]+")
 _NAME = re.compile(r"[\w$@.][\w$@.:/\\+#-]*+\)?")  # a run that may be an identifier, a path or a version
 _QUOTED = re.compile(r"\"([^\"\n]{3,200})\"|`([^`\n]{2,200})`|“([^”\n]{3,200})”")
 _INNER = re.compile(r"[a-z0-9][A-Z]|\w[_./:\\#@+-]\w|[A-Za-z]\d|\d[A-Za-z]")
@@ -47,8 +46,8 @@ class Query:
 
 def parse(text: str, now: datetime) -> Query:
     times = tuple(spans(text, now))
-    dated = {word.lower() for span in times for word in _WORD.findall(span.words)}  # they tell when, not what
-    found = {word.lower(): word for word in reversed(_WORD.findall(text))}
+    dated = {word.lower() for span in times for word in RUNS.findall(span.words)}  # they tell when, not what
+    found = {word.lower(): word for word in reversed(RUNS.findall(text))}
     words: dict[str, float] = {}
     for word, typed in reversed(found.items()):
         if word in COMMON or word in _PIECES or (len(word) == 1 and not word.isdigit()):

@@ -14,10 +14,10 @@ from recollect.search.query import Query
 from recollect.search.ranking import Weights, recency, usefulness
 from recollect.store.search import Found
 from recollect.store.vectors import Kind
+from recollect.text import RUNS
 from recollect.types import Timestamp, moment
 
 _LABEL = re.compile(r"\s*([^\W\d_][\w .'-]{0,30}?):\s")  # "Ada: …": a message that names its speaker
-_WORD = re.compile(r"[^\W_]+")
 
 
 def about_time(query: Query, timestamp: str) -> float:
@@ -73,8 +73,8 @@ def _speaker(text: str) -> str:
 def _named(query: Query, speakers: Sequence[str]) -> str:
     """The one speaker that the query names; none when it names several, or when only one ever speaks."""
     known = {each for each in speakers if each}
-    words = set(_WORD.findall(query.text.lower()))
-    named = {each for each in known if words & set(_WORD.findall(each))}
+    words = set(RUNS.findall(query.text.lower()))
+    named = {each for each in known if words & set(RUNS.findall(each))}
     return named.pop() if len(named) == 1 and len(known) > 1 else ""
 
 

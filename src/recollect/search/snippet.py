@@ -6,17 +6,16 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from recollect.text import readable, stem, unix_lines
+from recollect.text import RUNS, readable, stem, unix_lines
 
 _BREAK = re.compile(r"[\n\t]")
 _LONGEST = 20_000  # characters that are looked through
-_WORD = re.compile(r"[^\W_]+")
 
 
 def snippet(text: str, is_wanted: Callable[[str], bool], length: int = 240) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The stretch with most of the wanted words, on one line, and where they stand in it."""
     text = _BREAK.sub(" ", readable(unix_lines(text)))
-    hits = [match for match in _WORD.finditer(text[:_LONGEST]) if is_wanted(match.group().lower())]
+    hits = [match for match in RUNS.finditer(text[:_LONGEST]) if is_wanted(match.group().lower())]
     begin = _best_start(hits, length) if hits else 0
     start = max(0, begin - length // 6)
     start = 0 if start == 0 else text.find(" ", start, begin + 1) + 1 or begin
@@ -24,7 +23,7 @@ def snippet(text: str, is_wanted: Callable[[str], bool], length: int = 240) -> t
     if end < len(text) and " " in text[start:end]:
         end = max(text.rfind(" ", start + length // 2, end), start + length // 2)
     cut = ("… " if start else "") + " ".join(text[start:end].split()) + (" …" if end < len(text) else "")
-    return cut, tuple(match.span() for match in _WORD.finditer(cut) if is_wanted(match.group().lower()))
+    return cut, tuple(match.span() for match in RUNS.finditer(cut) if is_wanted(match.group().lower()))
 
 
 def recogniser(words: Iterable[str]) -> Callable[[str], bool]:
