@@ -269,6 +269,34 @@ def test_a_small_project_among_many_rows_is_searched_exactly(
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+@pytest.mark.parametrize(
+    "so",
+    [
+        "ALTER EXTENSION vector SET SCHEMA elsewhere",  # not in our search path
+        "UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'",
+    ],
+)
+def test_a_pgvector_that_we_cannot_use_is_left_alone(
+    database: Database, database_url: Place, clock: Clock, so: str
+) -> None:
+    with database.write() as tx:
+        tx.script("CREATE SCHEMA elsewhere; CREATE EXTENSION vector")
+        tx.script(so)
+    say(database, OWNERS[0], SAID)
+    vectors = Vectors(database, database_url.settings(embedder="static"), OWNERS[0], clock)
+    vectors.update()
+    assert ask(vectors, "which port does the database use?", 1) == [SAID[2]]
+    assert not vectors.pgvector and not pgvector.create(database)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_vectors_too_long_for_an_index_of_the_server_need_none(database: Database) -> None:
+    assert pgvector.create(database)
+    with database.write() as tx:
+        pgvector.create_index(tx, Model("made/long", 4096, Status.SERVING, "long"))
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
 def test_the_server_finds_the_nearest_of_many_by_its_index(
     database: Database, database_url: Place, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,10 +17,17 @@ Matrix = NDArray[np.float32]
 
 FEW = 5_000  # vectors: so many are compared one by one, which is exact
 _MOST = 1_000  # what pgvector lets a search look at
+_LONGEST = 4_000  # dimensions that it can index; longer vectors are compared one by one
+
+_IS_THERE = """
+SELECT 1 FROM pg_extension WHERE extname = 'vector' AND to_regtype('halfvec') IS NOT NULL
+  AND CAST(string_to_array(extversion, '.') AS INTEGER[]) >= ARRAY[0, 8]
+"""
 
 
 def is_there(tx: Transaction) -> bool:
-    return tx.dialect.name == "postgres" and tx.row("SELECT 1 FROM pg_extension WHERE extname = 'vector'") is not None
+    """In a schema that we see, and with the settings that `nearest` makes."""
+    return tx.dialect.name == "postgres" and tx.row(_IS_THERE) is not None
 
 
 def create(database: Database) -> bool:
@@ -41,13 +48,15 @@ def create(database: Database) -> bool:
         with database.write() as tx:
             tx.script("CREATE EXTENSION IF NOT EXISTS vector")
     except StoreError:  # another process was faster
-        with database.read() as tx:
-            return is_there(tx)
-    return True
+        pass
+    with database.read() as tx:
+        return is_there(tx)
 
 
 def create_index(tx: Transaction, model: Model) -> None:
     """Names and numbers of ours only: a definition takes no parameters."""
+    if model.dimensions > _LONGEST:
+        return
     name = hashlib.sha256(model.name.encode()).hexdigest()[:12]
     literal = model.name.replace("'", "''")
     tx.script(
