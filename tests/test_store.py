@@ -658,6 +658,22 @@ def test_what_belongs_to_a_conversation_is_looked_up_by_its_key_and_not_among_al
     assert [plan for plan in searches if not re.search(r"(session_key|memory_id)=", plan)] == []
 
 
+def test_what_is_asked_for_is_looked_up_and_not_searched_among_all_that_an_owner_has(tmp_path: Path) -> None:
+    with open_memory(tmp_path, environ={}) as memory, memory.database.write() as tx:
+        planned, own = Planned(tx), memory.owner
+        memories.in_scopes(planned, own, [(Scope.PROJECT, "/code/garden")])
+        memories.of_session(planned, own, "s@1")
+        memories.stated_in(planned, own, ["s@1"])
+        memories.leading(planned, own, 3)
+        search.texts(planned, Reach(own, None), [1], [Kind.SUMMARY, Kind.MEMORY])
+        files.with_status(planned, own, FileStatus.INGESTING)
+        citations.waiting(planned, own)
+    of_few = r"_(?:pinned|ingesting|waiting) \("  # indexes that have only a few rows
+    wide = r"\(tenant=\? AND agent_id=\?(?: AND source_kind=\? AND is_current=\?)?\)"
+    walked = [plan for plan in planned.plans if re.search(wide, plan) and not re.search(of_few, plan)]
+    assert len(planned.plans) > 20 and walked == []
+
+
 def test_the_first_resolution_of_a_folder_stays(database: Database, owner: Owner) -> None:
     first, second = Project("/code/garden", "example.com/ada/garden", "remote"), Project("/tmp/x", "/tmp/x", "path")
     with database.write() as tx:

@@ -34,16 +34,13 @@ def note(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> int:
 
 def waiting(tx: Transaction, owner: Owner) -> list[tuple[str, str, str]]:
     """(source, uuid of the entry, id of the memory) of those that are to be counted: the memory exists."""
-    return [
-        (row[0], row[1], row[2])
-        for row in tx.rows(
-            "SELECT source, entry_uuid, memory_id FROM memory_citations c WHERE tenant = :tenant"
-            " AND agent_id = :agent_id AND counted = 0 AND EXISTS (SELECT 1 FROM memory_memories m"
-            " WHERE m.tenant = c.tenant AND m.agent_id = c.agent_id AND m.memory_id = c.memory_id)"
-            " ORDER BY source, entry_uuid, memory_id",
-            owner.names(),
-        )
-    ]
+    rows = tx.rows(
+        "SELECT source, entry_uuid, memory_id FROM memory_citations c WHERE tenant = :tenant"
+        " AND agent_id = :agent_id AND counted = 0 AND EXISTS (SELECT 1 FROM memory_memories m"
+        " WHERE m.tenant = c.tenant AND m.agent_id = c.agent_id AND m.memory_id = c.memory_id)",
+        owner.names(),
+    )
+    return sorted((row[0], row[1], row[2]) for row in rows)
 
 
 def settle(tx: Transaction, owner: Owner, citations: Sequence[tuple[str, str, str]]) -> None:

@@ -274,8 +274,10 @@ _TEXT = {
     "memory_kind": "COALESCE(m.kind, '')",
     "severity": "COALESCE(m.severity, '')",
     "revision": "COALESCE(m.revision, 0)",
-    "path": "COALESCE((SELECT MAX(a.source_path) FROM memory_artifacts a WHERE a.tenant = s.tenant AND a.agent_id ="
-    " s.agent_id AND a.session_key = s.session_key AND a.source_kind = 'summary' AND a.is_current = 1), '')",
+    # || '': for the greatest path as it is, or for the kind, SQLite would not take the few files of the conversation
+    "path": "COALESCE((SELECT MAX(a.source_path || '') FROM memory_artifacts a WHERE a.tenant = s.tenant"
+    " AND a.agent_id = s.agent_id AND a.session_key = s.session_key AND a.source_kind || '' = 'summary'"
+    " AND a.is_current = 1), '')",
     "uses": "COALESCE(u.usage_count, p.usage_count, 0)",
     "last_use": "COALESCE(u.last_usage, p.last_usage, '')",
     "feedback": "COALESCE(CAST(b.ok - b.not_ok AS DOUBLE PRECISION) / (1 + b.ok + b.not_ok), 0.0)",
