@@ -35,6 +35,9 @@ HOSTILE = (
     ".abcdef.abcd",
     "[redacted:password]: ", "\\", "\0", "\ud800", "пароль: ", "token value ", "Private-Lines: 3\n", "mnemonic abc ",
     "${A:-", "token=${A:-", "user: a pass: ", "password set to ", "{a}", "密码是", "password - ", "token：密",
+    "mnemonic", "set-cookie", "pscale_", "pw=", "bearer%20", "password=hunter2x", "mongo\u00e9mongo ", "_PAT=",
+    "---- BEGIN A PRIVATE KEY BLOCK----\\rxA:  -: ==\\\\n\\\\\\tkya=460xb=1Q/1aP\\\\r1x0MGxAk/F=3=x+AZ/Ilogin",
+    "b1a0a519d10abb0bFFFFae1bb100FbF1NRAL//cio0px7xx11A3xYD1aa",
 )  # fmt: skip
 
 
@@ -203,7 +206,7 @@ def test_time_is_proportional_to_length(unit: str) -> None:
         best = 9e9
         for _ in range(2):
             began = time.process_time()
-            scan(text)
+            redact(text)
             best = min(best, time.process_time() - began)
         return best
 

@@ -76,8 +76,8 @@ _PREFIXED = r"""
     twilio (?:AC|SK)[0-9a-f]{8}  mailgun key-[0-9a-f]{8}  sendgrid SG\.[\w-]{16,32}\.
     databricks (?:dapi|dose|dkea)[0-9a-f]{8}  linear lin_[a-z]+_  vault hv[sbr]\.
     doppler dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w-]+\.)?  notion (?:secret|ntn)_[A-Za-z0-9]{20}  figma fig[dour]_
-    shopify shp(?:at|ca|pa|ss|ua|tka)_  square sq0[a-z]{3}-  planetscale pscale_[a-z_]+_  postman PMA[KT]-  xai xai-
-    groq gsk_  newrelic NR(?:AK|II|IQ|RA|JS|SP)-  replicate r8_[A-Za-z0-9]{12}  perplexity pplx-
+    shopify shp(?:at|ca|pa|ss|ua|tka)_  square sq0[a-z]{3}-  planetscale pscale_[a-z_]{1,20}_  postman PMA[KT]-
+    xai xai-  groq gsk_  newrelic NR(?:AK|II|IQ|RA|JS|SP)-  replicate r8_[A-Za-z0-9]{12}  perplexity pplx-
     supabase sb(?:p|_secret)_  netlify nf[pcoub]_[A-Za-z0-9]{12}  vercel vc[paikrb]_  docker dckr_[po]at_
     ruby-gems rubygems_  circleci CCI(?:PAT|PRJ)_  buildkite bk(?:ua|ct|at|pt)_  pulumi pul-[0-9a-f]{20}  heroku HRKU-
     tavily tvly-  tailscale tskey-[a-z]{2,12}-  brevo x(?:key|smtp)sib-  resend re_[A-Za-z0-9]{8}_
@@ -147,16 +147,16 @@ PLACES = (
     Place("authorization", 2, r"(?i:authorization)[\"'\\`\]\s]{0,8}[:=,]", r"(?<![a-z])\w+" + _TO + "(?P<v>)"),
     Place("authorization", 3, r"(?i:bearer)(?:\s|%20)", r"\w+(?:\s{1,4}|%20)(?P<v>)"),
     Place("authorization", -1, r"(?i:basic)[ %][A-Za-z0-9+/]{6}", r"\w+(?: |%20)(?P<v>[A-Za-z0-9+/]{6,999}={0,2})"),
-    Place("cookie", 3, r"(?i:set-cookie)", r"[\w-]+" + _PAIR + r"(?P<v>[^;\s\"'`\\]{6,4000})"),
+    Place("cookie", 3, r"(?i:set-cookie)", r"[\w-]{1,30}" + _PAIR + r"(?P<v>[^;\s\"'`\\]{6,4000})"),
     Place("cookie", 0, r"(?i:cookie)[\"'`\\\]]{0,4}\s*[:=,]", r"(?<!-)\w+" + _PAIR + _JAR),
     Place("cookie", 0, r"-(?:b|-cookie)[ =]", r"[-\w]+[ =]+[\"']?[\w.%-]{1,64}=" + _JAR, "curl"),
     Place("cookie", 3, r"(?:PHPSESSID|JSESSIONID|connect\.sid)=", r"[\w.]+=(?P<v>[^;\s\"'`\\]{8,400})"),
     Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
-    Place("password", 1, r"(?:redis-cli|sqlcmd|unzip|sshpass|mongo\w*|(?:docker|podman|registry) login)\s",
+    Place("password", 1, r"(?:redis-cli|sqlcmd|unzip|sshpass|mongo\w{0,20}|(?:docker|podman|registry) login)\s",
           r"(?:redis-cli\s(?:[^\n|;]{0,160}?\s)?-a|(?:sqlcmd|unzip)\s(?:[^\n|;]{0,160}?\s)?-P"
-          r"|(?:sshpass|mongo\w*|\w+ login)\s(?:[^\n|;]{0,160}?\s)?-p)\s*(?P<v>)(?=[^\s-])"),
+          r"|(?:sshpass|mongo\w{0,20}|\w{1,20} login)\s(?:[^\n|;]{0,160}?\s)?-p)\s*(?P<v>)(?=[^\s-])"),
     Place("password", 1, _STDIN, r"(?:echo|printf)\s+(?:-n\s+)?(?P<q>\\?[\"'])?(?P<v>" + _WORD + r")\\?[\"']?"
           r"\s*\|[^|\n]{0,80}?" + _STDIN, lead=r"(?:echo|printf)\s"),
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
@@ -170,7 +170,7 @@ PLACES = (
     Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|(?:x-(?:amz|goog)-)?signature)=",
           r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
     Place("seed-phrase", 0, r"(?i:mnemonic|(?:seed|recovery|backup|secret)[ _-]phrase)",
-          r"\w+(?:[ -]\w+)?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
+          r"\w{1,30}(?:[ -]\w{1,30})?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|webhook\.office)\.com/",
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhookb2|catch)/(?P<v>[\w/@+-]{12,})"),
     Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w-]{40,1000})"),
@@ -259,9 +259,11 @@ _CODE = (
     r"(?P<rest>(?:(?:\?\.|\.|->|::)(?!\d)[\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
 )
 _PIECES = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+"
+_DIGITS, _SYMBOLS = frozenset(string.digits), frozenset("!@#$%^&*?~")
 _TELLING = r"(?i)passw|pwd|secret|token|credential|key|auth"
 
 
+@functools.lru_cache(maxsize=64)  # text that repeats itself asks the same thousands of times
 def oddness(value: str, bare: bool = False) -> int:
     """How unlike words, code and placeholders it is: 0 no secret, 1 words, 2 words and digits, 3 odd, 4 random."""
     if len(value) < 3 or value.lower() in _PLAIN or (bare and _is_code(value, _mean(value))):
@@ -279,7 +281,7 @@ def oddness(value: str, bare: bool = False) -> int:
         phrase = len(words) >= 4 and value.islower() and all(word.isalpha() for word in words)
         phrase |= re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)* [A-Z][a-z]+ \d{2,}", value) is not None
         return 1 if phrase else 2 if len(words) <= 4 and oddness("".join(words)) >= 3 else 0
-    digits = any(c in "0123456789" for c in value)
+    digits = not _DIGITS.isdisjoint(value)
     core = _re(_TECH).sub("", value) if digits else value
     mean = _mean(core)
     path = mean >= (2.3 if value[0] in "./~" else 2.9) and _re(_PATH).match(value) and not _gibberish(core)
@@ -295,9 +297,9 @@ def _solid(value: str) -> str:
 
 def _rank(core: str, value: str) -> int:
     """The same by the characters alone; `core` is the value without the digits of known terms."""
-    mean, size = _mean(core), sum(c.isalnum() for c in core)
-    symbol, digit = any(c in "!@#$%^&*?~" for c in core), any(c in "0123456789" for c in core)
-    if not any(c.isalpha() for c in core):
+    mean, size = _mean(core), sum(map(str.isalnum, core))
+    symbol, digit = not _SYMBOLS.isdisjoint(core), not _DIGITS.isdisjoint(core)
+    if not any(map(str.isalpha, core)):
         return 1 if digit and (symbol or core.isdigit()) else 0
     if re.fullmatch(r"[0-9a-fA-F-]{24,}", value) and len(set(value)) > 7:
         return 4
@@ -418,7 +420,7 @@ _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # o
 _BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)|session[_-]?key"
-_NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'])"
+_NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'\[])"
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
@@ -438,8 +440,8 @@ def _glued(text: str, pos: int) -> bool:
 
 
 def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
-    """A secret with a shape at pos, and where to go on looking."""
-    begun = _re(_MARKS).match(text, pos) and not _glued(text, pos)
+    """A secret with a shape at pos, and where to go on looking. `floor` is where the secret before it ends."""
+    begun = _re(_MARKS).match(text, pos) and (pos == floor or not _glued(text, pos))
     match = _re(_KEYS).match(text, pos) if begun else None
     if match:
         row, body = KEYS[int(str(match.lastgroup)[1:])], match.group((match.lastindex or 0) + 1)
@@ -447,7 +449,7 @@ def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
         row = KEYS[int(str(inner.lastgroup)[1:])]
         matches = _re(row.back + row.mark + row.body).finditer(text, max(floor, pos - 100), pos + 400)
         match = next((one for one in matches if one.start() <= pos < one.end()), None)
-        body = match.group() if match and not _glued(text, match.start()) else ""
+        body = match.group() if match and (match.start() == floor or not _glued(text, match.start())) else ""
     if match is None or not body:
         return None, pos + 1
     start, end = match.span()
@@ -484,7 +486,8 @@ def _accept(text: str, rule: str, value: Value | None, need: int, short: int = 3
 
 def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
     """What stands in a place for secrets."""
-    begin = max(floor, pos - 300)
+    low = max(0, pos - 300)
+    begin = max(floor, low)
     if _re(_AT).match(text, pos):  # of many signs in one stretch of text only the first few can end a password
         space = _re(r"(?s).*[\s\"'<>`]").match(text, begin, pos + 1)
         begin = space.end() if space else begin
@@ -497,8 +500,7 @@ def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
         starts = [lead.start() for lead in leads] if place.lead else [pos]
         matches = (_re(place.find).match(text, start) for start in starts)
         match = next((one for one in matches if one and one.end() > pos), None)
-        line = text[max(text.rfind("\n", begin, pos), begin) : pos] if place.line else ""
-        if match is None or not re.search(place.line, line):
+        if match is None or (place.line and not re.search(place.line, text[low:pos].rpartition("\n")[2])):
             continue
         start, end = match.span("v")
         if place.need < 0:
@@ -676,6 +678,10 @@ def scan(text: str) -> list[Finding]:
             finding, resume = _judge_key(text, char, floor)
             if not finding and resume == char + 1 and not (finding := _judge_place(text, char, floor)):
                 finding, resume = _judge_word(text, char)
+            if finding and found and finding.start < found[-1].end and finding.end > found[-1].start:
+                last = found.pop()  # one run, which is left behind as a whole
+                rule = last.rule if last.start <= finding.start else finding.rule
+                finding = Finding(rule, min(last.start, finding.start), max(last.end, finding.end))
             found += [finding] if finding else []
         byte = start + (resume - char if narrow else len(text[char:resume].encode("utf-8", "surrogatepass")))
         char = resume
@@ -688,12 +694,22 @@ def scan(text: str) -> list[Finding]:
     return merged
 
 
+_PASSES = 6  # no text that a person wrote has needed more than three
+
+
 def redact(text: str) -> str:
-    """The text with a marker in place of every secret; the same object if there is none."""
+    """The text with a marker in place of every secret; the same object if there is none.
+
+    A marker may bring to light what stands beside it. Text made to do so over and over loses more in every pass, so
+    that the number of passes grows only with the logarithm of its length.
+    """
+    passes = 0
     while found := scan(text):  # ends: every pass turns text into markers, and no finding lies in a marker
+        passes += 1
+        more = 1 << passes if passes > _PASSES else 0
         parts, at = [], 0
         for finding in found:
-            parts += [text[at : finding.start], f"[redacted:{finding.rule}]"]
-            at = finding.end
+            parts += [text[at : max(at, finding.start - more)], f"[redacted:{finding.rule}]"]
+            at = max(at, finding.end + more)
         text = "".join(parts) + text[at:]
     return text
