@@ -489,6 +489,22 @@ def test_a_conversation_too_long_for_the_model_is_split_further(memory: Memory, 
     assert rows(memory, "SELECT parts FROM memory_stage1")[0][0] > 1
 
 
+def test_a_part_whose_answer_is_cut_off_is_split_and_what_was_answered_before_stays(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *[f"Point {n}: " + "words and more words. " * 40 for n in range(12)])
+
+    def wordy(content: str) -> dict[str, Any]:
+        if "Point 8:" in content and "Point 10:" in content:
+            raise ModelFailed(Failure.CUT_OFF, "the answer was cut off at 8000 tokens", usage=Usage(1, 50, 8000))
+        return one_memory(content)
+
+    model = Scripted(wordy)
+    assert extract(memory, by(model, part_tokens=1_100)).run().failed == 0
+    sent = [content for content in model.calls if content.startswith("<transcript>")]
+    assert len(sent) == len(set(sent))
+    told = [sum(f"Point {n}:" in content for content in sent) for n in range(12)]
+    assert told == [1] * 8 + [2] * 4, "only what the cut answer was about is sent twice"
+
+
 def test_what_is_short_and_still_too_long_is_asked_once(memory: Memory, root: Path) -> None:
     def never(content: str) -> dict[str, Any]:
         raise ModelFailed(Failure.TOO_LONG, "context length exceeded", usage=Usage(1))
@@ -505,7 +521,7 @@ def test_what_is_short_and_still_too_long_is_asked_once(memory: Memory, root: Pa
 LONG = [f"Point {n}: " + "words and more words. " * 40 for n in range(24)]
 
 
-@pytest.mark.parametrize("failure", [Failure.TOO_LONG, Failure.INVALID], ids=["context", "cut off"])
+@pytest.mark.parametrize("failure", [Failure.TOO_LONG, Failure.CUT_OFF, Failure.INVALID])
 def test_many_parts_are_merged_in_groups_and_no_part_is_read_twice(
     memory: Memory, root: Path, failure: Failure
 ) -> None:
@@ -533,7 +549,7 @@ def test_two_parts_that_no_answer_can_hold_are_kept_side_by_side(memory: Memory,
 
     def apart(content: str) -> dict[str, Any]:
         if content.startswith("<parts>"):
-            raise ModelFailed(Failure.INVALID, "the answer was cut off at 8000 tokens", usage=Usage(1))
+            raise ModelFailed(Failure.CUT_OFF, "the answer was cut off at 8000 tokens", usage=Usage(1))
         if FACT in content:
             return one_memory(content, FACT, 5) | {"raw_memory": "About the server."}
         return one_memory(content)

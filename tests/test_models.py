@@ -267,7 +267,7 @@ def test_the_deadline_holds_when_the_name_of_the_host_is_not_found_in_time(monke
         (Nonsense(), Failure.INVALID),
         (Status(200, body={"surprise": True}), Failure.INVALID),
         (Status(200, body={"choices": [], "content": 7, "output": None}), Failure.INVALID),
-        (Truncated(), Failure.INVALID),
+        (Truncated(), Failure.CUT_OFF),
         (Refusal(), Failure.INVALID),
     ],
     ids=str,
@@ -275,7 +275,7 @@ def test_the_deadline_holds_when_the_name_of_the_host_is_not_found_in_time(monke
 def test_a_failure_has_its_kind_and_costs_one_request(name: str, reply: Reply, failure: Failure) -> None:
     error, requests = fail_at(name, reply)
     assert error.failure is failure
-    assert error.permanent is (failure is Failure.REJECTED)
+    assert error.permanent is (failure in (Failure.REJECTED, Failure.CUT_OFF))
     assert len(requests) == error.usage.requests == 1
     assert error.message.startswith(f"{name}: ")
 

@@ -139,7 +139,6 @@ BAD: dict[str, tuple[Script, str]] = {
     "rate limit": (RateLimit(90), "rate_limited"),
     "nonsense": (Nonsense(), "invalid"),
     "half a JSON": (HalfJson(), "invalid"),
-    "cut off": (Truncated(), "invalid"),
     "refusal": (Refusal(), "invalid"),
     "wrong shape": (Answer({"raw_memory": 5, "memories": "none"}), "invalid"),
     "nothing at all": (Answer({}), "invalid"),
@@ -183,13 +182,22 @@ def next_reply(replies: list[Script], request: Request) -> Reply:
     return reply
 
 
-@pytest.mark.parametrize("reply", [Status(401, body="bad key"), Status(404, body="no such model")])
-def test_what_configuration_must_mend_fails_for_good_and_says_so(tmp_path: Path, clock: Clock, reply: Reply) -> None:
+@pytest.mark.parametrize(
+    "reply, why",
+    [
+        (Status(401, body="bad key"), "rejected"),
+        (Status(404, body="no such model"), "rejected"),
+        (Truncated(), "(model_output_tokens)"),
+    ],
+)
+def test_what_configuration_must_mend_fails_for_good_and_says_so(
+    tmp_path: Path, clock: Clock, reply: Reply, why: str
+) -> None:
     with ModelServer(reply) as server, opened(tmp_path / "home", server, DIALECTS[0], clock) as memory:
         take_in(memory, tmp_path / "projects")
         assert memory.process(now=True).failed == 1 and state(memory) == "failed"
         (trouble,) = [each for each in memory.status().problems if "extract" in each.problem]
-        assert "rejected" in trouble.problem and "retry" in trouble.hint
+        assert why in trouble.problem and "retry" in trouble.hint
 
 
 @pytest.mark.parametrize("code, hint", [(401, "`recollect retry`"), (500, "by themselves")])

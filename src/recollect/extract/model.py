@@ -1,7 +1,7 @@
 """Phase 1 with a language model: a long conversation in parts, then answers that merge those of neighbours, up to one.
 
-Every part is read once. A merge that the model cannot take or cannot end is split; two answers that no third can hold
-stand one behind the other.
+Every part is read once. A part or a merge that the model cannot take or cannot end is split; two answers that no third
+can hold stand one behind the other.
 
 What comes back is held against the transcript: a statement must name messages that exist, and its words must occur in
 what their authors said themselves. So text that was pasted or injected cannot become a memory, whatever the model
@@ -45,26 +45,24 @@ class ByModel:
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
         # what was stored under older rules is not sent; whole messages, since a part may end inside a secret
         messages = [replace(each, text=redact(each.text)) for each in transcript.messages]
-        budget = min(self._part_tokens, tokens(messages))  # half of it is another question
-        while True:
+        numbers = {message.uuid: number for number, message in enumerate(messages, 1)}
+        budget = self._part_tokens
+        answers: list[ExtractionOut] = []
+        waiting = split(messages, budget)
+        while waiting:
+            part, *waiting = waiting
             try:
-                answers = self._read(messages, paid, budget)
-                break
+                content = prompt.transcript(part, [numbers[message.uuid] for message in part])
+                answers.append(self._ask(paid, prompt.EXTRACT, content))
             except ModelFailed as failed:
-                if failed.failure is not Failure.TOO_LONG or budget <= _SMALLEST_PART:
+                if failed.failure not in (Failure.TOO_LONG, Failure.CUT_OFF) or tokens(part) <= _SMALLEST_PART:
                     raise
-                budget = max(budget // 2, _SMALLEST_PART)  # what fitted before is in store and not asked again
+                budget = max(tokens(part) // 2, _SMALLEST_PART)  # of what was not read yet
+                waiting = split([message for each in (part, *waiting) for message in each], budget)
         parts = len(answers)
         while len(answers) > 1:
             answers = [each for group in _groups(answers, budget) for each in self._merge(group, paid)]
         return _extraction(answers[0], messages, parts)
-
-    def _read(self, messages: Sequence[Message], paid: Paid, budget: int) -> list[ExtractionOut]:
-        numbers = {message.uuid: number for number, message in enumerate(messages, 1)}
-        return [
-            self._ask(paid, prompt.EXTRACT, prompt.transcript(part, [numbers[message.uuid] for message in part]))
-            for part in split(messages, budget)
-        ]
 
     def _merge(self, group: Sequence[ExtractionOut], paid: Paid) -> list[ExtractionOut]:
         """Fewer answers that say the same; one where the model can."""
@@ -73,7 +71,7 @@ class ByModel:
         try:
             return [self._ask(paid, prompt.MERGE, prompt.parts([each.model_dump_json() for each in group]))]
         except ModelFailed as failed:
-            if failed.failure not in (Failure.TOO_LONG, Failure.INVALID):  # an answer that was cut off is invalid
+            if failed.failure not in (Failure.TOO_LONG, Failure.CUT_OFF, Failure.INVALID):
                 raise
         if len(group) == 2:
             return [_joined(*group)]

@@ -73,6 +73,7 @@ class Failure(StrEnum):
     REJECTED = "rejected"  # credentials, model name, request: trying again will not help
     INVALID = "invalid"  # it answered, but not what was asked for
     TOO_LONG = "too_long"  # the input does not fit
+    CUT_OFF = "cut_off"  # the answer does not: it would end at the same place again, and cost as much
     EXHAUSTED = "exhausted"  # a cap on requests or tokens was reached
 
 
@@ -95,7 +96,7 @@ class ModelFailed(RecollectError):
 
     @property
     def permanent(self) -> bool:
-        return self.failure is Failure.REJECTED
+        return self.failure in (Failure.REJECTED, Failure.CUT_OFF)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class Provider:
         if failure is Failure.TIMEOUT:
             message = f"no answer within {seconds:g} s"
         elif isinstance(error, _CutOff):
-            message = f"the answer was cut off at {self._config.model_output_tokens} tokens"
+            message = f"the answer was cut off at {self._config.model_output_tokens} tokens (model_output_tokens)"
         else:
             message = _message(error)
         return ModelFailed(
@@ -416,6 +416,8 @@ def _failure(error: Exception) -> Failure:
             return Failure.TIMEOUT
         case UsageLimitExceeded():
             return Failure.EXHAUSTED
+        case _CutOff():
+            return Failure.CUT_OFF
         case ModelHTTPError() if status == 429 and "request too large" in str(error.body).lower():
             return Failure.TOO_LONG  # for the tokens of a minute: to wait does not help, to split does
         case _ if status == 429:
