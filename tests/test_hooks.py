@@ -120,6 +120,15 @@ def test_another_repository_at_a_path_is_not_told_what_the_first_one_knows(there
     assert RULE not in there.said("SessionStart", told(tides, session_id="third"))
 
 
+def test_a_pipe_in_the_place_of_a_repositorys_file_stops_no_hook(there: Home, tides: Path) -> None:
+    config = tides / ".git/config"
+    config.write_text('[remote "origin"]\n\turl = https://github.com/clientA/app.git\n')
+    there.json("remember", RULE, "--project", str(tides))
+    config.unlink()
+    os.mkfifo(config)
+    there.hook("SessionStart", told(tides))  # nobody answers: from context/
+
+
 @pytest.mark.parametrize("more", [{"agent_id": "sub-1"}, {"cwd": ""}])
 def test_sub_agents_and_sessions_without_a_folder_get_nothing(there: Home, tides: Path, more: dict[str, str]) -> None:
     there.json("remember", RULE, "--project", str(tides))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -56,6 +57,26 @@ def test_worktrees_subfolders_and_branches_share_a_project(tmp_path: Path) -> No
     git(main, "remote", "add", "origin", "git@example.com:me/fork.git")
     ids = {resolve(str(each)).project_id for each in (main, main / "src" / "deep", tree)}
     assert ids == {"example.com/me/fork"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("pipe", ".git"), ("device", ".git"), ("NUL", "elsewhere"), ("loop", "loop"), ("long", ""), ("remote", ".git")],
+)
+def test_whatever_a_strangers_repository_holds_it_is_resolved_at_once(tmp_path: Path, name: str, expected: str) -> None:
+    mark, config = tmp_path / ".git", tmp_path / ".git/config"
+    if name in ("pipe", "device", "remote"):
+        mark.mkdir()
+    if name == "pipe":
+        os.mkfifo(config)
+    elif name == "device":
+        config.symlink_to("/dev/zero")
+    elif name == "remote":
+        config.write_text(f'[remote "origin"]\n\turl = https://example.com/{"o" * 9000}\n')
+    else:
+        (tmp_path / "loop").symlink_to("loop")
+        mark.write_text("gitdir: " + {"NUL": "else\0where", "loop": "loop", "long": "o" * 3000}[name])
+    assert resolve(str(tmp_path)).project_id == str(tmp_path / expected)
 
 
 def test_the_transcripts_own_remote_serves_for_folders_that_are_gone() -> None:

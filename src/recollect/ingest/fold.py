@@ -12,7 +12,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from recollect.ingest.sources.base import Change, Compaction, Malformed, Source, State, Withdrawn, bounded
+from recollect.ingest.sources.base import (
+    Change,
+    Compaction,
+    Malformed,
+    Source,
+    State,
+    Withdrawn,
+    bounded,
+    bounded_folder,
+)
 from recollect.ingest.tail import LONGEST_LINE, Lines
 from recollect.types import Entry
 
@@ -36,8 +45,9 @@ class Batch:
 
     def put(self, change: Change, allowed: Allowed) -> None:
         if isinstance(change, Entry):
-            if len(change.uuid) > 128 or len(change.session_id) > 128:
-                change = replace(change, uuid=bounded(change.uuid), session_id=bounded(change.session_id))
+            if len(change.uuid) > 128 or len(change.session_id) > 128 or len(change.cwd) > 512:
+                names = {"uuid": bounded(change.uuid), "session_id": bounded(change.session_id)}
+                change = replace(change, cwd=bounded_folder(change.cwd), **names)
             target = self.entries if change.line_offset >= self.start else self.amended
             before = target.get(change.uuid)
             if before is not None:

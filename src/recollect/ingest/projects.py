@@ -1,7 +1,8 @@
 """Project identity: which repository a working directory belongs to.
 
 `host/owner/repo` of the remote, without credentials, else the git common directory (worktrees share it), else the
-path. Git's files are read directly: starting git for every folder would cost more than the rest of an ingest.
+path. Git's files are read directly: starting git for every folder would cost more than the rest of an ingest, and would
+do what a stranger's repository is set up to do. Whatever lies there instead of them tells nothing, and stops nobody.
 
 What was found first stays, also when the folder is gone; only another remote in its place is another project.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +21,8 @@ from recollect.types import timestamp
 
 _SCP = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)$")  # git@github.com:owner/repo.git
 _SECTION = re.compile(r'^\s*\[\s*remote\s+"([^"]+)"\s*\]')
+_CONFIG, _PATH = 1_000_000, 4096  # bytes that are read of git's files
+_LONGEST = 512  # characters of a name: more of them no index takes
 
 
 def resolve(cwd: str, remote: str = "") -> Project:
@@ -72,7 +76,8 @@ def normalise_remote(url: str) -> str:
     else:
         return ""
     path = path.strip("/").removesuffix(".git").strip("/")
-    return f"{host.lower()}/{path}" if host and path else ""
+    found = f"{host.lower()}/{path}" if host and path else ""
+    return found if len(found) <= _LONGEST else ""
 
 
 def git_common_directory(cwd: Path) -> Path | None:
@@ -91,19 +96,19 @@ def git_common_directory(cwd: Path) -> Path | None:
 
 def _linked(folder: Path, dot_git: Path) -> Path | None:
     """A worktree or submodule: `.git` is a file that names its directory, which may name the common one."""
-    text = _read(dot_git)
+    text = _read(dot_git, _PATH)
     if not text.startswith("gitdir:"):
         return None
-    directory = (folder / text.removeprefix("gitdir:").strip()).resolve()
-    common = _read(directory / "commondir").strip()
-    return (directory / common).resolve() if common else directory
+    directory = Path(os.path.realpath(folder / text.removeprefix("gitdir:").strip()))
+    common = os.path.realpath(directory / _read(directory / "commondir", _PATH).strip())
+    return Path(common) if len(common) <= _LONGEST else None
 
 
 def _remote_url(common: Path) -> str:
     """The url of `origin`, else of the first remote."""
     urls: dict[str, str] = {}
     section = ""
-    for line in _read(common / "config").splitlines():
+    for line in _read(common / "config", _CONFIG).splitlines():
         if line.lstrip().startswith("["):
             found = _SECTION.match(line)
             section = found[1] if found else ""
@@ -114,8 +119,11 @@ def _remote_url(common: Path) -> str:
     return urls.get("origin") or next(iter(urls.values()), "")
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, most: int) -> str:
+    """What a plain file says. A pipe would keep us waiting, a device goes on for ever."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(most).replace(b"\0", b"").decode("utf-8", "replace") if plain else ""
     except OSError:
         return ""

@@ -158,6 +158,11 @@ def bounded(identity: str) -> str:
     return "h-" + hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:32]
 
 
+def bounded_folder(cwd: str) -> str:
+    """A folder as the transcript has it; of one that no index would take the beginning, which tells what it lies in."""
+    return cwd if len(cwd) <= 512 else f"{cwd[:476]}-{bounded(cwd)}"
+
+
 class OpenTool(msgspec.Struct):
     """A tool call whose result has not been seen."""
 

@@ -387,10 +387,10 @@ def made(home: str, name: str) -> str:
 
 
 def _file(path: str, most: int) -> str:
-    """Empty when it is not there, or is too long to be ours."""
+    """Empty when it is not there, or is too long to be ours. A pipe in its place is not waited for."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            data = file.read(most + 1)
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            data = file.read(most + 1) or b""
     except OSError:
         return ""
     return "" if len(data) > most else data.decode("utf-8", "replace")
