@@ -24,6 +24,7 @@ from recollect.artifacts import bodies, document, ledger, names, sanitize, sente
 from recollect.artifacts.files import ContentDiffers, Files, OtherIdentity, RevisionChanged, Tampered
 from recollect.artifacts.names import Kind, Name
 from recollect.artifacts.session_end import SessionEnd
+from recollect.blocks import END, PREFIX
 from recollect.extract.run import Step
 from recollect.extract.values import Extraction, Transcript
 from recollect.occasions import occasions
@@ -239,6 +240,15 @@ def test_sanitising_twice_is_sanitising_once(text: str) -> None:
     once = sanitize.sanitized(text)
     assert sanitize.sanitized(once) == once == document.normalised(once)
     once.encode("utf-8")
+
+
+def test_blocks_one_inside_of_another_are_sanitized_in_linear_time() -> None:
+    deep = 10_000
+    text = "[Context" * deep + f"{PREFIX} Notes from earlier {END}" + f"{PREFIX[8:]} Notes from earlier {END}" * deep
+    started = time.process_time()
+    once = sanitize.sanitized(text)
+    assert time.process_time() - started < 20, "minutes, when each takes a round of its own"
+    assert PREFIX not in once and END not in once and sanitize.sanitized(once) == once
 
 
 @pytest.mark.parametrize(
