@@ -215,6 +215,11 @@ def test_config_shows_each_value_and_its_origin_without_the_password(tmp_path: P
         (["remember", "Use tabs.", "--everywhere", "--project", "."], {}, "exclude"),
         (["ingest", ""], {}, "empty path"),
         (["conversations", "--project", ""], {}, "no project"),
+        (["search", "x", "--project", ""], {}, "Name a project"),
+        (["context", "--project", ""], {}, "no project"),
+        (["context", "--project", "", "--prompt", "x"], {}, "Name a project"),
+        (["timeline", "--project", ""], {}, "no project"),
+        (["remember", "Use tabs.", "--project", ""], {}, "no project"),
         (["conversations", "--status", "done"], {}, "active"),
         (["conversations", "--limit", "0"], {}, "0"),
         (["status"], {"RECOLLECT_CONVERSATION_GAP": "3"}, "conversation_gap_minutes"),
@@ -521,7 +526,7 @@ def test_process_says_that_what_is_ready_is_too_old(tmp_path: Path) -> None:
     assert "no conversation fell silent" in run(tmp_path, "process").stdout
 
 
-@pytest.mark.parametrize("arguments", [["search", "x"], ["timeline"], ["conversations"]])
+@pytest.mark.parametrize("arguments", [["search", "x"], ["timeline"], ["conversations"], ["context"]])
 def test_an_unknown_project_is_a_mistake_in_every_command(tmp_path: Path, arguments: list[str]) -> None:
     for name in ("~/nonexistent", "/nope", "github.com/acme/nope"):
         done = run(tmp_path, *arguments, "--project", name, "--json")

@@ -15,12 +15,12 @@ from recollect.app import Memory
 from recollect.blocks import PREFIX
 from recollect.errors import UsageError
 from recollect.inject.values import Exchange, Section
-from recollect.store import injections
+from recollect.store import conversations, injections
 from recollect.store.injections import KEPT, KEPT_BLOCKS
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.daemon.worker import Worker
 from recollect.text import estimate_tokens
-from recollect.types import Severity, Timestamp
+from recollect.types import Conversation, ConversationStatus, Severity, Timestamp
 from tests import command
 from tests.conftest import Clock, Place
 from tests.injecting import PROJECT, a_memory, day, drop, names, put
@@ -269,6 +269,10 @@ def test_a_compaction_that_fails_resets_nothing(memory: Memory, tmp_path: Path) 
 def home(tmp_path: Path) -> Path:
     with open_memory(tmp_path / "home", clock=Clock(START + timedelta(days=1))) as opened:
         put(opened, JWT, RULE)
+        state = ConversationStatus.ARCHIVED
+        talk = Conversation(0, "s", "s@1", "codex", "s.jsonl", "/code/api", PROJECT, "", day(1), day(1), 2, state, "")
+        with opened.database.write() as tx:
+            conversations.insert(tx, opened.owner, [talk], day(1))
     return tmp_path / "home"
 
 
@@ -285,7 +289,8 @@ def test_the_command_shows_the_block_exactly_and_why(home: Path) -> None:
 
 
 def test_the_command_says_clearly_when_there_is_nothing(home: Path, tmp_path: Path) -> None:
-    assert command.run(home, "context", "--project", "other", "--json").json == {"blocks": [], "tokens": 0, "held": []}
+    nothing = {"blocks": [], "tokens": 0, "held": []}
+    assert command.run(home, "context", "--project", str(tmp_path), "--json").json == nothing
     assert command.run(home, "context", cwd=tmp_path).stdout.startswith("Nothing: no memory of this project")
     assert "is about that" in command.run(home, "context", "--project", PROJECT, "--prompt", "hello").stdout
     assert command.run(home, "context", "--last").stdout == "Nothing was given to any session yet.\n"

@@ -58,6 +58,10 @@ def memory(agent_id: str | None) -> Memory:
     return opened
 
 
+def place_of(project: str | None) -> str:
+    return os.getcwd() if project is None else project  # noqa: PTH109 - as the agent recorded it
+
+
 def require_project(opened: Memory, project: str | None) -> None:
     """The project that somebody named. A folder may be new; an id or a path that nothing was said in is a mistake."""
     if not project or Path(opened.settings.expand(project)).is_dir():

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import click
 
 from recollect.app import Memory
 from recollect.inject.values import Given
-from recollect.surfaces.cli.common import count, day_and_time, echo, memory, options, print_json, switched_off, table
+from recollect.surfaces.cli.common import (
+    count,
+    day_and_time,
+    echo,
+    memory,
+    options,
+    place_of,
+    print_json,
+    require_project,
+    switched_off,
+    table,
+)
 
 
 @click.command(
@@ -29,7 +39,7 @@ Examples:
 @options
 def command(project: str | None, prompt: str, session: str, last: bool, as_json: bool, agent_id: str | None) -> int:
     """Show exactly what an agent would be given now, and why. Nothing is changed by looking."""
-    if last and (prompt or project):
+    if last and (prompt or project is not None):
         raise click.UsageError("--last shows what was given: it takes no --prompt and no --project")
     off = ""
     with memory(agent_id) as opened:
@@ -38,9 +48,11 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
             keys = ("session", "turn", "given_at")
             shown = [(each.given, {key: getattr(each, key) for key in keys}) for each in told]
         else:
-            place = project or os.getcwd()  # noqa: PTH109 - as the agent recorded it
+            place = place_of(project)
             off = switched_off(opened, place)
             shown = [] if off else [(_given(opened, place, prompt, session), {})]
+            if shown and not shown[0][0].lines and not shown[0][0].held:
+                require_project(opened, project)
     blocks = [(each, about) for each, about in shown if each.lines]
     if as_json:
         plain = [{**about, **_plain(each)} for each, about in blocks]

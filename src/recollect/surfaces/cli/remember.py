@@ -58,7 +58,7 @@ def command(
 
 def _project(opened: Memory, given: str | None) -> Path | str:
     folder = Path.cwd() if given is None else Path(given).expanduser()
-    if given is not None and not folder.is_dir():
+    if given is not None and (not given or not folder.is_dir()):
         return given
     known, real = opened.project(folder), folder.resolve()  # or the error that says why it cannot be one
     return real if opened.project(real) == known else folder

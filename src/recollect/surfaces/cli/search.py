@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -19,6 +18,7 @@ from recollect.surfaces.cli.common import (
     echo,
     memory,
     options,
+    place_of,
     print_json,
     require_project,
     since,
@@ -80,14 +80,14 @@ def command(
     QUERY is plain words: a question, a name, a path, an error message; nothing in it is syntax. Times in it ("last
     week", "in March") count. Only what is relevant is shown: a question about something unknown finds nothing.
     """
-    if project and all_projects:
+    if project is not None and all_projects:
         raise click.UsageError("--project and --all-projects exclude each other")
     if not " ".join(query).strip():
         raise click.UsageError("QUERY is empty")
     with memory(agent_id) as opened:
         hits = opened.search(
             " ".join(query),
-            scope=ALL_PROJECTS if all_projects else project or os.getcwd(),  # noqa: PTH109 - as the agent recorded it
+            scope=ALL_PROJECTS if all_projects else place_of(project),
             limit=limit,
             kinds=kinds,
             role=role or "",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from recollect.artifacts.lineage import Day, Talk
 from recollect.artifacts.names import Kind
 from recollect.artifacts.sanitize import line
 from recollect.note import is_session
-from recollect.surfaces.cli.common import echo, memory, options, print_json, require_project, since, until
+from recollect.surfaces.cli.common import echo, memory, options, place_of, print_json, require_project, since, until
 
 _LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
 
@@ -52,11 +51,11 @@ def command(
     Newest first, by day (UTC): conversations with their sentence and files, and the memories that were learnt or
     corrected in them.
     """
-    if project and all_projects:
+    if project is not None and all_projects:
         raise click.UsageError("--project and --all-projects exclude each other")
     with memory(agent_id) as opened:
         wide = all_projects or (name is not None and project is None)
-        chosen = None if wide else opened.project(project if project else Path.cwd())
+        chosen = None if wide else opened.project(place_of(project))
         days = opened.timeline(project=chosen, since=first or "", until=last, limit=limit, memory=name)
         if not days:
             require_project(opened, project)
