@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from recollect.app import open_memory
+from recollect.surfaces.cli.common import table
 from tests.transcripts import SESSION, append, claude, talk, write
 
 RECOLLECT = [sys.executable, "-m", "recollect"]
@@ -394,6 +395,18 @@ def test_a_terminal_gets_a_progress_bar_and_a_pipe_does_not(tmp_path: Path, tree
     child.wait()
     os.close(ours)
     assert b"reading" in shown
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_no_column_is_lost_on_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    row = ("2", "2026-11-15 13:49", "5", "archived", "claude-code", "example.com/you/billing", "bd172035")
+    table(("id", "last message", "messages", "status", "source", "project", "session"), [row])
+    shown = capsys.readouterr().out
+    assert "session" in shown and all(cell in shown for cell in row if cell != "example.com/you/billing"), shown
 
 
 def test_reading_commands_are_quick(tmp_path: Path, tree: Path) -> None:

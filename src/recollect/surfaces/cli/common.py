@@ -25,8 +25,8 @@ from recollect.text import readable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
 _EMBED_SECONDS = 5.0  # that a command spends on vectors for search; what is left waits for the next one
-_NARROW = 80  # columns: on a terminal with fewer, lines that are too long are better than an id in pieces
-_SHORT = 24  # characters of a cell that stays in one piece
+_SHORT = 18  # characters of a cell that stays in one piece, as a memory's id does, if lines get too long by it
+_FOLDED = 12  # columns that any other cell has at least
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -113,21 +113,24 @@ def echo(text: str, *, err: bool = False, **style: Any) -> None:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = ()) -> None:
     """The same, in columns."""
+    from rich.cells import cell_len
     from rich.console import Console
-    from rich.measure import Measurement
     from rich.table import Table
 
     cells = [["-" if cell is None else readable(str(cell)) for cell in row] for row in rows]
     shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    room = -2
     for name, *each in zip(columns, *cells, strict=True):
-        widest = max(map(len, (name, *each)))
-        whole = {"no_wrap": True, "min_width": widest} if widest <= _SHORT else {"overflow": "fold"}
-        shown.add_column(name, justify="right" if name in right else "left", **whole)
+        widest = max(map(cell_len, (name, *each)))
+        least, whole = (widest, True) if widest <= _SHORT else (_FOLDED, False)
+        shown.add_column(
+            name, justify="right" if name in right else "left", min_width=least, no_wrap=whole, overflow="fold"
+        )
+        room += least + 2
     for row in cells:
         shown.add_row(*row)
     console = Console(highlight=False, markup=False)
-    room = console.options.update(max_width=_NARROW)
-    console.width = max(console.width, Measurement.get(console, room, shown).minimum) if console.is_terminal else 200
+    console.width = max(console.width, room) if console.is_terminal else 200
     with console.capture() as text:
         console.print(shown)
     click.echo(text.get(), nl=False)  # rich would end the process when the reader went away

@@ -77,7 +77,7 @@ def _list(models: Path) -> list[dict[str, str]]:
         return "installed" if name in there else "outdated" if old[name] else "not installed"
 
     return [
-        {"name": "mpnet", "state": state("mpnet"), "about": "for memories a larger transformer beside it: finds more"},
+        {"name": "mpnet", "state": state("mpnet"), "about": "minilm, and a larger one for memories: finds more"},
         {"name": "minilm", "state": state("minilm"), "about": "a small transformer, about 250 texts a second and core"},
         {"name": "static", "state": "installed", "about": "word vectors: coarser, thousands of texts per second"},
     ]
