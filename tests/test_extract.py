@@ -786,16 +786,32 @@ def test_a_reply_that_nobody_foresaw_fails_its_conversation_alone(memory: Memory
     ]
 
 
-def test_ctrl_c_gives_everything_back(memory: Memory, root: Path) -> None:
+def test_ctrl_c_gives_back_what_is_not_done(memory: Memory, root: Path) -> None:
     ingest(memory, root, *TALK)
 
     def interrupt(step: Step) -> None:
-        if step is Step.WRITTEN:
+        if step is Step.RESOLVED:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         extract(memory, reached=interrupt).run()
     assert job(memory) == ("pending", "", 0) and status(memory) == [ConversationStatus.READY]
+    assert extract(memory).run().succeeded == 1
+
+
+def test_ctrl_c_while_files_are_written_keeps_what_was_finished(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    ingest(memory, root, "Show me the harbour.", *TALK[1:], name=OTHER)
+    steps: list[Step] = []
+
+    def interrupt(step: Step) -> None:
+        steps.append(step)
+        if step is Step.RESOLVED and steps.count(step) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        extract(memory, reached=interrupt).run()
+    assert sorted(status(memory)) == [ConversationStatus.ARCHIVED, ConversationStatus.READY]
     assert extract(memory).run().succeeded == 1
 
 

@@ -349,6 +349,16 @@ class Extract:
             while threads.left:
                 try:
                     taken = threads.take(self._jobs.lease_seconds / 4)
+                    beat()
+                    if taken is not None:
+                        (each, paid), future = taken
+                        report.tokens += paid.usage.tokens
+                        report.cost += paid.usage.cost
+                        if held.get(each.lease.key) is each:
+                            self._finish(each, future, written, report)
+                            if each.lease.key not in written:
+                                del held[each.lease.key]
+                        step(len(written))
                 except KeyboardInterrupt as again:
                     if interrupted is not None:
                         self._commit(held, written, report, beat)
@@ -356,17 +366,6 @@ class Extract:
                     interrupted = again
                     threads.cancel()
                     self._stopping(threads.left)
-                    continue
-                beat()
-                if taken is not None:
-                    (each, paid), future = taken
-                    report.tokens += paid.usage.tokens
-                    report.cost += paid.usage.cost
-                    if held.get(each.lease.key) is each:
-                        self._finish(each, future, written, report)
-                        if each.lease.key not in written:
-                            del held[each.lease.key]
-                    step(len(written))
             self._commit(held, written, report, beat)
             if interrupted is not None:
                 raise interrupted
