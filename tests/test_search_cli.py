@@ -199,15 +199,15 @@ def test_nothing_that_a_transcript_says_is_a_command_to_the_terminal(
     assert "\u202e\u2066" in found["text"], "a program is told what is stored"
 
 
-@pytest.mark.parametrize("columns", [40, 60])
-def test_on_a_narrow_terminal_an_id_stays_in_one_piece(tmp_path: Path, project: Path, columns: int) -> None:
+@pytest.mark.parametrize(("columns", "kind"), [(40, "xterm"), (60, "dumb")])
+def test_on_a_narrow_terminal_an_id_stays_in_one_piece(tmp_path: Path, project: Path, columns: int, kind: str) -> None:
     run(tmp_path, "remember", "The lighthouse lamp is cleaned on Mondays, on Wednesdays and on Fridays.", cwd=project)
     (memory,) = hits(tmp_path, "lamp", "--kind", "memory", cwd=project)
     ours, theirs = pty.openpty()
     with os.fdopen(ours, "rb", buffering=0) as terminal:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         command = [sys.executable, "-m", "recollect", "context", "--prompt", "When is the lighthouse lamp cleaned?"]
-        env = {**os.environ, "RECOLLECT_HOME": str(tmp_path / "home"), "TERM": "xterm"}
+        env = {**os.environ, "RECOLLECT_HOME": str(tmp_path / "home"), "TERM": kind}
         env = {name: value for name, value in env.items() if name != "COLUMNS"}
         with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=project):
             os.close(theirs)
@@ -217,6 +217,7 @@ def test_on_a_narrow_terminal_an_id_stays_in_one_piece(tmp_path: Path, project: 
                     shown += some
     row = shown.decode().split("section")[1]  # below the head of the table
     assert memory["id"] in row and "relevant" in row, shown.decode()
+    assert (b"\x1b[" in shown) == (kind == "xterm"), shown
 
 
 @pytest.mark.parametrize(

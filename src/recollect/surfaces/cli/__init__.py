@@ -86,7 +86,8 @@ def run(arguments: Sequence[str]) -> int:
     """Runs a command; returns the exit status."""
 
     def call() -> object:
-        with cli.make_context("recollect", list(arguments)) as context:  # not cli.main(): it exits by itself
+        color = False if os.environ.get("TERM") == "dumb" else None  # None: on a terminal
+        with cli.make_context("recollect", list(arguments), color=color) as context:  # cli.main() exits by itself
             try:
                 return cli.invoke(context)
             except UnicodeEncodeError as error:  # of the database: it holds nothing that is not UTF-8
