@@ -18,7 +18,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from itertools import count, permutations
 from pathlib import Path
@@ -1753,7 +1753,10 @@ def test_a_client_encoding_of_the_surroundings_changes_no_text(postgres: Server,
 
 def test_a_server_that_was_restarted_answers_the_next_call(postgres: Server, tmp_path: Path) -> None:
     with postgres.database(postgres.migrated) as url:
-        database = Place("postgres", url, tmp_path).open()
+        database = Place("postgres", url, tmp_path).open(busy_timeout=3.0)
+        with ExitStack() as many:
+            for _ in range(6):
+                many.enter_context(database.read())
         with psycopg.connect(url) as other:
             other.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

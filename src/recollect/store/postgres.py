@@ -76,7 +76,7 @@ class PostgresDatabase:
             open=False,
             kwargs={"client_encoding": "UTF8"},
             configure=self._configure,
-            check=ConnectionPool.check_connection,  # the server may have been restarted since
+            check=self._check,
         )
         with _translated():
             self._pool.open()
@@ -86,6 +86,15 @@ class PostgresDatabase:
         names = {"patience": str(max(1, int(self._busy_timeout * 1000)))}
         connection.execute("SELECT set_config('lock_timeout', %(patience)s, false)", names)
         connection.commit()
+
+    def _check(self, connection: psycopg.Connection[Row]) -> None:
+        """The server may have been restarted since. Then no other is any good either: the pool would find that out one
+        by one, and wait twice as long after each."""
+        try:
+            ConnectionPool.check_connection(connection)
+        except psycopg.OperationalError:
+            self._pool.check()
+            raise
 
     @contextmanager
     def _transaction(self, begin: LiteralString = "") -> Iterator[PostgresTransaction]:
