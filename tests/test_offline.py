@@ -493,6 +493,20 @@ def test_the_summary_tells_what_was_asked_decided_done_and_open() -> None:
     assert sentence.startswith("The user asked in shop:") and "\n" not in sentence
 
 
+def test_a_sentence_says_nothing_twice_and_names_stay_as_they_are_written() -> None:
+    told = summary.story(
+        spoken := talk(
+            "We decided to use PostgreSQL instead of MySQL for the new billing service.",
+            "test_refund fails about one time in five: it compares timestamps of the billing service.",
+        )
+    )
+    sentence = summary.memory_sentence(told, statements(spoken), "billing")
+    assert sentence.startswith("The user said in billing: We decided to use PostgreSQL")
+    assert sentence.count("PostgreSQL") == 1 and "; test_refund fails" in sentence
+    for text in (summary.raw_memory(told, ()), summary.rollout_summary(told, ())):
+        assert "test_refund" in text and "Test_refund" not in text
+
+
 def test_what_is_written_is_bounded() -> None:
     long = talk(*(["We never use tool " + "word " * 200 + f"{n}." for n in range(200)]))
     told, found = summary.story(long), statements(long)

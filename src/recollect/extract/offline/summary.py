@@ -20,6 +20,12 @@ _CHATTER = re.compile(
     r"want me|is there|what would|how (?:can|may) i|feel free|if you)",
     re.IGNORECASE,
 )
+_WANTED = re.compile(
+    r"\?|\b(?:please|can you|could you|i want|i need|i'd like|let'?s|add|fix|make|write|create|"
+    r"implement|build|help|find|check|look|explain|review|refactor|update|change|plan|draft|design|"
+    r"investigate|debug|test|set up)\b",
+    re.IGNORECASE,
+)
 _TITLES = (
     (MemoryKind.CONSTRAINT, "Rules and limits"),
     (MemoryKind.PREFERENCE, "Preferences"),
@@ -88,14 +94,7 @@ def _asks(found: Sequence[Unit]) -> list[str]:
     asks: list[str] = []
     for unit in found:
         if unit.role is Role.USER and len(words(unit.text)) >= 4 and len(content_words(unit.text)) >= 2:
-            wanted = re.search(
-                r"\?|\b(?:please|can you|could you|i want|i need|i'd like|let'?s|add|fix|make|write|create|"
-                r"implement|build|help|find|check|look|explain|review|refactor|update|change|plan|draft|design|"
-                r"investigate|debug|test|set up)\b",
-                unit.text,
-                re.IGNORECASE,
-            )
-            if not asks or wanted:
+            if not asks or _WANTED.search(unit.text):
                 asks.append(_clip(unit.text, 200))
     return unique(asks, 0.6)[:5]
 
@@ -130,7 +129,9 @@ def _clip(text: str, most: int) -> str:
 
 
 def _sentence(text: str) -> str:
-    return ended(text[:1].upper() + text[1:])
+    """With a capital and a full stop; a name like `test_refund` stays as it is written."""
+    plain = re.match(r"[^\W\d_]+(?=[\s,;:.!?'’]|$)", text)
+    return ended(text[:1].upper() + text[1:] if plain else text)
 
 
 def raw_memory(told: Story, statements: Sequence[Statement]) -> str:
@@ -149,7 +150,7 @@ def raw_memory(told: Story, statements: Sequence[Statement]) -> str:
 
 def rollout_summary(told: Story, statements: Sequence[Statement]) -> str:
     """A paragraph."""
-    pieces = [f"Asked: {_sentence(told.asks[0])}"] if told.asks else []
+    pieces = [f"{_verb(told).capitalize()}: {_sentence(told.asks[0])}"] if told.asks else []
     kinds = (MemoryKind.DECISION, MemoryKind.LESSON, MemoryKind.CONSTRAINT, MemoryKind.PREFERENCE)
     telling = [each.text for kind in kinds for each in statements if each.kind is kind][:3]
     pieces += [_clip(text, 200) for text in telling]
@@ -165,10 +166,14 @@ def memory_sentence(told: Story, statements: Sequence[Statement], project: str) 
     place = f" in {project}" if project else ""
     subject = told.asks[0] if told.asks else (statements[0].text if statements else "")
     subject = _clip(subject.rstrip(".!?… "), 140)
-    result = next((each.text for each in statements if each.kind in (MemoryKind.DECISION, MemoryKind.LESSON)), "")
-    result = result or next(iter(told.outcome[-1:]), "")
-    tail = f"; {_clip(result.rstrip('.!?… '), 140)}" if result else ""
-    return f"The user asked{place}: {subject}{tail}." if subject else ""
+    results = [each.text for each in statements if each.kind in (MemoryKind.DECISION, MemoryKind.LESSON)]
+    _, *others = unique([subject, *results[:1], *told.outcome[-1:]])
+    tail = f"; {_clip(others[0].rstrip('.!?… '), 140)}" if others else ""
+    return f"The user {_verb(told)}{place}: {subject}{tail}." if subject else ""
+
+
+def _verb(told: Story) -> str:
+    return "asked" if told.asks and _WANTED.search(told.asks[0]) else "said"
 
 
 def slug(told: Story, statements: Sequence[Statement]) -> str:
