@@ -4,6 +4,10 @@ from __future__ import annotations
 
 # Realistic text without a secret. One line each; \n in a line is a line break.
 NEGATIVES = (
+    "WIFI:T:nopass;S:cafe;;",
+    "src/pool.c:5432:12:3: error: expected expression",
+    "docker run -p 127.0.0.1:5432:5432 postgres:16",
+    "localhost:5432:app:deploy:$PGPASSWORD",
     # prose
     "The password must be at least 12 characters long.",
     "Password: required",
@@ -408,6 +412,11 @@ PASSWORDS = (
     'tool --password "§"',
     '["--password", "§"]',
     "curl -u bob:§ https://acme.io",
+    "localhost:5432:app:deploy:§",
+    "echo 'db.acme.io:5432:*:deploy:§' >> ~/.pgpass",
+    "*:*:*:postgres:§",
+    "WIFI:T:WPA;S:My Home;P:§;H:true;;",
+    "WIFI:S:home;T:WPA;P:§;;",
     "curl -ubob:§ https://acme.io",
     "curl -s --user 'bob:§' https://acme.io",
     "mysqldump -u root -p§ app",

@@ -36,6 +36,7 @@ HOSTILE = (
     "[redacted:password]: ", "\\", "\0", "\ud800", "пароль: ", "token value ", "Private-Lines: 3\n", "mnemonic abc ",
     "${A:-", "token=${A:-", "user: a pass: ", "password set to ", "{a}", "密码是", "password - ", "token：密",
     "mnemonic", "set-cookie", "pscale_", "pw=", "bearer%20", "password=hunter2x", "mongo\u00e9mongo ", "_PAT=",
+    ":*:a", "WIFI:T:a;",
     "---- BEGIN A PRIVATE KEY BLOCK----\\rxA:  -: ==\\\\n\\\\\\tkya=460xb=1Q/1aP\\\\r1x0MGxAk/F=3=x+AZ/Ilogin",
     "b1a0a519d10abb0bFFFFae1bb100FbF1NRAL//cio0px7xx11A3xYD1aa",
 )  # fmt: skip
