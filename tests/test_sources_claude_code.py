@@ -108,8 +108,8 @@ REFUSED = (
 )
 
 
-def result(number: int, content: Any, **more: Any) -> bytes:
-    block = {"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": content}
+def result(number: int, content: Any, *, failed: bool = True, **more: Any) -> bytes:
+    block = {"type": "tool_result", "tool_use_id": "t", "is_error": failed, "content": content}
     return claude(number, "", message={"role": "user", "content": [block]}, **more)
 
 
@@ -128,9 +128,45 @@ def test_what_was_typed_to_refuse_a_call_is_the_user_s_and_no_tool_can_say_it() 
         said(result(1, f"{REFUSED}Use §.", **kind).replace(b"\\u00a7", b"\xff"))
 
 
+def asks(number: int, tool: str, *questions: str) -> bytes:
+    call = {"type": "tool_use", "id": "t", "name": tool, "input": {"questions": [{"question": q} for q in questions]}}
+    return claude(number, "", role="assistant", message={"id": f"msg_{number}", "content": [call]})
+
+
+def test_what_was_answered_to_a_question_is_the_user_s_and_no_other_tool_can_answer() -> None:
+    given = {
+        "questions": [],
+        "answers": {"Which database?": "Postgres, always", "Tests?": ["Unit", 3, "End to end"]},
+        "annotations": {"Tests?": {"notes": "no mocks"}},
+    }
+
+    def told(number: int, what: Any = given) -> bytes:
+        return result(number, "Your questions have been answered: ...", failed=False, toolUseResult=what)
+
+    assert said(
+        asks(1, "AskUserQuestion", "Which database?", "Tests?"),
+        told(2),
+        told(3),  # it was answered already
+        asks(4, "mcp__x__AskUserQuestion", "Which database?"),
+        told(5),
+        asks(6, "AskUserQuestion", "Which database?"),
+        told(7, "Error: no answer"),
+        told(8, {"answers": ["x"]}),
+        result(9, "User declined to answer", toolUseResult=given),
+    ) == [
+        "[AskUserQuestion] Which database? Tests?",
+        "Postgres, always\n\nUnit\n\nEnd to end\n\nno mocks",
+        "[mcp__x__AskUserQuestion] Which database? (failed)",
+        "[AskUserQuestion] Which database? (failed)",
+    ]
+
+
 @pytest.mark.parametrize(
     "line",
     [
+        claude(1, "[Request interrupted by user]"),
+        claude(1, "", message={"content": [{"type": "text", "text": "[Request interrupted by user for tool use]"}]}),
+        claude(1, "", role="assistant", message={"model": "<synthetic>", "content": "No response requested."}),
         queued(1, "A task ended.", commandMode="task-notification"),
         queued(1, "<task-notification>A task ended.</task-notification>"),
         queued(1, "Continue.", origin={"kind": "auto-continuation"}),

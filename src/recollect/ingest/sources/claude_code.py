@@ -4,10 +4,11 @@ The payload trusted here: records with `type`, `uuid`, `sessionId`, `timestamp` 
 `message` with `content` (text, or a list of blocks). A field of another kind than it should be counts as missing. Kept
 are the user's text and the assistant's text with a line per tool call. What the user typed while the agent worked
 stands in an `attachment` of the type `queued_command`, what was typed to refuse a tool call in its result
-(`toolDenialKind`), and nowhere else. Left out: tool results (they arrive as user records), `isMeta`, `isSidechain` and
-sub-agent records, what another agent or the harness said in the user's place (`origin`), other attachments, hook
-output, API errors, everything that is no message. One assistant message may stand on several lines with the same
-`message.id`: it is one entry, with the uuid of its first line.
+(`toolDenialKind`), what was answered to a question in the result of `AskUserQuestion`, and nowhere else. Left out: tool
+results (they arrive as user records), `isMeta`, `isSidechain` and sub-agent records, what another agent or the harness
+said in the user's place (`origin`) or the model's (`<synthetic>`), other attachments, hook output, API errors,
+everything that is no message. One assistant message may stand on several lines with the same `message.id`: it is one
+entry, with the uuid of its first line.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ _Content = str | list[_Item] | _Block | float | bool | None
 class _Message(msgspec.Struct):
     content: _Content = None
     id: Any = None
+    model: Any = None
 
 
 class _Attachment(msgspec.Struct):
@@ -72,6 +74,13 @@ class _Attachment(msgspec.Struct):
     is_meta: Any = field(default=None, name="isMeta")
     origin: Any = None
     source_uuid: Any = None  # what its user record would have had
+
+
+class _Answers(msgspec.Struct):
+    """What the harness notes of the questions that it put to the user."""
+
+    answers: Any = None  # question → the answer, or a list
+    annotations: Any = None  # question → an object with `notes`
 
 
 class _Record(msgspec.Struct, rename="camel"):
@@ -88,6 +97,7 @@ class _Record(msgspec.Struct, rename="camel"):
     is_api_error_message: Any = None
     origin: Any = None
     tool_denial_kind: Any = None
+    tool_use_result: Raw = Raw()
     forked_from: Any = None
     message: _Message | list[Raw] | str | float | bool | None = None
     attachment: _Attachment | list[Raw] | str | float | bool | None = None
@@ -103,6 +113,9 @@ class ClaudeState(State, kw_only=True):
 
 _records = msgspec.json.Decoder(_Record)
 _contents = msgspec.json.Decoder(_Content)
+_answers = msgspec.json.Decoder(_Answers | list[Raw] | str | float | bool | None)
+_INTERRUPTED = ("[Request interrupted by user]", "[Request interrupted by user for tool use]")
+_SYNTHETIC = "<synthetic>"  # the model of what the harness says in the model's place
 _REFUSED = "The user doesn't want to proceed with this tool use."
 _NO_PERSON = ("task-notification", "peer", "coordinator", "observer", "observer-activity", "auto-continuation")
 
@@ -132,6 +145,8 @@ def fold(state: ClaudeState, line: bytes, offset: int) -> Sequence[Change]:
         raise Malformed(f"a {kind} record without a message")
     blocks = message.content if type(message.content) is list else _alone(message.content)
     if kind == "assistant":
+        if message.model == _SYNTHETIC:
+            return NOTHING
         return _assistant(state, record, as_text(message.id), blocks, line, offset)
     return _user(state, record, blocks, offset)
 
@@ -175,7 +190,9 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
                 failed.add(as_text(block.tool_use_id))
             if record.tool_denial_kind == "user-rejected" and (said := _said(block.content)):
                 texts.append(said)
-        elif block.type == "text" and block.text and type(block.text) is str:
+            if block.is_error is not True:
+                texts.extend(_answered(state, as_text(block.tool_use_id), record.tool_use_result))
+        elif block.type == "text" and block.text and type(block.text) is str and block.text not in _INTERRUPTED:
             texts.append(block.text)
     if not texts:
         return _fail(state, failed) if failed else NOTHING
@@ -258,6 +275,23 @@ def _said(result: Raw) -> str:
         if isinstance(text, str) and text.startswith(_REFUSED):
             return text.partition(" the user said:\n")[2]
     return ""
+
+
+def _answered(state: ClaudeState, call: str, result: Raw) -> list[str]:
+    """What the user answered: only the harness writes the result of a call that asked."""
+    asked = (tool.line for message in state.open.values() for tool in message.tools if tool.call_id == call)
+    if not call or not result or not any(line.startswith("[AskUserQuestion]") for line in asked):
+        return []
+    given = decode(_answers, result)
+    if not isinstance(given, _Answers) or not isinstance(given.answers, dict):
+        return []
+    notes = given.annotations if isinstance(given.annotations, dict) else {}
+    words: list[object] = []
+    for question, answer in given.answers.items():
+        note = notes.get(question)
+        words += answer if isinstance(answer, list) else [answer]
+        words += [note.get("notes")] if isinstance(note, dict) else []
+    return [word for word in words if isinstance(word, str) and word]
 
 
 def _fail(state: ClaudeState, calls: set[str]) -> list[Change]:

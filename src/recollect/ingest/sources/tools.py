@@ -28,6 +28,7 @@ _TARGETS = (  # argument names that say what a call was aimed at, most telling f
     "prompt",
     "title",
     "name",
+    "questions",
 )
 
 _Arguments = msgspec.defstruct("_Arguments", [(name, Any, None) for name in _TARGETS])
@@ -61,6 +62,9 @@ def _target(arguments: Any) -> str:
             return value
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
             return _command(value)
+        if name == "questions" and isinstance(value, list):
+            asked = [part.get("question") for part in value if isinstance(part, dict)]
+            return " ".join(each for each in asked if isinstance(each, str))
     return ""
 
 
