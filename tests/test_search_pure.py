@@ -196,6 +196,19 @@ def test_what_says_nearly_the_same_is_folded() -> None:
     assert folded(texts, str, 1) == [(texts[0], [texts[1]])]
 
 
+def test_what_says_something_else_is_not_compared_one_by_one() -> None:
+    looks = 0
+
+    class Text(str):
+        def __len__(self) -> int:
+            nonlocal looks
+            looks += 1
+            return super().__len__()
+
+    texts = [Text(f"deploy the {word * 3} service to staging host") for word in map("{:05}".format, range(400))]
+    assert len(folded([*texts, *texts], lambda text: text, 1000)) == 400 and looks < 20 * len(texts)
+
+
 def test_a_rule_is_not_folded_into_its_opposite() -> None:
     texts = [f"{do} push hotfixes directly to the release branch during the freeze" for do in ("Do", "Do not")]
     assert folded(texts, str, 5) == [(texts[0], []), (texts[1], [])]
