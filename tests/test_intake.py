@@ -298,6 +298,17 @@ def test_a_project_that_is_off_is_off_by_the_name_behind_a_link_too(
         assert texts(memory) == []
 
 
+def test_a_project_that_is_off_by_its_id_is_off_however_its_remote_is_written(
+    database_url: Place, root: Path, tmp_path: Path
+) -> None:
+    write(tmp_path / "api/.git/config", b'[remote "origin"]\n\turl = git@GitHub.com:Acme/API.git\n')
+    write(root / "-p" / f"{SESSION}.jsonl", claude(1, "off", cwd=str(tmp_path / "api")))
+    off = ["github.com/acme/api"]
+    with open_memory(database_url.home, database=database_url.url, disabled_projects=off) as memory:
+        memory.ingest(folder=root)
+        assert texts(memory) == []
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

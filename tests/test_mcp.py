@@ -31,6 +31,7 @@ from recollect.surfaces.mcp.calls import Calls
 from recollect.surfaces.mcp.http import TOKEN_FILE, PortTaken, serve_http, start, token
 from recollect.surfaces.mcp.scope import Launch, NoProject, folder_of, place
 from recollect.surfaces.mcp.server import _said, build
+from tests.transcripts import claude, write
 
 Mode = Literal["legacy", "auto"]
 TOOLS = {
@@ -271,6 +272,28 @@ def test_nothing_is_told_where_memory_is_switched_off(world: World, setting: str
         assert "switched off" in error(everywhere)
     else:
         assert texts(good(everywhere)) == [SECRET]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["disabled_projects = ['{folder}']", "ignore = ['{folder}']", "disabled_projects = ['github.com/acme/api']"],
+)
+def test_a_project_that_is_off_is_told_by_no_other_name_and_not_among_all(world: World, setting: str) -> None:
+    api = world.home.parent / "api"
+    write(api / ".git/config", b'[remote "origin"]\n\turl = https://github.com/Acme/API.git\n')
+    for folder in (api, world.there):
+        said = [claude(n, f"Dredge the harbour {n}.", session=folder.name, cwd=str(folder)) for n in range(6)]
+        write(world.home.parent / f"talks/-{folder.name}/{folder.name}.jsonl", b"".join(said))
+    with open_memory(world.home) as memory:
+        memory.ingest(folder=world.home.parent / "talks")
+    (world.home / "config.toml").write_text(setting.format(folder=api))
+    named = {"project": "github.com/Acme/API"}
+    for tool, asked in (("search_memory", {"query": "harbour"}), ("memory_context", {}), ("recent_sessions", {})):
+        assert "switched off" in error(call(world.server(), tool, world.there, **asked, **named))
+    everywhere = good(call(world.server(), "search_memory", query="harbour", all_projects=True))
+    assert {hit["project"] for hit in everywhere["hits"]} == {str(world.there)}
+    recent = good(call(world.server(), "recent_sessions", all_projects=True))
+    assert {each["project"] for each in recent["sessions"]} == {str(world.there)}
 
 
 def test_an_argument_wins_over_roots_and_all_projects_has_to_be_said(world: World) -> None:

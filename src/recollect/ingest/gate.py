@@ -116,7 +116,8 @@ class Gate:
             return True  # a model process that recollect started
         if cwd and self._ignore.matches(cwd):
             return True
-        return any(each == project_id or (cwd and _is_below(cwd, each)) for each in self._disabled)
+        named = project_id.casefold()  # hosts tell no case apart, and who copies a name may
+        return any(each.casefold() == named or (cwd and _is_below(cwd, each)) for each in self._disabled)
 
 
 def switches(ignore: Iterable[str], disabled: Iterable[str]) -> str:

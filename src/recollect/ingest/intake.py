@@ -97,6 +97,21 @@ class Intake:
         gate = self._gate()
         return {folder: found for folder in folders if (found := _allowed(gate, folder)) is not None}
 
+    def off(self, project_ids: Iterable[str]) -> set[str]:
+        """Of these projects and those that are known, the ones of which nothing may be stored: switched off by name, or
+        in every folder of theirs."""
+        with self._database.read() as tx:
+            known = projects.load_all(tx, self._owner).values()
+        folders: dict[str, list[str]] = {each: [] for each in project_ids}
+        for each in known:
+            folders.setdefault(each.project_id, []).append(each.cwd)
+        gate = self._gate()
+        return {
+            project_id
+            for project_id, cwds in folders.items()
+            if project_id and all(_allowed(gate, cwd, project_id) is None for cwd in cwds or [""])
+        }
+
     def ingest(
         self,
         *,

@@ -72,11 +72,10 @@ def require_project(opened: Memory, project: str | None) -> None:
 
 def switched_off(opened: Memory, place: str) -> str:
     """Why an agent is given nothing there, whatever is known; empty: it is given something."""
-    config = opened.settings.config
-    if not config.enabled:
+    if not opened.settings.config.enabled:
         return "memory is switched off (enabled = false)"
     folder = opened.settings.folder(place)
-    off = not opened.intake.allowed([folder]) if Path(folder).is_dir() else place in config.disabled_projects
+    off = not opened.intake.allowed([folder]) if Path(folder).is_dir() else place in opened.intake.off([place])
     return f"{place} is switched off (disabled_projects, ignore)" if off else ""
 
 

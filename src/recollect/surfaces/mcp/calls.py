@@ -16,6 +16,7 @@ from recollect.artifacts.lineage import Shown, Talk, Type
 from recollect.artifacts.names import Kind
 from recollect.errors import Disabled, NotFound, StoreError
 from recollect.search.values import ALL_PROJECTS
+from recollect.search.values import Scope as SearchScope
 from recollect.store import feedback
 from recollect.store.open import identity
 from recollect.surfaces.cli.common import require_project, switched_off
@@ -27,6 +28,7 @@ PAGE = 8_000  # characters of a session that one call gives
 _SHORT = 400  # characters of a hit
 _SOURCES = 5
 _ROWS = 50  # of the ledger
+_NOWHERE = "none"  # where nothing was said that may be told: what holds everywhere is left
 
 OpenKind = Literal["summary", "transcript", "compaction"]
 
@@ -67,8 +69,8 @@ class Calls:
     def search(
         self, query: str, project: str | None, limit: int, kinds: Sequence[str], since: str, until: str
     ) -> answers.Search:
-        """`project` None: in all of them."""
-        scope = ALL_PROJECTS if project is None else project
+        """`project` None: in all of them but those that are switched off."""
+        scope = self._told() if project is None else project
         hits = self._memory.search(query, scope=scope, limit=limit, kinds=kinds, since=since, until=until)
         with self._memory.database.read() as tx:
             wrong = feedback.wrong(tx, self._memory.owner, [each.id for each in hits if each.memory_kind])
@@ -127,9 +129,14 @@ class Calls:
         )
 
     def sessions(self, project: str | None, limit: int) -> answers.Sessions:
-        """Without notes: each is a memory, and no session that somebody had."""
+        """Without notes: each is a memory, and no session that somebody had. `project` as with `search`."""
+        off = self._off() if project is None else set()
+
+        def wanted(talk: Talk) -> bool:
+            return _is_session(talk) and talk.project_id not in off
+
         size, talks = limit, self._talks(project, limit)
-        while len(talks) == size and sum(map(_is_session, talks)) < limit:
+        while len(talks) == size and sum(map(wanted, talks)) < limit:
             size *= 4
             talks = self._talks(project, size)
         found = [
@@ -140,7 +147,7 @@ class Calls:
                 about=each.sentence,
                 project=each.project_id,
             )
-            for each in [talk for talk in talks if _is_session(talk)][:limit]
+            for each in [talk for talk in talks if wanted(talk)][:limit]
         ]
         return answers.Sessions(project=project or "", sessions=found)
 
@@ -202,6 +209,20 @@ class Calls:
             if each.path(Kind.MANIFEST)
         ]
         return "\n".join(["# Sessions of this project", "", *(rows or ["No session yet."]), ""])
+
+    def _told(self) -> SearchScope:
+        """All projects that an agent may be told of."""
+        off = self._off()
+        if not off:
+            return ALL_PROJECTS
+        return sorted({each.project_id for each in self._memory.conversations()} - off - {""}) or [_NOWHERE]
+
+    def _off(self) -> set[str]:
+        """Projects that it may not."""
+        config = self._memory.settings.config
+        if not (config.disabled_projects or config.ignore):
+            return set()
+        return self._memory.intake.off(each.project_id for each in self._memory.conversations())
 
     def _talks(self, project: str | None, limit: int) -> list[Talk]:
         days = self._memory.timeline(project=project, limit=limit)
