@@ -643,6 +643,15 @@ time.sleep(60)
     assert list((tmp_path / ".recollect" / "agent-cli").iterdir()) == []
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_program_that_talks_without_end_does_not_fill_the_disk(
+    install: Callable[[str, str], AgentCli], stream: str
+) -> None:
+    began = time.monotonic()
+    error = fail(install("claude", f"while True: sys.{stream}.write('x' * 2**20)"), seconds=60.0)
+    assert time.monotonic() - began < 30 and error.failure is Failure.INVALID and error.usage.requests == 1
+
+
 def test_a_program_leaves_no_child_behind_when_it_ends_by_itself(
     install: Callable[[str, str], AgentCli], tmp_path: Path
 ) -> None:

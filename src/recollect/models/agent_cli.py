@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     Schema = TypeVar("Schema", bound=BaseModel)
 
 LONGEST_MESSAGE = 300
+_LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes of each of its streams; answers have a few thousand
+_LOOK = 0.1  # seconds between two looks at how much it has said
 # By these an agent knows that it was started inside another session, and refuses or reports to it; what the user set
 # for every session stays.
 _OF_A_SESSION = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT")
@@ -146,10 +149,19 @@ class AgentCli:
                 )
         except OSError as error:
             raise self._failed(Failure.REJECTED, f"`{command[0]}` does not start: {error.strerror}") from None
+        deadline = time.monotonic() + seconds
         try:
-            return process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise self._failed(Failure.TIMEOUT, f"no answer within {seconds:g} s", usage=Usage(1)) from None
+            while True:
+                try:
+                    status = process.wait(timeout=_LOOK)
+                except subprocess.TimeoutExpired:
+                    status = None
+                if max(file.stat().st_size for file in (output, errors)) > _LONGEST_OUTPUT:
+                    raise self._failed(Failure.INVALID, "it does not stop talking", usage=Usage(1))
+                if status is not None:
+                    return status
+                if time.monotonic() > deadline:
+                    raise self._failed(Failure.TIMEOUT, f"no answer within {seconds:g} s", usage=Usage(1))
         finally:
             with suppress(ProcessLookupError, PermissionError):  # nobody is left
                 os.killpg(process.pid, signal.SIGKILL)
@@ -196,7 +208,10 @@ def _codex(status: int, answer: str, errors: str, prompt: str) -> _Said:
 
 
 def _read(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    if not file.exists():
+        return ""
+    with file.open(encoding="utf-8", errors="replace") as text:
+        return text.read(_LONGEST_OUTPUT)
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
