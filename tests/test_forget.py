@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+import zstandard
 
 from recollect.app import Memory, open_memory
 from recollect.artifacts import tombstones
@@ -233,6 +234,25 @@ def test_a_tombstone_that_is_deleted_lets_nothing_in_until_the_database_is_made_
     memory.reindex()
     memory.ingest(folder=root)
     assert "memory_transcript_entries" in traces(memory)
+
+
+@pytest.mark.parametrize("what", ["session", "memory"])
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_another_home_on_the_same_database_brings_nothing_back(
+    memory: Memory, root: Path, clock: Clock, tmp_path: Path, database_url: Place, what: str
+) -> None:
+    filled(memory, root, clock)
+    with open_memory(tmp_path / "other", environ={}, clock=clock, database=database_url.url) as other:
+        shutil.copytree(memory.settings.home / "memory", other.settings.home / "memory")
+        target = SESSION if what == "session" else memory_with(memory, SECRET)
+        memory.forget(**{what: target}, reason="private")
+        assert {each.kind for each in other.reindex(full=True).problems} >= {"Erased"}
+        other.export(tmp_path / "archive")
+        with (tmp_path / "archive").open("rb") as file:
+            assert SECRET.encode() not in zstandard.ZstdDecompressor().stream_reader(file).read()
+        assert traces(memory) == []
+        other.doctor(fix=True)
+        assert traces(memory) == traces(other) == []
 
 
 class Killed(BaseException):

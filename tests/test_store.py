@@ -992,6 +992,7 @@ READS: dict[str, Read] = {
     ),
     "memories.of_session": lambda tx, owner: memories.of_session(tx, owner, "s@1"),
     "tombstones.exist": tombstones.exist,
+    "tombstones.hashes": tombstones.hashes,
     "tombstones.erased": lambda tx, owner: tombstones.erased(tx, owner, ["h1", "h2"]),
     "tombstones.known": lambda tx, owner: tombstones.known(tx, owner, ["memory/tombstones/a.md"]),
     "tombstones.covered": lambda tx, owner: tombstones.covered(tx, owner, {"memory/a.md": "t1", "memory/b.md": "t2"}),

@@ -7,7 +7,7 @@ id: in a fork, or in a transcript that was rewritten.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from recollect.artifacts.document import (
@@ -21,7 +21,9 @@ from recollect.artifacts.document import (
 )
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name
-from recollect.types import Timestamp
+from recollect.store import tombstones as rows
+from recollect.store.database import Database
+from recollect.types import Owner, Timestamp
 
 _TEXT = "# Removed\n\nWhat this page speaks of was erased, and stays erased: it is known by hashes alone."
 
@@ -99,3 +101,12 @@ def graveyard(stones: Iterable[Tombstone | None], agent_id: str) -> Graveyard:
         frozenset(path for each in own for path in each.removed_paths),
         frozenset(each_hash for each in own for each_hash in each.hashes),
     )
+
+
+def with_known(graves: Graveyard, database: Database, owner: Owner, names: Iterable[Name]) -> Graveyard:
+    """And what the database knows as erased, of these files too, though the tombstone is elsewhere or was deleted."""
+    with database.read() as tx:
+        if not rows.exist(tx, owner):
+            return graves
+        gone = rows.covered(tx, owner, {name.path: name.token for name in names})
+        return replace(graves, paths=graves.paths | gone, hashes=graves.hashes | rows.hashes(tx, owner))

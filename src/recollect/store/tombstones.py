@@ -54,6 +54,11 @@ def exist(tx: Transaction, owner: Owner) -> bool:
     return tx.row(f"SELECT 1 FROM memory_tombstones WHERE {_OWN} LIMIT 1", owner.names()) is not None
 
 
+def hashes(tx: Transaction, owner: Owner) -> set[str]:
+    """Of everything that was erased."""
+    return {hash_ for (hash_,) in tx.rows(f"SELECT hash FROM memory_tombstones WHERE {_OWN}", owner.names())}
+
+
 def erased(tx: Transaction, owner: Owner, hashes: Sequence[str]) -> set[str]:
     """Those of the hashes that were erased."""
     sql = f"SELECT hash FROM memory_tombstones WHERE {_OWN} AND hash IN ({{among}})"
