@@ -665,11 +665,14 @@ def test_what_is_asked_for_is_looked_up_and_not_searched_among_all_that_an_owner
         memories.of_session(planned, own, "s@1")
         memories.stated_in(planned, own, ["s@1"])
         memories.leading(planned, own, 3)
+        artifacts.recent(planned, own, "/code/garden", 3)
+        entries.last_of_session(planned, FileKey(own, "pi", "a.jsonl"), "s", 3)
+        conversations.not_in_files(planned, own, but="recollect")
         search.texts(planned, Reach(own, None), [1], [Kind.SUMMARY, Kind.MEMORY])
         files.with_status(planned, own, FileStatus.INGESTING)
         citations.waiting(planned, own)
-    of_few = r"_(?:pinned|ingesting|waiting) \("  # indexes that have only a few rows
-    wide = r"\(tenant=\? AND agent_id=\?(?: AND source_kind=\? AND is_current=\?)?\)"
+    of_few = r"_(?:pinned|ingesting|waiting) \(|SEARCH c "  # indexes that have only a few rows; all that is counted
+    wide = r"\(tenant=\? AND agent_id=\?(?: AND source=\?| AND source_kind=\? AND is_current=\?)?\)"
     walked = [plan for plan in planned.plans if re.search(wide, plan) and not re.search(of_few, plan)]
     assert len(planned.plans) > 20 and walked == []
 

@@ -161,7 +161,7 @@ def not_in_files(tx: Transaction, owner: Owner, *, but: str) -> int:
         "SELECT COUNT(DISTINCT session_key) FROM memory_conversations c"
         " WHERE tenant = :tenant AND agent_id = :agent_id AND source <> :but AND NOT EXISTS ("
         "SELECT 1 FROM memory_artifacts a WHERE a.tenant = :tenant AND a.agent_id = :agent_id"
-        " AND a.session_key = c.session_key AND a.source_kind = 'transcript' AND a.is_current = 1"
+        " AND a.session_key = c.session_key AND a.source_kind || '' = 'transcript' AND a.is_current = 1"  # not by kind
         " AND a.ended_at >= c.last_message_at)"
     )
     return int(tx.rows(sql, {**owner.names(), "but": but})[0][0])

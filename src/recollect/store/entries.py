@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from recollect.store.database import Transaction, beginning, rows_of
 from recollect.types import Entry, Owner, Role, Timestamp
 
-_FILE = "tenant = :tenant AND agent_id = :agent_id AND source = :source AND source_file = :source_file"
+# || '': the source would choose the index of ids, and with it every entry of that agent
+_FILE = "tenant = :tenant AND agent_id = :agent_id AND source || '' = :source AND source_file = :source_file"
 _UUID = "tenant = :tenant AND agent_id = :agent_id AND source = :source AND entry_uuid = :uuid"
 
 

@@ -31,7 +31,7 @@ _CARRIED = {
       AND c.source = memory_file_states.source AND c.source_file = memory_file_states.file_path
       AND (c.status NOT IN ('archived', 'skipped') OR NOT EXISTS (
         SELECT 1 FROM memory_artifacts a WHERE a.tenant = :tenant AND a.agent_id = :agent_id
-        AND a.session_key = c.session_key AND a.source_kind = 'transcript' AND a.is_current = 1)))
+        AND a.session_key = c.session_key AND a.source_kind || '' = 'transcript' AND a.is_current = 1)))
     AND NOT EXISTS (
       SELECT 1 FROM memory_transcript_entries e WHERE e.tenant = :tenant AND e.agent_id = :agent_id
       AND e.source_file = memory_file_states.file_path AND e.source = memory_file_states.source AND e.withdrawn = 1)"""
