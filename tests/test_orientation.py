@@ -14,6 +14,7 @@ from recollect import open_memory
 from recollect.artifacts.ledger import Row
 from recollect.blocks import END, PREFIX, strip_blocks
 from recollect.inject.orientation import TOKENS, Known, orientation
+from recollect.inject.render import inert
 from recollect.store.memories import Use
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity, Timestamp
@@ -138,3 +139,11 @@ def test_rules_are_told_even_where_there_is_too_much_else() -> None:
     facts = [memory(f"f{n}", "word " * 60) for n in range(200)]
     text = orientation(known(*facts, *rules))
     assert all(f"Rule {n} is firm." in text for n in range(10))
+
+
+def test_of_thousands_only_lines_that_could_fit_are_made() -> None:
+    inert.cache_clear()
+    many = [memory(f"a{n:015}", f"Pump {n} is checked", severity=Severity.MUST) for n in range(2000)]
+    many += [memory(f"b{n:015}", f"Tide {n} is known") for n in range(2000)]
+    text = orientation(known(*many, sessions=[Row(AT, "s-1", "/code", "They fixed it.", "", "", "")] * 9))
+    assert text.count("\n- ") > 80 and inert.cache_info().misses < 1000

@@ -24,6 +24,7 @@ from recollect.types import BINDING, MemoryKind, Remembered, Scope
 TOKENS = 2_300  # 8,050 bytes: below 10,000 characters (Claude Code) and 2,500 tokens of four bytes (Codex)
 LONGEST = 100  # tokens of what a line says
 SESSIONS = 5
+_LINES = TOKENS // 10  # more do not fit, whatever they say: a date and an id alone take more
 _UNUSED = Use(0, "")
 
 
@@ -73,7 +74,7 @@ def _parts(known: Known, tokens: int) -> Iterator[_Part]:
     def once(members: Iterable[Remembered]) -> tuple[str, ...]:
         fresh = [each for each in members if each.id not in told]
         told.update(each.id for each in fresh)
-        return tuple(line(each, tokens if _is_firm(each) else LONGEST) for each in fresh)
+        return tuple(line(each, tokens if _is_firm(each) else LONGEST) for each in fresh[:_LINES])
 
     rules = [each for each in ranked if _is_rule(each)]
     yield _Part("Rules and limits", once(rules), 0.35, firm=sum(map(_is_firm, rules)))
@@ -82,9 +83,10 @@ def _parts(known: Known, tokens: int) -> Iterator[_Part]:
     yield _Part("In every project", tuple(_retold(known.user_summary, current, told)), 0.15)
     yield _Part("In this project", tuple(_retold(known.project_summary, current, told)), 0.3)
     sessions = [
-        f"- {each.at[:16]}Z {_inert(each.sentence)} (session {_inert(each.session_id)})" for each in known.sessions
+        f"- {each.at[:16]}Z {_inert(each.sentence)} (session {_inert(each.session_id)})"
+        for each in known.sessions[:SESSIONS]
     ]
-    yield _Part("Last sessions", tuple(sessions[:SESSIONS]), 0.1)
+    yield _Part("Last sessions", tuple(sessions), 0.1)
     yield _Part("Also known", once(ranked), 0.0)
 
 

@@ -47,9 +47,13 @@ _TAG = re.compile(r"<(?=/?\s*(?:system|user|assistant|human|tool|function|instru
 def inert(text: str) -> str:
     """On one line, with nothing in it that a reader cannot see or that could be taken for the end of something."""
     shown = _HIDDEN.sub("", plain(text))
-    seen = "".join(letter for letter in shown if unicodedata.category(letter) not in ("Cf", "Co", "Cn"))
+    seen = shown if shown.isascii() else "".join(filter(_is_seen, shown))
     seen = _FENCE.sub(lambda run: "'" * len(run.group()), " ".join(seen.split()))
     return escape(_TAG.sub("‹", seen))
+
+
+def _is_seen(letter: str) -> bool:
+    return unicodedata.category(letter) not in ("Cf", "Co", "Cn")
 
 
 def shortened(text: str, tokens: int) -> str:
