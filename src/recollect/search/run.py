@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,11 @@ from recollect.search.values import Asked, Hit, Meaning, Wanted, Why
 from recollect.store import memories
 from recollect.store import search as rows
 from recollect.store.database import Database, Transaction
-from recollect.store.search import ENTRIES, TEXTS, Counts, Found, Ids, Mark, Matches, Reach
+from recollect.store.search import ENTRIES, TEXTS, Counts, Found, Mark, Matches, Reach
 from recollect.store.vectors import Kind, Ref
+
+if TYPE_CHECKING:
+    from recollect.store.search import Ids
 
 BUDGET = 100_000  # postings that one query reads
 _POOL = 120  # entries that are looked at closely; more, where many hits are wanted

@@ -9,10 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.store import feedback
 from recollect.store.database import Transaction, marks
@@ -20,7 +17,11 @@ from recollect.store.vectors import Kind, Ref
 from recollect.store.words import scope_word
 from recollect.types import Owner
 
-Ids = NDArray[np.int64]
+if TYPE_CHECKING:  # who looks into memory without a query does not load it
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.int64]
 
 EVERYWHERE = "*"  # the project of a memory that holds in every project
 _NEARLY_ALL = 0.9  # share of the documents that a scope has
@@ -140,9 +141,7 @@ def matches(
         if frequencies[word] > left and any(len(ids) for ids in found.values()):
             skipped.append(word)
             continue
-        found[word] = (
-            _postings(tx, index, word, known[word], within, budget) if frequencies[word] else np.empty(0, np.int64)
-        )
+        found[word] = _postings(tx, index, word, known[word], within, budget if frequencies[word] else 0)
         left -= frequencies[word]
     return Matches(total, found, tuple(skipped))
 
@@ -201,6 +200,10 @@ def _frequency(tx: Transaction, index: _Index, stems: Sequence[str], enough: int
 
 def _postings(tx: Transaction, index: _Index, word: str, stems: Sequence[str], scope: Sequence[str], limit: int) -> Ids:
     """Ascending ids; the newest, where there are more than `limit`."""
+    import numpy as np
+
+    if not limit:
+        return np.empty(0, np.int64)
     if tx.dialect.name == "sqlite":  # FTS5 stems what it is asked for: a stem must not be stemmed again
         terms = [word] if len(stems) == 1 else stems
         query = " AND ".join(f'"{term}"' for term in terms) + (f" AND ({' OR '.join(scope)})" if scope else "")
