@@ -111,6 +111,19 @@ class Keeper:
         return ToolCall(*written[self.turn]) if self.turn in written else Answer("done")
 
 
+@pytest.mark.parametrize("off", [{"disabled_projects": ["/code/tides"]}, {"ignore": ["**/tides"]}])
+def test_what_is_switched_off_before_it_was_sent_is_not_sent(
+    tmp_path: Path, clock: Clock, off: dict[str, list[str]]
+) -> None:
+    with ModelServer(Keeper()) as server:
+        with opened(tmp_path / "home", server, DIALECTS[0], clock) as memory:
+            take_in(memory, tmp_path / "projects")
+        with opened(tmp_path / "home", server, DIALECTS[0], clock, **off) as memory:
+            assert memory.process(now=True).claimed == 0 and not server.requests
+        with opened(tmp_path / "home", server, DIALECTS[0], clock) as memory:
+            assert memory.process(now=True).succeeded == 1, "it was only put off"
+
+
 @pytest.mark.parametrize("model", DIALECTS)
 def test_both_phases_with_a_model_that_behaves(tmp_path: Path, clock: Clock, model: str) -> None:
     keeper = Keeper()

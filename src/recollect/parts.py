@@ -146,6 +146,7 @@ class Parts:
             SessionEnd(Files(self.settings.home), self.owner.agent_id, gap, self._projection),
             workers=1 if model is None else config.extraction_concurrency,
             stopping=stopping,
+            permitted=self.intake.permitted,
         )
 
     def _consolidated(self, now: bool) -> Consolidated:

@@ -179,7 +179,9 @@ class Extract:
         workers: int = 1,
         stopping: Callable[[int], None] = lambda running: None,
         reached: Callable[[Step], None] = lambda step: None,
+        permitted: Callable[[list[Conversation]], list[Conversation]] = lambda talks: talks,
     ) -> None:
+        """`permitted` leaves out what was switched off since it was taken in."""
         self._database = database
         self._config = settings.config
         self._owner = owner
@@ -191,6 +193,7 @@ class Extract:
         self._artifacts = artifacts
         self._stopping = stopping
         self._reached = reached
+        self._permitted = permitted
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
         self._fence = Fence(database, self._jobs, Files(settings.home))
 
@@ -286,7 +289,7 @@ class Extract:
                 every = [each for key in keys for each in conversation_rows.of_key(tx, self._owner, key)]
                 found = [each for each in every if each.status in statuses]
         groups: dict[str, list[Conversation]] = {}
-        for each in found:
+        for each in self._permitted(found):
             groups.setdefault(each.session_key, []).append(each)
         due = [(group, [each for each in group if each.status in asked]) for group in groups.values()]
         return [some or group for group, some in due if some or self._reads_anew(group)]

@@ -97,6 +97,11 @@ class Intake:
         gate = self._gate()
         return {folder: found for folder in folders if (found := _allowed(gate, folder)) is not None}
 
+    def permitted(self, talks: Iterable[Conversation]) -> list[Conversation]:
+        """Those that may be stored, as the configuration is now."""
+        gate = self._gate()
+        return [each for each in talks if _allowed(gate, each.project, each.project_id) is not None]
+
     def off(self, project_ids: Iterable[str]) -> set[str]:
         """Of these projects and those that are known, the ones of which nothing may be stored: switched off by name, or
         in every folder of theirs."""
