@@ -919,21 +919,21 @@ def test_the_budget_holds_and_what_fits_is_whole(days: list[float], budget: int)
     assert ("Kept" in text) == (len(shown) < len(rows))
 
 
-def test_the_head_names_rules_and_open_ends_with_links_to_their_lines() -> None:
+def test_the_head_names_rules_and_open_ends_with_their_project_and_links_to_their_lines() -> None:
     thread = replace(remembered("Is the pond deep?", "m-b", 3), kind=MemoryKind.OPEN_THREAD, severity=Severity.NONE)
     fact = replace(remembered("A [[b]] | c.", "m-c"), kind=MemoryKind.FACT, severity=Severity.NONE)
     path = "memory/x--summary.md"
-    pinned = replace(fact, id="m-d", text="Frogs come in May.", pinned=True)
+    pinned = replace(fact, id="m-d", text="Frogs come in May.", pinned=True, scope=Scope.USER, scope_id="")
     head = ledger.orientation([ledger.Placed(each, path) for each in (fact, thread, pinned, remembered())])
     assert [each for each in head if each] == [
         "## Pinned",
         f"- Frogs come in May. [[{path}#^m-d-r1|2026-03-02]]",
         "## Rules and limits",
-        f"- {RULE} [[{path}#^m-aaaaaaaaaaaaaaaa-r1|2026-03-02]]",
+        f"- {RULE} (example.com/ada/tides) [[{path}#^m-aaaaaaaaaaaaaaaa-r1|2026-03-02]]",
         "## Open threads",
-        f"- Is the pond deep? [[{path}#^m-b-r3|2026-03-02]]",
+        f"- Is the pond deep? (example.com/ada/tides) [[{path}#^m-b-r3|2026-03-02]]",
         "## Learnt last",
-        f"- A [ [b]] | c. [[{path}#^m-c-r1|2026-03-02]]",
+        f"- A [ [b]] | c. (example.com/ada/tides) [[{path}#^m-c-r1|2026-03-02]]",
     ]
 
 

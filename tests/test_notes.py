@@ -239,7 +239,7 @@ def test_every_command_end_to_end(database_url: Place, tmp_path: Path) -> None:
     shown_as = f"^{first['id']}-r2"  # in MEMORY.md and in the timeline
     assert answer(database_url, tmp_path, "pin", shown_as)["revision"] == 3
     shown = (database_url.home / "MEMORY.md").read_text()
-    assert shown.startswith("# Memory\n\n## Pinned\n\n- Never commit without make check. [[")
+    assert shown.startswith("# Memory\n\n## Pinned\n\n- Never commit without make check. (")
     assert RULE not in shown.partition(HEADING)[0]
     assert answer(database_url, tmp_path, "feedback", first["id"], "ok", "--text", "yes")["id"] == first["id"]
     assert answer(database_url, tmp_path, "unpin", first["id"])["pinned"] is False

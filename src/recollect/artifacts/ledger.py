@@ -18,7 +18,7 @@ from typing import NamedTuple
 from recollect.artifacts.names import wikilink
 from recollect.artifacts.sanitize import line
 from recollect.artifacts.sentence import tidy, unlinked
-from recollect.types import BINDING, MemoryKind, Remembered, Timestamp, timestamp
+from recollect.types import BINDING, MemoryKind, Remembered, Scope, Timestamp, timestamp
 
 DAYS = 30
 BUDGET = 30_000  # tokens
@@ -65,7 +65,8 @@ class Placed:
         said = tidy(line(self.memory.text))
         said = said if len(said) <= _LONGEST else said[: _LONGEST - 1].rstrip() + "…"
         block = f"{self.summary_path}#^{self.memory.id}-r{self.memory.revision}"
-        return f"- {said} {wikilink(block, self.memory.valid_from[:10])}"
+        where = f" ({_plain(self.memory.scope_id)})" if self.memory.scope is Scope.PROJECT else ""
+        return f"- {said}{where} {wikilink(block, self.memory.valid_from[:10])}"
 
 
 def within(rows: Iterable[Row], now: datetime) -> list[Row]:
