@@ -377,6 +377,8 @@ def test_nothing_found_says_where_it_looked(tmp_path: Path) -> None:
     done = run(tmp_path, "ingest")
     assert done.returncode == 0
     assert ".claude/projects" in done.stdout
+    told = run(tmp_path, "ingest", "--source", "pi").stdout
+    assert ".pi/agent/sessions" in told and ".claude" not in told
 
 
 def test_a_terminal_gets_a_progress_bar_and_a_pipe_does_not(tmp_path: Path, tree: Path) -> None:

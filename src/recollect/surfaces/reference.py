@@ -36,7 +36,8 @@ def commands() -> str:
 
 
 def _help(command: click.Command, parent: click.Context | None, name: str) -> str:
-    context = click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100)
+    as_run = {**cli.context_settings, "terminal_width": 100}
+    context = click.Context(command, info_name=name, parent=parent, **as_run)
     return f"```text\n{command.get_help(context)}\n```"
 
 
@@ -61,7 +62,9 @@ def configuration() -> str:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return "empty" if value in ("", (), {}) else f"`{value}`"
+    if value in ("", (), {}):
+        return "empty"
+    return f"`{list(value)}`".replace("'", '"') if isinstance(value, tuple) else f"`{value}`"  # as config.toml has it
 
 
 def main(folder: Path) -> None:

@@ -31,7 +31,7 @@ Examples:
 @click.argument("path", required=False)
 @click.option("--file", metavar="F", help="One transcript.")
 @click.option("--dir", "folder", metavar="D", help="A folder and all below it.")
-@click.option("--source", metavar="S", help="Take the files for this format instead of detecting it.")
+@click.option("--source", metavar="S", help="Take files for this format; without a path: only its folders.")
 @click.option("--reimport", is_flag=True, help="Read from the beginning; what is no longer there goes.")
 @options
 def command(
@@ -58,7 +58,7 @@ def command(
         with progress(as_json) as report_to:
             report = opened.ingest(file=one, folder=all_in, source=source, reimport=reimport, **report_to)
         if not as_json:
-            describe(opened, report, everything=one is None and all_in is None)
+            describe(opened, report, everything=one is None and all_in is None, source=source)
         waits = embed(opened, quiet=as_json)
         if as_json:
             print_json(as_dict(report, waits))
@@ -85,19 +85,20 @@ def as_dict(report: Report, waits: str) -> dict[str, Any]:
     }
 
 
-def describe(opened: Memory, report: Report, *, everything: bool) -> None:
+def describe(opened: Memory, report: Report, *, everything: bool, source: str | None = None) -> None:
     entries = count(report.entries, "new entry", "new entries")
     echo(
         f"{count(report.files, 'file')} read, {report.skipped:,} unchanged or skipped: {entries}"
         f" in {count(report.conversations, 'conversation')}, {size(report.bytes)} in {report.seconds:.1f} s"
     )
     if everything and not report.files and not report.skipped:
-        looked = [str(root) for roots in opened.intake.roots().values() for root in roots]
+        found = opened.intake.roots().items()
+        looked = [str(root) for name, roots in found for root in roots if source in (None, name)]
         echo("No transcripts were found. Looked in:\n" + "\n".join(f"  {each}" for each in looked))
     if report.malformed:
         echo(f"{count(report.malformed, 'line')} could not be understood:")
         table(
-            ("", "line", "reason"),
+            ("file", "line", "reason"),
             [(each.file_path, each.line_number, each.reason) for each in report.malformed_lines[:20]],
         )
     for problem in report.problems:

@@ -85,7 +85,8 @@ def show(result: Overview, as_json: bool) -> None:
     for title, numbers in shown:
         if numbers:
             echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
-    waiting = ", ".join(f"{number:,} {kind}" for kind, number in result.vectors["backlog"].items() if number)
+    backlog = result.vectors["backlog"].items()
+    waiting = ", ".join(count(number, kind, f"{kind[:-1]}ies") for kind, number in backlog if number)
     none = "switched off" if result.vectors["embedder"] == "none" else "none yet"
     echo(f"vectors: {result.vectors['serving'] or none}" + (f", waiting: {waiting}" if waiting else ""))
     echo(f"model: {result.model}")
