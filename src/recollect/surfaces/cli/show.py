@@ -21,7 +21,7 @@ _LONGEST = 200
     epilog="""\b
 Examples:
   recollect show m-k3v7q2                    the memory whose id begins so, with every revision
-  recollect show m-k3v7q2hx4tnwz5ra-r1       one revision of it
+  recollect show m-k3v7q2hx4tnwz5ra-r1       the same; with --json the record is of that revision
   recollect show 5f2c9a70                    a session, by the beginning of its id
   recollect show memory/2026-03-28T22-34-06.792Z--qgyxbr4twjuii5ya--summary.md
   recollect show last --json""",
