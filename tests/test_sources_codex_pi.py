@@ -198,7 +198,8 @@ def test_equal_records_get_equal_ids_wherever_they_stand() -> None:
 # Codex: whose words
 
 TAGS = """environment_context ENVIRONMENT_CONTEXT user_instructions INSTRUCTIONS turn_aborted skill user_shell_command
-subagent_notification collaboration_mode user_action goal_context external_notes personality_spec""".split()
+subagent_notification collaboration_mode user_action goal_context external_notes personality_spec
+agent_message_board_notification""".split()
 
 
 @pytest.mark.parametrize(
@@ -253,6 +254,45 @@ def test_words_behind_a_fragment_in_the_same_text_are_kept() -> None:
 def test_of_an_editor_s_context_only_the_request_is_kept(context: str, request_: str) -> None:
     text = f"{context}{request_}\nRename a.py\n"
     assert talk(f"U {text}", f"u {text}") == ["u Rename a.py"]
+
+
+SHELL = "<user_shell_command>\n<command>\nnpm test\n</command>\n<result>\nno\n</result>\n</user_shell_command>"
+
+
+def test_a_shell_command_of_the_user_is_an_entry_without_its_output_and_begins_no_turn() -> None:
+    assert talk(f"U {SHELL}") == ["u ! npm test"]
+    assert talk(item("user", SHELL, id=THREAD), item("user", SHELL, id=THREAD)) == ["u ! npm test"]
+    assert talk(*turns("1"), f"U {SHELL}", "A Hm.") == ["u 1", "a re 1", "u ! npm test", "a Hm."]
+    assert talk(*turns("1"), f"U {SHELL}", "A Hm.", "-1") == []
+
+
+def test_what_was_answered_to_a_question_is_the_user_s_and_no_other_tool_can_answer() -> None:
+    asked = call("request_user_input", questions=[{"id": "db", "question": "Which database?"}])
+    given = output(json.dumps({"answers": {"db": {"answers": ["Postgres", "user_note: always", 3]}, "x": 1}}))
+    line_ = "a [request_user_input] Which database?"
+    assert talk("U Go.", asked, given, given, "A On.") == ["u Go.", line_, "u Postgres\n\nalways", "a On."]
+    assert talk("U Go.", asked, given, "A On.", "-1") == []
+    assert talk("U Go.", asked, output("cancelled"), output('{"answers": 1}')) == ["u Go.", line_]
+    for name in ("shell", "mcp__x__request_user_input"):
+        assert talk("U Go.", call(name), given) == ["u Go.", f"a [{name}]"]
+
+
+def test_what_a_review_was_asked_for_is_the_user_s_once_and_what_the_menu_says_is_not() -> None:
+    typed = {"type": "custom", "instructions": "Look at the locks."}
+    done = "U <user_action>\n  <context>User initiated a review task.</context>\n</user_action>"
+    for review in ({"target": typed}, {"prompt": "Look at the locks.", "user_facing_hint": "Look at the locks."}):
+        asked = event("entered_review_mode", **review)
+        told = ["u 1", "a re 1", "u Look at the locks.", "a Fine."]
+        assert talk(*turns("1"), asked, "u Look at the locks.", done, "A Fine.") == told
+        assert talk(*turns("1"), asked, done, "A Fine.", "-1") == told[:2]
+    for menu in (
+        {"target": {"type": "uncommittedChanges"}, "user_facing_hint": "current changes"},
+        {"target": typed, "user_facing_hint": "goal completion review gate"},
+        {"prompt": "Review the current code changes.", "user_facing_hint": "current changes"},
+        {"target": [1], "prompt": {}},
+    ):
+        assert talk(*turns("1"), event("entered_review_mode", **menu), done, "A Fine.") == ["u 1", "a re 1", "a Fine."]
+        assert talk(*turns("1"), event("entered_review_mode", **menu), done, "A Fine.", "-1") == ["u 1", "a re 1"]
 
 
 def test_developer_and_system_messages_and_reasoning_are_dropped() -> None:

@@ -9,7 +9,8 @@ comes first gives the entry; the others are its twins and give nothing. Twins sh
 white space) and are neighbours: the other side says and does nothing between them. A stream names a message once, so
 that one really said twice stays two.
 
-A turn begins with a message of the user; `thread_rolled_back` withdraws the entries of the last turns.
+A turn begins with a message of the user, or with a review; `thread_rolled_back` withdraws the entries of the last
+turns. Words of the user that begin none: a shell command, and an answer to `request_user_input`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from recollect.ingest.sources.base import (
     decode,
     read_time,
 )
-from recollect.ingest.sources.tags import behind
+from recollect.ingest.sources.codex_payload import Result, answers, is_ill, parts, patched, string, tells_failure
+from recollect.ingest.sources.tags import behind, inside
 from recollect.types import Entry, Role, Timestamp
 
 NAME = "codex"
@@ -81,6 +83,9 @@ class _Record(msgspec.Struct):
     success: Any = None
     exit_code: Any = None
     num_turns: Any = None
+    target: Any = None  # of a review
+    prompt: Any = None  # the same, in older files
+    user_facing_hint: Any = None
     cwd: Any = None
     git: Any = None
     instructions: Raw = Raw()
@@ -90,23 +95,6 @@ class _Record(msgspec.Struct):
     parent_thread_id: Any = None
     agent_role: Any = None
     agent_nickname: Any = None
-
-
-class _Part(msgspec.Struct):
-    type: Any = None
-    text: Any = None
-
-
-class _Result(msgspec.Struct):
-    """What a tool's output says about itself; what the tool said is never looked at."""
-
-    metadata: Any = None
-    exit_code: Any = None
-    success: Any = None
-    is_error: Any = None
-    camel_is_error: Any = field(default=None, name="isError")
-    right: Raw = field(default=Raw(), name="Ok")
-    wrong: Any = field(default=None, name="Err")
 
 
 class _Seen(msgspec.Struct, array_like=True):
@@ -136,15 +124,12 @@ class _Said(NamedTuple):
     texts: list[str]  # by part
     images: bool
     native: str  # its own id, if that is worth anything
-    stream: str  # i(tem), e(vent) or c(ompleted item)
+    stream: str  # i(tem), e(vent), c(ompleted item) or r(eview)
     when: _When
     offset: int
 
 
 _records = msgspec.json.Decoder(_Record)
-_contents = msgspec.json.Decoder(str | list[_Part | list[Raw] | str | float | bool | None] | None)
-_results = msgspec.json.Decoder(_Result)
-_strings = msgspec.json.Decoder(str)
 
 _ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call", "mcp_call"})
@@ -153,8 +138,6 @@ _BARE = _CALLS | _OUTPUTS | {"message"}
 _COMPACTIONS = frozenset({"compaction", "context_compaction", "compaction_summary"})
 _ENDINGS = frozenset({"patch_apply_end", "exec_command_end", "mcp_tool_call_end"})
 _ROLES = {"usermessage": Role.USER, "agentmessage": Role.ASSISTANT}
-_TEXTS = ("input_text", "output_text", "text", "Text", None)
-_IMAGES = ("input_image", "image", "local_image", "Image", "LocalImage")
 _ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:_[0-9a-f-]{36})?$", re.IGNORECASE)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d)-(\d\d)-(\d\d)")
 
@@ -269,10 +252,10 @@ def _item(state: CodexState, payload: _Record, when: _When, offset: int) -> Sequ
     if kind == "message" and not isinstance(role, str):
         raise Malformed("a message without a role")
     if kind == "message" and (role == "user" or role == "assistant"):
-        texts, images = _parts(payload.content)
+        texts, images = parts(payload.content)
         return _message(state, _Said(Role(role), texts, images, _native(payload.id), "i", when, offset))
     if kind in _OUTPUTS:
-        return _fail(state, payload.call_id, payload.output)
+        return _answered(state, payload, when, offset) or _fail(state, payload.call_id, payload.output)
     if kind in _CALLS:
         return _call(state, payload, when, offset)
     if kind in _COMPACTIONS:
@@ -298,26 +281,18 @@ def _event(state: CodexState, payload: _Record, when: _When, offset: int) -> Seq
             return _compaction(state, "c", item, when, offset)
         if kind not in _ROLES:
             return NOTHING
-        texts, images = _parts(item.content)
+        texts, images = parts(item.content)
         return _message(state, _Said(_ROLES[kind], texts, images, _native(item.id), "c", when, offset))
     if kind == "thread_rolled_back":
         return _roll_back(state, payload.num_turns)
+    if kind == "entered_review_mode" and (asked := _review(payload)):
+        return _message(state, _Said(Role.USER, [asked], False, "", "r", when, offset))
     if kind == "context_compacted":
         return _compaction(state, "e", payload, when, offset)
     if kind in _ENDINGS:
-        result = _Result(exit_code=payload.exit_code, success=payload.success, right=payload.result)
+        result = Result(exit_code=payload.exit_code, success=payload.success, right=payload.result)
         return _fail(state, payload.call_id, result)
     return NOTHING
-
-
-def _parts(content: Raw) -> tuple[list[str], bool]:
-    """The texts of a message, and whether it has pictures. A part of another kind is passed over."""
-    value = decode(_contents, bytes(content))
-    if not isinstance(value, list):
-        return ([value] if value else []), False
-    parts = [part if isinstance(part, _Part) else _Part(text=part) for part in value]
-    texts = [part.text for part in parts if part.type in _TEXTS and isinstance(part.text, str)]
-    return texts, any(part.type in _IMAGES for part in parts)
 
 
 def _message(state: CodexState, said: _Said) -> Sequence[Change]:
@@ -327,7 +302,7 @@ def _message(state: CodexState, said: _Said) -> Sequence[Change]:
         if not words and (not said.images or any(map(str.strip, texts))):
             if found := _CWD.search("\n".join(texts).partition("<environment_context>")[2]):
                 state.cwd = as_text(found[1].strip())  # mid-2025 it is named nowhere else
-            return NOTHING
+            return _fragment(state, said, texts) if said.stream == "i" else NOTHING
     elif not (words := [own for own in (_CITATION.sub("", text).strip() for text in said.texts) if own]):
         return NOTHING
     digests = [_digest("".join(words))]
@@ -344,11 +319,58 @@ def _message(state: CodexState, said: _Said) -> Sequence[Change]:
     text = clean("\n\n".join(words))
     if said.role is Role.ASSISTANT:
         return [_opened(state, uuid, at, said.offset, [text]).entry()] if text else NOTHING
+    _begin_turn(state)  # in any case: rollbacks count it
+    return _users(state, uuid, text, at, said.offset)
+
+
+def _begin_turn(state: CodexState) -> None:
     state.in_turn = False
-    state.turns.append([uuid] if text else [])  # a turn in any case: rollbacks count it
+    state.turns.append([])
     del state.turns[:-_MOST_TURNS]
+
+
+def _users(state: CodexState, uuid: str, text: str, at: Timestamp, offset: int) -> Sequence[Change]:
+    """The user's entry, in the turn that has begun."""
+    if not text:
+        return NOTHING
+    state.turns[-1].append(uuid)
     place = {"cwd": state.cwd, "branch": state.branch, "remote": state.remote}
-    return [Entry(uuid, state.session_id, Role.USER, text, at, said.offset, **place)] if text else NOTHING
+    return [Entry(uuid, state.session_id, Role.USER, text, at, offset, **place)]
+
+
+def _aside(state: CodexState, words: list[str], native: str, when: _When, offset: int) -> Sequence[Change]:
+    """Words of the user that begin no turn."""
+    if not words or _is_known(state, native):
+        return NOTHING
+    text, at = "\n\n".join(words), read_time(when, state)
+    uuid = native or content_id(state, NAME, state.session_id, at, Role.USER, text)
+    state.last_timestamp = at
+    _speaks(state, Role.USER)
+    if not state.turns:
+        _begin_turn(state)
+    state.in_turn = False
+    return _users(state, uuid, clean(text), at, offset)
+
+
+def _fragment(state: CodexState, said: _Said, texts: list[str]) -> Sequence[Change]:
+    """What the user did, as Codex tells it: ran a command, or had a review made: a turn, unless its request was one."""
+    begun = [text.lstrip() for text in texts]
+    if any(text.startswith("<user_action>") for text in begun):
+        if not any("r" in seen.streams for seen in state.recent):
+            _begin_turn(state)
+        return NOTHING
+    commands = [inside(text, "command") for text in begun if text.startswith("<user_shell_command>")]
+    return _aside(state, [f"! {command}" for command in commands if command], said.native, said.when, said.offset)
+
+
+def _review(payload: _Record) -> str:
+    """What the user typed to be looked at. Of a review from the menu, and of one that a machine asked for, the hint is
+    another text than the request."""
+    target, hint = payload.target, as_text(payload.user_facing_hint).strip()
+    if isinstance(target, dict):
+        asked = as_text(target.get("instructions")).strip() if target.get("type") == "custom" else ""
+        return asked if hint in ("", asked) else ""
+    return hint if hint == as_text(payload.prompt).strip() else ""
 
 
 def _opened(state: CodexState, uuid: str, at: Timestamp, offset: int, texts: list[str]) -> OpenMessage:
@@ -412,7 +434,7 @@ _FRAGMENT = re.compile(
     r"collaboration_mode|multi_agent_mode|realtime_conversation|model_switch|personality_spec|apps_instructions|"
     r"skills_instructions|plugins_instructions|recommended_plugins|extension_context|goal_context|app-context|"
     r"codex_internal_context|browser_snapshot|external_\w+|context_window(?:_guidance)?|token_budget(?:_reminder)?|"
-    r"rollout_budget|in-app-browser-context))(?:\s[^<>]*)?>"
+    r"rollout_budget|in-app-browser-context|agent_message_board_notification|next_prompt_suggestion))(?:\s[^<>]*)?>"
 )
 _BRIDGES = (  # what Codex says in the user's name, without a tag around it
     "Another language model started to solve this problem and produced a summary",
@@ -420,6 +442,7 @@ _BRIDGES = (  # what Codex says in the user's name, without a tag around it
     "You are performing a CONTEXT CHECKPOINT COMPACTION",
     "Warning: The maximum number of unified exec processes you can keep open is",
     "Warning: apply_patch was requested via ",
+    "Warning: Your account was flagged for potentially high-risk cyber activity",
 )
 _EDITOR = re.compile(  # what an editor puts before the request
     r"#{1,2} (?:Context from my IDE setup|Selected text|(?:Files|Applications) mentioned by the user|MCP app context|"
@@ -447,11 +470,6 @@ def _digest(text: str) -> str:
     return hashlib.blake2b(letters.encode(errors="replace"), digest_size=8).hexdigest()
 
 
-_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (.+?)(?=\\n(?:@@|\*\*\*|[+\- ])|$)", re.MULTILINE)
-_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,10})", re.MULTILINE)
-_ERRORS = ("apply_patch verification failed", "exec_command failed", "execution error", "Script failed")
-
-
 def _call(state: CodexState, payload: _Record, when: _When, offset: int) -> Sequence[Change]:
     name, line, raw = _described(payload)
     call_id = as_text(payload.call_id) or as_text(payload.id)
@@ -475,40 +493,24 @@ def _described(payload: _Record) -> tuple[str, str, str]:
     """Name, line and raw arguments of a call."""
     if payload.type == "local_shell_call" or payload.type == "web_search_call":
         name = payload.type.removesuffix("_call")
-        return name, tools.summarise(name, payload.action), _string(payload.action)
+        return name, tools.summarise(name, payload.action), string(payload.action)
     name, space = as_text(payload.name) or "tool", as_text(payload.namespace)
     if space and not name.startswith(space):
         name = space + name if space.endswith(("_", ".")) else f"{space}.{name}"
     free = payload.type == "custom_tool_call"
-    text = _string(payload.input if free else payload.arguments)
-    if "*** Begin Patch" in text and (files := _patched(text)):
+    text = string(payload.input if free else payload.arguments)
+    if "*** Begin Patch" in text and (files := patched(text)):
         target = ", ".join(dict.fromkeys(files))
         return name, tools.line(name, target if name == "apply_patch" else f"apply_patch {target}"), text
     return name, tools.line(name, text) if free else tools.summarise(name, text), text
 
 
-def _string(raw: Raw) -> str:
-    """The value of a JSON string; other JSON as it is."""
-    data = bytes(raw)
-    return decode(_strings, data) if data.startswith(b'"') else data.decode(errors="replace")
-
-
-def _patched(text: str) -> list[str]:
-    """The files that a patch touches, wherever in the arguments it stands."""
-    try:
-        values = list(msgspec.json.decode(text, type=dict[str, Any]).values())
-    except msgspec.DecodeError:
-        values = [text]
-    words = [word for value in values for word in (value if isinstance(value, list) else [value])]
-    return [found.rstrip() for word in words if isinstance(word, str) for found in _PATCHED.findall(word)]
-
-
-def _fail(state: CodexState, call_id: object, output: Raw | _Result) -> Sequence[Change]:
+def _fail(state: CodexState, call_id: object, output: Raw | Result) -> Sequence[Change]:
     """Whether its call failed is all that an output is read for."""
     for message in reversed(state.opened):
         for tool in reversed(message.tools):
             if tool.call_id == call_id:
-                ill = _is_ill(output) if isinstance(output, _Result) else _tells_failure(_string(output))
+                ill = is_ill(output) if isinstance(output, Result) else tells_failure(string(output))
                 if tool.failed or not ill:
                     return NOTHING
                 tool.failed = True
@@ -516,25 +518,16 @@ def _fail(state: CodexState, call_id: object, output: Raw | _Result) -> Sequence
     return NOTHING
 
 
-def _tells_failure(output: str) -> bool:
-    try:
-        if output.startswith("["):
-            output = "\n".join(_parts(Raw(output.encode()))[0])
-        if output.startswith("{"):
-            return _is_ill(_results.decode(output))
-    except ValueError:
-        pass  # text that only begins like JSON
-    head = output[:600].partition("\nOutput:")[0]
-    if found := _EXIT.search(head):
-        return found[1].strip("-0") != ""
-    return head.startswith(_ERRORS)
-
-
-def _is_ill(result: _Result) -> bool:
-    code = result.metadata.get("exit_code") if isinstance(result.metadata, dict) else result.exit_code
-    if result.wrong is not None or result.success is False or (isinstance(code, int) and code != 0):
-        return True
-    return result.is_error is True or result.camel_is_error is True or _tells_failure(_string(result.right))
+def _answered(state: CodexState, payload: _Record, when: _When, offset: int) -> Sequence[Change]:
+    """What the user answered: only Codex writes the output of a call that asked."""
+    calls = (tool for message in state.opened for tool in message.tools if tool.call_id == payload.call_id != "")
+    call = next((call for call in calls if call.line.startswith("[request_user_input]")), None)
+    if call is None:
+        return NOTHING
+    changes = _aside(state, answers(string(payload.output)), "", when, offset)
+    if changes:
+        call.call_id = ""  # what is written twice was said once
+    return changes
 
 
 def _compaction(state: CodexState, sign: str, payload: _Record, when: _When, offset: int) -> Sequence[Change]:
