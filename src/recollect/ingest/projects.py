@@ -20,9 +20,10 @@ from recollect.store.projects import Project
 from recollect.types import timestamp
 
 _SCP = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)$")  # git@github.com:owner/repo.git
+_NAME = re.compile(r"[\w.~%+@:/,=&$-]{1,512}")  # no words that a context would be told, and no more than an index takes
 _SECTION = re.compile(r'^\s*\[\s*remote\s+"([^"]+)"\s*\]')
 _CONFIG, _PATH = 1_000_000, 4096  # bytes that are read of git's files
-_LONGEST = 512  # characters of a name: more of them no index takes
+_LONGEST = 512  # characters of a folder's name
 
 
 def resolve(cwd: str, remote: str = "") -> Project:
@@ -61,7 +62,8 @@ def began(cwd: str) -> str:
 
 
 def normalise_remote(url: str) -> str:
-    """`https://me:secret@GitHub.com/Owner/repo.git` → `github.com/Owner/repo`; empty for a path or nonsense."""
+    """`https://me:secret@GitHub.com/Owner/repo.git` → `github.com/Owner/repo`; empty for a path or nonsense.
+    Sessions are told it, and whoever made the repository wrote it."""
     url = url.strip()
     if "://" in url:
         try:
@@ -77,7 +79,7 @@ def normalise_remote(url: str) -> str:
         return ""
     path = path.strip("/").removesuffix(".git").strip("/")
     found = f"{host.lower()}/{path}" if host and path else ""
-    return found if len(found) <= _LONGEST else ""
+    return found if _NAME.fullmatch(found) else ""
 
 
 def git_common_directory(cwd: Path) -> Path | None:
