@@ -919,6 +919,14 @@ def test_the_budget_holds_and_what_fits_is_whole(days: list[float], budget: int)
     assert ("Kept" in text) == (len(shown) < len(rows))
 
 
+def test_words_in_the_ledger_are_neither_fetched_nor_hidden() -> None:
+    said = "See ![x](http://example.com/a.png) <!-- b --> \U000e0041\u202ec %%d%% <img src=e>."
+    shown = "See ! [x](http://example.com/a.png) < !-- b --> c % %d% % < img src=e>."
+    assert ledger.Placed(remembered(said), "memory/x--summary.md").text.startswith(f"- {shown} (")
+    at = timestamp(START)
+    assert f"| project={shown} | {shown} [[" in ledger.Row(at, "s", said, said, "a.md", "b.md", "c.md").text
+
+
 def test_the_head_names_rules_and_open_ends_with_their_project_and_links_to_their_lines() -> None:
     thread = replace(remembered("Is the pond deep?", "m-b", 3), kind=MemoryKind.OPEN_THREAD, severity=Severity.NONE)
     fact = replace(remembered("A [[b]] | c.", "m-c"), kind=MemoryKind.FACT, severity=Severity.NONE)

@@ -262,6 +262,21 @@ def test_names_are_safe_everywhere_and_tell_projects_apart(one: str, other: str)
     assert (render.project_folder(one) == render.project_folder(other)) == (one == other)
 
 
+WORKING = (  # in an editor: fetched, embedded or not shown
+    ("see ![logo](http://example.com/a.png)", "see ! [logo](http://example.com/a.png)"),
+    ("see ![[MEMORY]]", "see ! [[MEMORY]]"),
+    ("see <img src=http://example.com/a.png>", "see < img src=http://example.com/a.png>"),
+    ("a <!-- b --> c", "a < !-- b --> c"),
+    ("a %%b%% c", "a % %b% % c"),
+)
+
+
+@pytest.mark.parametrize(("said", "shown"), WORKING)
+def test_words_do_nothing_in_an_editor_but_stand_there(said: str, shown: str) -> None:
+    assert render.one_line(said) == shown and clean(said) == f"{shown}\n"
+    assert render.one_line("if a < b, Vec<u8> & 5%") == "if a < b, Vec<u8> & 5%"
+
+
 def test_what_no_file_can_hold_is_left_out() -> None:
     assert render.fenced("a\0b\ud800") == "````text\nab?\n````"
     assert render.one_line("a\0b\ud800c") == "a b c"

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from recollect.artifacts.names import wikilink
 from recollect.artifacts.sanitize import line
 from recollect.artifacts.sentence import tidy, unlinked
+from recollect.text import displayed
 from recollect.types import BINDING, MemoryKind, Remembered, Scope, Timestamp, timestamp
 
 DAYS = 30
@@ -48,7 +49,7 @@ class Row(NamedTuple):
     @property
     def text(self) -> str:
         links = (self.summary_path, "summary"), (self.transcript_path, "transcript"), (self.manifest_path, "manifest")
-        sentence = tidy(self.sentence).replace("|", "\\|")
+        sentence = displayed(tidy(self.sentence)).replace("|", "\\|")
         told = " ".join([sentence, *(wikilink(path, label) for path, label in links)])
         return f"- {self.at} | session={_plain(self.session_id)} | project={_plain(self.project)} | {told}"
 
@@ -62,7 +63,7 @@ class Placed:
 
     @property
     def text(self) -> str:
-        said = tidy(line(self.memory.text))
+        said = displayed(tidy(line(self.memory.text)))
         said = said if len(said) <= _LONGEST else said[: _LONGEST - 1].rstrip() + "…"
         block = f"{self.summary_path}#^{self.memory.id}-r{self.memory.revision}"
         where = f" ({_plain(self.memory.scope_id)})" if self.memory.scope is Scope.PROJECT else ""
@@ -160,7 +161,7 @@ def _body(texts: Sequence[tuple[str, str]], of: int) -> str:
 @lru_cache(maxsize=1024)  # a few projects, many rows
 def _plain(field: str) -> str:
     """On one line, without what would be read as a link or as the border of a field."""
-    return unlinked(line(field)).replace("|", "/")
+    return displayed(unlinked(line(field))).replace("|", "/")
 
 
 def _notice(kept: int, of: int) -> str:

@@ -19,7 +19,7 @@ from recollect.consolidate.selection import Selection, latest_first
 from recollect.consolidate.validate import Standard
 from recollect.models.base import Answer, Failure, LanguageModel, Limits, ModelFailed, Tool, ToolRefused
 from recollect.redact import redact
-from recollect.text import estimate_tokens
+from recollect.text import displayed, estimate_tokens
 from recollect.types import Remembered, Scope
 from recollect.workspace import FILE_LIMIT, READ_LIMIT, Workspace
 
@@ -61,8 +61,9 @@ def consolidate(model: LanguageModel, task: Task, staging: Workspace, config: Co
 
 
 def clean(text: str) -> str:
-    """What a model wrote, as it may be stored: no secrets, no NUL, valid text that ends in a line break."""
-    text = text.replace("\0", "").encode("utf-8", "replace").decode()
+    """What a model wrote, as it may be stored: no secrets, no NUL, nothing that an editor fetches or hides, valid text
+    that ends in a line break."""
+    text = displayed(text.replace("\0", "").encode("utf-8", "replace").decode())
     return redact(text).strip() + "\n" if text.strip() else ""
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from recollect.consolidate.selection import Selection, latest_first
 from recollect.store.stage1 import Input
+from recollect.text import displayed
 from recollect.types import MemoryKind, Remembered, Scope, Severity, Stage1
 
 RAW = "raw_memories.md"
@@ -83,12 +84,12 @@ def is_kept(path: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """The text on one line, unable to open a fence or a comment, or to pass for a citation."""
+    """The text on one line, unable to open a fence, an image or a comment, or to pass for a citation."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     text = _uncited(_uncited(text))  # what is taken out may join what stood around it
     if _uncited(text) != text:  # nested on purpose
         text = _uncited(text.translate(_NO_MARKS))
-    return text.replace("<!--", "< !--")
+    return displayed(text)
 
 
 _NO_MARKS = str.maketrans("[]^", "() ", "`~")
