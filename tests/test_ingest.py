@@ -62,12 +62,12 @@ def file(root: Path) -> Path:
 
 
 def test_a_folder_longer_than_any_real_one_stops_nothing(memory: Memory, root: Path) -> None:
-    cwd = "/work/" + "".join(f"{number}/" for number in range(3000))  # nothing that a database could compress
+    cwd = "/code/" + "".join(f"{number}/" for number in range(3000))  # nothing that a database could compress
     said = [claude(n, f"Always check the tide table {n}.", cwd=cwd) for n in range(1, 7)]
     write(root / "-work-tides" / f"{SESSION}.jsonl", b"".join(said))
     assert memory.ingest(folder=root).entries == 6
     (found,) = memory.conversations()
-    assert found.project.startswith("/work/0/1/2/") and len(found.project) <= 512
+    assert found.project.startswith("/code/0/1/2/") and len(found.project) <= 512
     assert memory.process(now=True).succeeded == 1
 
 

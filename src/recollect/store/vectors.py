@@ -289,7 +289,7 @@ def ids(tx: Transaction, owner: Owner, model: str) -> list[int]:
 
 def visible(tx: Transaction, owner: Owner, model: Model, scope: Filter, ids: Sequence[int]) -> Vectors:
     """Those of the vectors whose document exists, holds, is not withdrawn, and is within the scope as it stands now."""
-    return _allowed(tx, owner, scope, of_ids(tx, owner, model, list(refs_of(tx, owner, model.name, ids))))
+    return _allowed(tx, owner, scope, of_ids(tx, owner, model, ids, f" AND {_HOLDS}"))
 
 
 def of_documents(tx: Transaction, owner: Owner, model: Model, refs: Sequence[Ref]) -> Vectors:
@@ -332,10 +332,10 @@ def refs_of(tx: Transaction, owner: Owner, model: str, ids: Sequence[int]) -> di
     return {id: _ref(kinds[kind], ref, number) for id, kind, ref, number in rows}
 
 
-def of_ids(tx: Transaction, owner: Owner, model: Model, ids: Sequence[int]) -> Vectors:
+def of_ids(tx: Transaction, owner: Owner, model: Model, ids: Sequence[int], where: str = "") -> Vectors:
     """Vectors by their ids, whoever may see their documents."""
     rows = tx.rows(
-        f"SELECT {_columns(tx)} FROM memory_vectors v WHERE {_BY_ID} AND v.id {_among(tx)}",
+        f"SELECT {_columns(tx)} FROM memory_vectors v WHERE {_BY_ID} AND v.id {_among(tx)}{where}",
         {**owner.names(), "model": model.name, "among": _list(tx, ids)},
     )
     return _vectors(tx, rows, model.dimensions)

@@ -2,8 +2,7 @@
 
 A text is indexed with the parts of names in camelCase, with pairs of characters where words have no space between
 them, and with two words for its scope (owner, project), so that a search inside one project never walks through the
-postings of another. A rule that changes here needs a migration that
-empties the index; it fills itself again.
+postings of another. A rule that changes here needs a migration that empties the index; it fills itself again.
 """
 
 from __future__ import annotations

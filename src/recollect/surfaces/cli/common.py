@@ -20,7 +20,6 @@ import click
 from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
 from recollect.errors import NotFound, RecollectError
-from recollect.surfaces.hooks.client import made
 from recollect.text import readable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
@@ -209,8 +208,11 @@ class _OwnersFile(RotatingFileHandler):
 
 def log_file(settings: Settings, name: str, backups: int) -> logging.Handler:
     """Writes logs/<name>, which stays small."""
-    folder = made(str(settings.home), "logs")
-    handler = _OwnersFile(Path(folder) / name, maxBytes=1_000_000, backupCount=backups, delay=True)
+    from recollect.workspace import make_private
+
+    folder = settings.home / "logs"
+    make_private(folder)
+    handler = _OwnersFile(folder / name, maxBytes=1_000_000, backupCount=backups, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     return handler
 
