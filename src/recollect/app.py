@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
-from recollect.errors import RecollectError, StoreError, UsageError, one_of
+from recollect.errors import NotFound, RecollectError, StoreError, UsageError, one_of
 from recollect.parts import Parts
 from recollect.store.database import Transaction
 from recollect.types import Clock, Conversation, ConversationStatus, timestamp, utc_now
@@ -455,6 +455,22 @@ class Memory(Parts):
         chosen = None if project is None else self.project(project)
         with self.database.read() as tx:
             return conversations.search(tx, self.owner, status=status, project=chosen, limit=limit)
+
+    def require_project(self, project: str | None) -> None:
+        """The project that somebody named. A folder may be new; an id or a path that nothing was said in is a
+        mistake."""
+        if not project or Path(self.settings.expand(project)).is_dir():
+            return
+        if not self.conversations(project=project, limit=1):
+            raise NotFound(f"no project `{project}`", hint="`recollect conversations` lists projects.")
+
+    def switched_off(self, place: str) -> str:
+        """Why an agent is given nothing there, whatever is known; empty: it is given something."""
+        if not self.settings.config.enabled:
+            return "memory is switched off (enabled = false)"
+        folder = self.settings.folder(place)
+        off = not self.intake.allowed([folder]) if Path(folder).is_dir() else place in self.intake.off([place])
+        return f"{place} is switched off (disabled_projects, ignore)" if off else ""
 
     def opening(self, conversation: Conversation) -> str:
         """What the user said first."""

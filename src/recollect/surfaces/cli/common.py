@@ -12,14 +12,13 @@ from datetime import timedelta
 from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
-from recollect.errors import NotFound, RecollectError
+from recollect.errors import RecollectError
 from recollect.text import readable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
@@ -59,23 +58,6 @@ def memory(agent_id: str | None) -> Memory:
 
 def place_of(project: str | None) -> str:
     return os.getcwd() if project is None else project  # noqa: PTH109 - as the agent recorded it
-
-
-def require_project(opened: Memory, project: str | None) -> None:
-    """The project that somebody named. A folder may be new; an id or a path that nothing was said in is a mistake."""
-    if not project or Path(opened.settings.expand(project)).is_dir():
-        return
-    if not opened.conversations(project=project, limit=1):
-        raise NotFound(f"no project `{project}`", hint="`recollect conversations` lists projects.")
-
-
-def switched_off(opened: Memory, place: str) -> str:
-    """Why an agent is given nothing there, whatever is known; empty: it is given something."""
-    if not opened.settings.config.enabled:
-        return "memory is switched off (enabled = false)"
-    folder = opened.settings.folder(place)
-    off = not opened.intake.allowed([folder]) if Path(folder).is_dir() else place in opened.intake.off([place])
-    return f"{place} is switched off (disabled_projects, ignore)" if off else ""
 
 
 def settings(agent_id: str | None) -> Settings:

@@ -16,8 +16,6 @@ from recollect.surfaces.cli.common import (
     options,
     place_of,
     print_json,
-    require_project,
-    switched_off,
     table,
 )
 
@@ -49,10 +47,10 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
             shown = [(each.given, {key: getattr(each, key) for key in keys}) for each in told]
         else:
             place = place_of(project)
-            off = switched_off(opened, place)
+            off = opened.switched_off(place)
             shown = [] if off else [(_given(opened, place, prompt, session), {})]
             if shown and not shown[0][0].lines and not shown[0][0].held:
-                require_project(opened, project)
+                opened.require_project(project)
     blocks = [(each, about) for each, about in shown if each.lines]
     if as_json:
         plain = [{**about, **_plain(each)} for each, about in blocks]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from recollect.note import is_note
-from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, require_project, table
+from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, table
 from recollect.types import Conversation, ConversationStatus
 
 _MOST = 200  # rows that a person is shown unasked
@@ -50,7 +50,7 @@ def command(status: str | None, project: str | None, limit: int | None, as_json:
         chosen = ConversationStatus(status) if status else None
         found = opened.conversations(chosen, project, limit if as_json else None)
         if not found:
-            require_project(opened, project)
+            opened.require_project(project)
     if as_json:
         print_json([{key: getattr(each, key) for key in _KEYS} for each in found])
         return 0

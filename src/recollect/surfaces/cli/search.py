@@ -20,7 +20,6 @@ from recollect.surfaces.cli.common import (
     options,
     place_of,
     print_json,
-    require_project,
     since,
     until,
 )
@@ -96,7 +95,7 @@ def command(
             until=last or "",
         )
         if not hits:
-            require_project(opened, project)
+            opened.require_project(project)
     if as_json:
         print_json({"hits": [_plain(hit, explain) for hit in hits]})
         return 0

@@ -11,7 +11,7 @@ from recollect.artifacts.lineage import Day, Talk
 from recollect.artifacts.names import Kind
 from recollect.artifacts.sanitize import line
 from recollect.note import is_session
-from recollect.surfaces.cli.common import echo, memory, options, place_of, print_json, require_project, since, until
+from recollect.surfaces.cli.common import echo, memory, options, place_of, print_json, since, until
 
 _LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
 
@@ -58,7 +58,7 @@ def command(
         chosen = None if wide else opened.project(place_of(project))
         days = opened.timeline(project=chosen, since=first or "", until=last, limit=limit, memory=name)
         if not days:
-            require_project(opened, project)
+            opened.require_project(project)
     if as_json:
         print_json({"project": chosen, "days": [_day(each) for each in days]})
         return 0

@@ -19,7 +19,6 @@ from recollect.search.values import ALL_PROJECTS
 from recollect.search.values import Scope as SearchScope
 from recollect.store import feedback
 from recollect.store.open import identity
-from recollect.surfaces.cli.common import require_project, switched_off
 from recollect.surfaces.mcp import answers
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity
@@ -60,10 +59,10 @@ class Calls:
     def project(self, place: str, *, named: bool) -> str:
         """The id of the project that a path or an id names, if an agent may be told of it. `named` by the call: then
         it has to be known."""
-        if off := switched_off(self._memory, place):
+        if off := self._memory.switched_off(place):
             raise Disabled(off, hint="The user's config.toml says so.")
         if named:
-            require_project(self._memory, place)
+            self._memory.require_project(place)
         return self._memory.project(place)
 
     def search(
