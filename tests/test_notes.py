@@ -308,6 +308,19 @@ def test_a_note_is_a_conversation_of_its_own_whatever_the_gap(memory: Memory) ->
     assert sorted(kinds) == ["manifest.md"] * 2 + ["summary.md"] * 2 + ["transcript.md"] * 2
 
 
+@pytest.mark.parametrize(
+    "text", ["Ship it", "Buoys report hourly", "Ship on Mondays. Never on a Friday, whatever they say."]
+)
+def test_the_ledger_tells_a_note_in_a_sentence_however_short_it_is(memory: Memory, text: str) -> None:
+    held = memory.remember(text, project=TIDES, kind=MemoryKind.FACT)
+    memory.correct(held.id, f"{text[:10]} twice")
+    memory.pin(held.id)
+    memory.unpin(held.id)
+    rows = [row for row in ledger(memory).splitlines() if "session=" in row]
+    assert len(rows) == 4 and all("for the project tides: " in row or " in the project tides: " in row for row in rows)
+    assert not any("began with the words" in row for row in rows)
+
+
 def test_kind_severity_and_scope_are_told_by_the_words_or_by_the_caller(memory: Memory) -> None:
     rule = memory.remember("Never push to main.", project=TIDES)
     assert (rule.kind, rule.severity, rule.scope_id) == (MemoryKind.CONSTRAINT, Severity.DO_NOT, str(TIDES))

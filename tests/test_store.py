@@ -1737,6 +1737,14 @@ def test_the_schema_that_an_address_chooses_is_the_one_that_is_used(
         database.close()
 
 
+def test_a_server_that_is_too_old_is_refused(postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with postgres.database() as url:
+        monkeypatch.setattr("recollect.store.migrate.OLDEST_POSTGRES", 99)
+        with pytest.raises(StoreError, match=r"PostgreSQL \d") as raised:
+            Place("postgres", url, tmp_path).open()
+        assert "99 or newer" in raised.value.hint
+
+
 def test_a_database_that_cannot_hold_every_text_is_refused(postgres: Server, tmp_path: Path) -> None:
     with postgres.database() as url, psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")

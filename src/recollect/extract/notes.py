@@ -9,15 +9,15 @@ from recollect import note
 from recollect.extract.values import Extraction, Transcript
 from recollect.models.paid import Paid
 from recollect.note import Verb
-from recollect.text import words
+from recollect.text import sentences, words
 from recollect.types import Statement
 
 _VERSION = "notes-v1"
-_SAID = {
-    Verb.REMEMBER: "asked to remember",
-    Verb.CORRECT: "corrected a memory",
-    Verb.PIN: "pinned",
-    Verb.UNPIN: "unpinned",
+_SAID = {  # each long enough for a row of the ledger, however short the statement is
+    Verb.REMEMBER: "The user asked to remember this {kind} for {place}",
+    Verb.CORRECT: "The user corrected what was remembered as a {kind} for {place}",
+    Verb.PIN: "The user pinned this {kind} for every session in {place}",
+    Verb.UNPIN: "The user no longer wants this {kind} pinned in {place}",
 }
 
 
@@ -46,14 +46,15 @@ class Notes:
             pinned=told.pinned,
             occasions=told.occasions,
         )
-        place = PurePath(transcript.conversation.project).name
-        where = f" in {place}" if place else ""
+        folder = PurePath(transcript.conversation.project).name
+        place = f"the project {folder}" if folder else "no project in particular"
+        lead = _SAID[told.verb].format(kind=told.kind, place=place)
         line = " ".join(told.text.split())
         return Extraction(
             raw_memory=told.text,
-            rollout_summary=f"The user {_SAID[told.verb]}{where}: {line}",
+            rollout_summary=f"{lead}: {line}",
             rollout_slug=_slug(told.text),
-            memory_sentence=f"The user {_SAID[told.verb]}{where}: {line.rstrip('.!?… ')}.",
+            memory_sentence=f"{lead}: {next(iter(sentences(line)), '').rstrip('.!?… ')}.",
             statements=(statement,),
         )
 

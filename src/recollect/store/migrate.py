@@ -18,6 +18,11 @@ from recollect.types import Clock, timestamp
 _CREATE = """
 CREATE TABLE IF NOT EXISTS memory_schema (version BIGINT PRIMARY KEY, name TEXT NOT NULL, applied_at TEXT NOT NULL)
 """
+OLDEST_POSTGRES = 14  # functions whose body is parsed when they are made
+_POSTGRES = """
+SELECT to_regclass('memory_schema') IS NOT NULL, current_setting('server_encoding'),
+  CAST(current_setting('server_version_num') AS INTEGER), current_setting('server_version')
+"""
 _LOCK = "SELECT pg_advisory_xact_lock(7305809217)"  # two processes may open a new database at once
 
 
@@ -75,11 +80,15 @@ def _lock(tx: Transaction) -> None:
 def _version(database: Database) -> int:
     with database.read() as tx:
         if tx.dialect.name == "postgres":
-            exists = tx.row("SELECT to_regclass('memory_schema') IS NOT NULL, current_setting('server_encoding')")
+            exists = tx.row(_POSTGRES)
             if exists and exists[1] != "UTF8":
                 raise StoreError(
                     f"the database's encoding is {exists[1]}; what people write needs UTF8",
                     hint="Make another database: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+                )
+            if exists and exists[2] < OLDEST_POSTGRES * 10_000:
+                raise StoreError(
+                    f"the server is PostgreSQL {exists[3]}", hint=f"It has to be {OLDEST_POSTGRES} or newer."
                 )
         else:
             exists = tx.row("SELECT COUNT(*) FROM sqlite_master WHERE name = 'memory_schema'")
