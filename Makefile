@@ -8,6 +8,8 @@ WORKERS ?= 4
 # mpnet: a larger model beside it, which finds more (405 MB to fetch).
 EMBEDDER ?= minilm
 MODEL := $(VENV)/share/recollect/models/.installed
+# Compiled modules are kept, whatever the environment says: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: start test test-clients test-models check format soak docs clean
 
