@@ -189,6 +189,14 @@ def test_near_duplicates_are_folded_into_the_best(memory: Memory) -> None:
     assert {hit.id, *hit.also} == set(said)
 
 
+def test_copies_of_one_line_leave_room_for_others_however_many_they_are(memory: Memory) -> None:
+    copies = say(memory, *["run the tests", "Run the tests"] * 100)
+    others = [say(memory, f"The {name} tests take an hour on staging.", session=name)[0] for name in ("slow", "old")]
+    best, *rest = memory.search("run the tests", scope=GARDEN)
+    assert {best.id, *best.also} == set(copies)
+    assert {hit.id for hit in rest} == set(others)
+
+
 def test_memories_summaries_and_entries_are_found_together_and_by_kind(memory: Memory) -> None:
     remember(memory, "The pond pump needs a new filter every spring.")
     summarise(memory, "They repaired the pond pump and ordered a filter for spring.")

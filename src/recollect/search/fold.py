@@ -10,7 +10,7 @@ from recollect.text import content_words, overlap
 
 _T = TypeVar("_T")
 _SAME = 0.9  # share of words in common, and of length
-_FEW = 3  # words that say something
+_FEW = 3  # words that say something; texts with fewer have to be the same
 _LENGTH = 4000  # characters that are compared
 
 
@@ -19,15 +19,20 @@ def folded(ranked: Iterable[_T], text_of: Callable[[_T], str], limit: int) -> li
     every = list(ranked)
     about = [content_words(text_of(each)[:_LENGTH]) for each in every]
     near: Near[int] = Near(weigh(about), _SAME)  # places among those kept
+    equal: dict[str, int] = {}  # text → the same
     kept: list[tuple[_T, list[_T]]] = []
     for each, mine in zip(every, about, strict=True):
-        found = near.within(mine) if len(mine) >= _FEW else []
-        close = sorted(place for theirs, place in found if overlap(mine, theirs) >= _SAME)
-        same = next((place for place in close if _alike(text_of(each), text_of(kept[place][0]))), None)
+        plain = " ".join(text_of(each).casefold().split())
+        same = equal.get(plain)
+        if same is None:
+            found = near.within(mine) if len(mine) >= _FEW else []
+            close = sorted(place for theirs, place in found if overlap(mine, theirs) >= _SAME)
+            same = next((place for place in close if _alike(text_of(each), text_of(kept[place][0]))), None)
         if same is not None:
             kept[same][1].append(each)
         elif len(kept) < limit:
             near.add(mine, len(kept))
+            equal[plain] = len(kept)
             kept.append((each, []))
     return kept
 

@@ -35,6 +35,7 @@ _POOL = 120  # entries that are looked at closely; more, where many hits are wan
 _NARROW_POOL = 4_000  # the same, where most may fall to a filter
 _NEAREST = 100  # documents nearest in meaning; the same
 _READ = 40  # texts that are read at the least
+_WIDER = 10  # times as many of all these, where copies of a few texts took the places of others
 _FAR = 0.2  # similarity of what is not among the nearest
 
 
@@ -84,20 +85,26 @@ class Search:
     def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
         query, by = parse(text, now), self._weights
         asked = self._meaning.ask(text, reach.projects) if self._meaning else None
-        near = asked.nearest(wanted.kinds, max(_NEAREST, 2 * limit)) if asked else {}
-        pool: list[Mark] = []
-        candidates: list[Candidate] = []
-        with self._database.read() as tx:
-            if Kind.ENTRY in wanted.kinds:
-                entries = rows.matches(tx, reach, ENTRIES, list(query.words), BUDGET, self._counts)
-                pool = _pool(tx, reach, wanted, max(_POOL, 2 * limit), *_from_afar(query, entries, near, by))
-            if wanted.kinds - {Kind.ENTRY}:
-                texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
-                places = rows.text_ids(tx, reach, [ref for ref in near if ref.kind is not Kind.ENTRY])
-                candidates += _allowed(tx, reach, wanted, _texts(query, texts, places, near, by))
-        if pool:
-            candidates += _entries(query, entries, pool, asked, wanted, by)
-        return self._show(query, _relevant(candidates, max(_READ, 2 * limit), by), reach, wanted, limit, now)
+        for times in (1, _WIDER):
+            near = asked.nearest(wanted.kinds, times * max(_NEAREST, 2 * limit)) if asked else {}
+            pool: list[Mark] = []
+            candidates: list[Candidate] = []
+            with self._database.read() as tx:
+                if Kind.ENTRY in wanted.kinds:
+                    entries = rows.matches(tx, reach, ENTRIES, list(query.words), BUDGET, self._counts)
+                    size = times * max(_POOL, 2 * limit)
+                    pool = _pool(tx, reach, wanted, size, *_from_afar(query, entries, near, by))
+                if wanted.kinds - {Kind.ENTRY}:
+                    texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
+                    places = rows.text_ids(tx, reach, [ref for ref in near if ref.kind is not Kind.ENTRY])
+                    candidates += _allowed(tx, reach, wanted, _texts(query, texts, places, near, by))
+            if pool:
+                candidates += _entries(query, entries, pool, asked, wanted, by)
+            best = _relevant(candidates, times * max(_READ, 2 * limit), by)
+            hits = self._show(query, best, reach, wanted, limit, now)
+            if len(hits) >= limit or len(hits) + sum(len(hit.also) for hit in hits) < limit:
+                break
+        return hits
 
     def _show(
         self, query: Query, best: Sequence[Candidate], reach: Reach, wanted: Wanted, limit: int, now: datetime
