@@ -412,7 +412,7 @@ def test_a_failure_backs_off_and_ends_dead(memory: Memory, root: Path, clock: Cl
     clock.advance(89)
     assert extract(memory, by(model)).run().claimed == 0, "the server asked for ninety seconds"
     for _ in range(4):
-        clock.advance(7200)
+        clock.advance(12 * 3600)
         extract(memory, by(model)).run()
     assert job(memory)[0] == "dead" and len(model.calls) == 5
     clock.advance(7200)

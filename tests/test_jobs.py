@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 
 from recollect.errors import LeaseLost, StoreBusy
 from recollect.store.database import Database, Transaction
-from recollect.store.jobs import Job, Jobs, Lease, RetryPolicy, Standing
+from recollect.store.jobs import PATIENT, Job, Jobs, Lease, RetryPolicy, Standing
 from recollect.store.workers import certainly_dead, this_worker
 from recollect.types import JobStatus, Owner, timestamp
 from tests.conftest import Clock, Place
@@ -431,7 +431,7 @@ def test_an_older_token_is_refused_even_if_its_worker_holds_the_newer_one(
     st.floats(0.001, 100_000),
     st.integers(0, 2**32),
 )
-def test_a_delay_doubles_within_half_and_all_of_it_up_to_the_longest(
+def test_a_delay_grows_within_half_and_all_of_it_up_to_the_longest(
     attempts: int, first: float, longest: float, seed: int
 ) -> None:
     delay = RetryPolicy(first_delay=first, longest_delay=longest).delay(attempts, random.Random(seed))
@@ -439,14 +439,19 @@ def test_a_delay_doubles_within_half_and_all_of_it_up_to_the_longest(
     assert full / 2 <= delay <= full
 
 
+@given(st.integers(0, 2**32))
+def test_a_night_without_a_network_leaves_no_job_dead(seed: int) -> None:
+    chance = random.Random(seed)
+    delays = [PATIENT.delay(attempt, chance) for attempt in range(1, PATIENT.max_attempts)]
+    assert delays[0] <= 30 and delays[1] <= 360 and sum(delays) > 6.5 * 3600
+
+
 def test_delays_of_workers_that_failed_together_differ() -> None:
     chance = random.Random(7)
     assert len({RetryPolicy().delay(1, chance) for _ in range(100)}) == 100
 
 
-def test_a_failed_job_backs_off_twice_as_long_each_time_and_then_is_dead(
-    database: Database, jobs: Jobs, clock: Clock
-) -> None:
+def test_a_failed_job_backs_off_longer_each_time_and_then_is_dead(database: Database, jobs: Jobs, clock: Clock) -> None:
     jobs = replace(jobs, policy=RetryPolicy(max_attempts=6, first_delay=30, longest_delay=200))
     with database.write() as tx:
         jobs.enqueue(tx, KIND, [("a", "w1")])

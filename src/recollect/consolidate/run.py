@@ -36,7 +36,7 @@ from recollect.models.paid import CapReached, Paid
 from recollect.redact import redact
 from recollect.store import answers, feedback, memories, stage1
 from recollect.store.database import Database
-from recollect.store.jobs import Job, Jobs, Lease, Standing
+from recollect.store.jobs import PATIENT, Job, Jobs, Lease, Standing
 from recollect.store.memories import Use
 from recollect.types import Clock, JobStatus, Owner, Remembered
 from recollect.workspace import READ_LIMIT, Workspace, make_private
@@ -122,7 +122,7 @@ class Consolidation:
         self._clock = clock
         self._model = model
         self._reached = reached
-        self._jobs = Jobs(owner, lease_seconds=settings.config.lease_seconds, clock=clock)
+        self._jobs = Jobs(owner, settings.config.lease_seconds, PATIENT, clock)
         self._workspace = Workspace(settings.workspace, most=None)  # what we write is bounded; other people's is not
         self._paid = Paid(database, owner, clock, KIND, KEY, settings.config.max_tokens_per_day)
 

@@ -46,7 +46,7 @@ from recollect.store import answers, memories, stage1
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations as conversation_rows
 from recollect.store.database import Database, Transaction
-from recollect.store.jobs import Jobs, Lease
+from recollect.store.jobs import PATIENT, Jobs, Lease
 from recollect.text import estimate_tokens
 from recollect.types import (
     Clock,
@@ -194,7 +194,7 @@ class Extract:
         self._stopping = stopping
         self._reached = reached
         self._permitted = permitted
-        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._jobs = Jobs(owner, settings.config.lease_seconds, PATIENT, clock)
         self._fence = Fence(database, self._jobs, Files(settings.home))
 
     def run(

@@ -36,13 +36,19 @@ class Standing(StrEnum):
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     max_attempts: int = 5
-    first_delay: float = 30.0  # seconds; doubles with every attempt
-    longest_delay: float = 3600.0
+    first_delay: float = 30.0  # seconds
+    growth: float = 2.0  # with every attempt
+    longest_delay: float = 12 * 3600.0
 
     def delay(self, attempts: int, chance: random.Random) -> float:
         """Between half and all of the exponential delay: workers that failed together do not return together."""
-        full = min(self.longest_delay, self.first_delay * 2.0 ** min(attempts - 1, 40))
+        full = min(self.longest_delay, self.first_delay * self.growth ** min(attempts - 1, 40))
         return full * (0.5 + chance.random() / 2)
+
+
+# Where a model is asked: in half a minute, in minutes, in an hour, in half a day. A night without a network leaves no
+# job dead.
+PATIENT = RetryPolicy(growth=12.0)
 
 
 @dataclass(frozen=True, slots=True)
