@@ -374,3 +374,9 @@ def test_loading_creates_nothing(tmp_path: Path) -> None:
 def test_a_configuration_cannot_be_changed(tmp_path: Path) -> None:
     with pytest.raises(AttributeError):
         load({}, home=tmp_path).config.tenant = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("key", ["agent_id", "tenant", "model", "consolidation_model", "embedder", "history_since"])
+def test_what_a_value_may_be_is_said_in_words(tmp_path: Path, key: str) -> None:
+    said = message({}, write(tmp_path, f'{key} = "g p t"\n'))
+    assert said.startswith(f"`{key}` from config.toml: Expected ") and "regex" not in said

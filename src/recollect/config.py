@@ -32,6 +32,18 @@ _YEAR = 365 * 86400.0
 _KINDS = f"^({'|'.join(MemoryKind)})$"
 AGENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 Name = Annotated[str, Meta(pattern=AGENT_ID)]
+_MODEL = r"^(offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$"
+_MODEL_OR_NONE = _MODEL.replace("(", "(|", 1)
+_EMBEDDER = r"^(auto|none|mpnet|minilm|static|openai:.+)$"
+_TIME = r"^(|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)$"
+_MODELS = "`offline`, `openai:NAME`, `openai-responses:NAME`, `anthropic:NAME`, `cli:claude` or `cli:codex`"
+_IN_WORDS = {  # for whoever got it wrong
+    AGENT_ID: "letters, digits, `.`, `_` and `-`, 64 at most, a letter or a digit first",
+    _MODEL: _MODELS,
+    _MODEL_OR_NONE: f"nothing, {_MODELS}",
+    _EMBEDDER: "`auto`, `minilm`, `mpnet`, `static`, `openai:NAME` or `none`",
+    _TIME: "a time like 2026-01-31T00:00:00Z",
+}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -61,7 +73,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     history_since: Annotated[
         str,
         Meta(
-            pattern=r"^(|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)$",
+            pattern=_TIME,
             description="The daemon leaves alone what agents wrote last before that time; `recollect ingest` does not.",
         ),
     ] = ""
@@ -91,7 +103,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     model: Annotated[
         str,
         Meta(
-            pattern=r"^(offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$",
+            pattern=_MODEL,
             description="What extracts memories: `offline`, `openai:NAME` (any OpenAI-compatible endpoint), "
             "`openai-responses:NAME`, `anthropic:NAME`, `cli:claude` or `cli:codex` (your own agent, without tools).",
         ),
@@ -99,7 +111,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     consolidation_model: Annotated[
         str,
         Meta(
-            pattern=r"^(|offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$",
+            pattern=_MODEL_OR_NONE,
             description="What keeps the workspace; empty: the same as `model`.",
         ),
     ] = ""
@@ -159,7 +171,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     embedder: Annotated[
         str,
         Meta(
-            pattern=r"^(auto|none|mpnet|minilm|static|openai:.+)$",
+            pattern=_EMBEDDER,
             description="What makes vectors for search: `minilm` (a small transformer, see `models install`), `mpnet` "
             "(the same, and a larger one for memories), `static` (comes with the package, fast, coarser), "
             "`openai:NAME` (any OpenAI-compatible endpoint), `none`, or `auto`: the first of `mpnet`, `minilm` and "
@@ -220,7 +232,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     turn_model: Annotated[
         str,
         Meta(
-            pattern=r"^(|offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$",
+            pattern=_MODEL_OR_NONE,
             description="What reconciles chat turns; empty: the same as `model`.",
         ),
     ] = ""
@@ -438,5 +450,8 @@ def _convert(values: dict[str, Any], origins: Mapping[str, str]) -> Config:
             text = origins[key].startswith((_PREFIX, *_PLAIN))
             converted[key] = msgspec.convert(value, hints[key], strict=not text)
         except msgspec.ValidationError as error:
-            raise ConfigError(f"`{key}` from {origins[key]}: {error}") from error
+            told = str(error)
+            for pattern, words in _IN_WORDS.items():
+                told = told.replace(f"`str` matching regex {pattern!r}", words)
+            raise ConfigError(f"`{key}` from {origins[key]}: {told}") from error
     return Config(**converted)
