@@ -104,10 +104,13 @@ class MiniLM:
             hint = f"Run `recollect models install {self.name}`, or set `embedder` to `auto`."
             raise ModelMissing(f"the model {self.name} is not in {models}", hint=hint)
         self._models, self._threads = models, threads
-        self._talk = self._encoder("minilm", MODEL, MINILM)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         return self._talk.embed(texts)
+
+    @cached_property
+    def _talk(self) -> Encoder:
+        return self._encoder("minilm", MODEL, MINILM)
 
     @cached_property
     def of_memories(self) -> Embedder:
