@@ -68,6 +68,11 @@ def test_another_value_is_a_revision_and_the_newest_holds_whatever_came_in_first
         ("PR #41 waits for a review by Ada.", "PR #42 waits for a review by Ada."),
         ("Port 5432 is taken on the build host.", "Port 8080 is taken on the build host."),
         ("The Room 1 is for twelve people.", "Room 2 is for twenty people."),
+        ("pump 1 is blue", "pump 2 is blue"),
+        ("the shard 1 is in eu-west", "the shard 2 is in eu-west"),
+        ("step 1: is it clean?", "step 2: is it clean?"),
+        ("make target number 0 is first", "make target number 1 is first"),
+        ("the customer with id 42 is on the old plan", "the customer with id 43 is on the old plan"),
     ],
 )
 def test_what_is_said_of_another_numbered_thing_is_another_memory(one: str, other: str) -> None:
@@ -83,6 +88,10 @@ def test_what_is_said_of_another_numbered_thing_is_another_memory(one: str, othe
         ("Log in as root.", "Never log in as root."),
         ("All 6 must pass before the merge.", "All 5 must pass before the merge."),
         ("Python 3.12 is what the service runs on.", "Python 3.11 is what the service runs on."),
+        ("Node 20 is required.", "Node 18 is required."),
+        ("the schema 4 is live", "the schema 3 is live"),
+        ("at most 6 are allowed at a time", "at most 5 are allowed at a time"),
+        ("the limit 20 is per minute", "the limit 10 is per minute"),
     ],
 )
 def test_another_number_or_the_contrary_is_a_revision(newer: str, older: str) -> None:

@@ -2,7 +2,8 @@
 
 A statement is the same as a current memory (one more source of it), a newer revision of one, or new. It is a revision
 only where it clearly says something else about the same thing: another number, day or month, the contrary, or a
-correction in so many words. When in doubt both stand: a wrong revision would hide a memory that still holds.
+correction in so many words. When in doubt both stand: a wrong revision would hide a memory that still holds. So a
+number that names a thing ("shard 2") is no value, but for what has versions ("node 20").
 """
 
 from __future__ import annotations
@@ -29,10 +30,21 @@ _VALUE = re.compile(
     r"september|october|november|december)\b",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(  # what the text begins with: a ticket, or "Room 2 has …"
-    r"\W*(?:(?:\w+\s+){0,2}([A-Z][A-Z0-9]+-\d+|#\d+)\b|(?:The\s+)?(?!(?:All|Only|About|Over|Under|These|Those)\b)"
-    r"([A-Z]\w+\s+\d+)\s+(?:is|are|was|were|has|have|had|must|may|can|will|should|needs|runs|belongs|does|uses|takes|"
-    r"serves|holds|stays|goes|gets)\b)"
+_COUNTING = (  # a number behind these is a value
+    "all|only|about|over|under|these|those|at|by|before|after|until|from|since|for|in|on|within|every|max|maximum|min|"
+    "minimum|limit|timeout|exactly|than|least|most|first|last|next|top|another|other"
+)
+_VERSIONED = (  # and behind these, too
+    "version|release|schema|protocol|level|node|nodejs|python|java|jdk|go|golang|ruby|php|perl|scala|kotlin|swift|rust|"
+    "dotnet|postgres|postgresql|mysql|mariadb|redis|mongodb|kafka|elasticsearch|kubernetes|terraform|ansible|docker|"
+    "ubuntu|debian|fedora|alpine|windows|macos|ios|android|xcode|django|rails|laravel|spring|react|angular|vue|svelte|"
+    "next|nuxt|vite|webpack|eslint|typescript|tailwind|bootstrap|gradle|maven|cmake|gcc|clang|cuda|http|tls"
+)
+_NUMBERED = re.compile(  # a name: of a ticket, "room 2 has …" or "step 2: …" at the beginning, "number 2" anywhere
+    r"\W*(?:(?:\w+\s+){0,2}([A-Z][A-Z0-9]+-\d+|#\d+)\b"
+    rf"|(?i:(?:the\s+)?(?!(?:{_COUNTING}|{_VERSIONED})\b)([a-z]\w+\s+\d+)(?:\s+(?:is|are|was|"
+    r"were|has|have|had|must|may|can|will|should|needs|runs|belongs|does|uses|takes|serves|holds|stays|goes|gets)\b|:\s))"
+    r"|(?i:.*?\b((?:number|id)\s+#?\d+)\b))"
 )
 _HOW = frozenset(map(stem, ("always", "never", "avoid", "stop")))  # for or against: not what about
 _CORRECTS = re.compile(
@@ -214,7 +226,7 @@ def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
 
 def _are_apart(one: str, other: str) -> bool:
     """Two numbered things: what is said of one is not said of the other."""
-    numbers = [found[1] or found[2] for text in (one, other) if (found := _NUMBERED.match(text))]
+    numbers = [(found[1] or found[2] or found[3]).lower() for text in (one, other) if (found := _NUMBERED.match(text))]
     return len(numbers) == 2 and numbers[0] != numbers[1]
 
 
