@@ -329,9 +329,9 @@ def test_a_damaged_model_says_what_to_remove(tmp_path: Path, damage: bytes | Non
     (folder / "model.onnx").write_bytes(whole[: len(whole) // 2] if damage is None else damage)
     (folder / "memories.onnx").touch()
     (folder / "tokenizer.json").write_bytes((installed() / FOLDERS["minilm"] / "tokenizer.json").read_bytes())
-    for view in (MiniLM(tmp_path).embed, lambda texts: MiniLM(tmp_path).of_memories.embed(texts)):
+    for use in (lambda model: model.embed(["text"]), lambda model: model.of_memories):
         with pytest.raises(ModelMissing) as caught:
-            view(["text"])
+            use(MiniLM(tmp_path))
         assert str(folder) in caught.value.hint
 
 
