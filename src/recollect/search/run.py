@@ -35,7 +35,8 @@ _POOL = 120  # entries that are looked at closely; more, where many hits are wan
 _NARROW_POOL = 4_000  # the same, where most may fall to a filter
 _NEAREST = 100  # documents nearest in meaning; the same
 _READ = 40  # texts that are read at the least
-_WIDER = 10  # times as many of all these, where copies of a few texts took the places of others
+_WIDER = 10  # times as many of all these, where copies of a few texts took the places of others;
+_WIDEST = 4_000  # more than so many only where as many are wanted
 _FAR = 0.2  # similarity of what is not among the nearest
 
 
@@ -86,13 +87,13 @@ class Search:
         query, by = parse(text, now), self._weights
         asked = self._meaning.ask(text, reach.projects) if self._meaning else None
         for times in (1, _WIDER):
-            near = asked.nearest(wanted.kinds, times * max(_NEAREST, 2 * limit)) if asked else {}
+            near = asked.nearest(wanted.kinds, _many(_NEAREST, limit, times)) if asked else {}
             pool: list[Mark] = []
             candidates: list[Candidate] = []
             with self._database.read() as tx:
                 if Kind.ENTRY in wanted.kinds:
                     entries = rows.matches(tx, reach, ENTRIES, list(query.words), BUDGET, self._counts)
-                    size = times * max(_POOL, 2 * limit)
+                    size = _many(_POOL, limit, times)
                     pool = _pool(tx, reach, wanted, size, *_from_afar(query, entries, near, by))
                 if wanted.kinds - {Kind.ENTRY}:
                     texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
@@ -100,7 +101,7 @@ class Search:
                     candidates += _allowed(tx, reach, wanted, _texts(query, texts, places, near, by))
             if pool:
                 candidates += _entries(query, entries, pool, asked, wanted, by)
-            best = _relevant(candidates, times * max(_READ, 2 * limit), by)
+            best = _relevant(candidates, _many(_READ, limit, times), by)
             hits = self._show(query, best, reach, wanted, limit, now)
             if len(hits) >= limit or len(hits) + sum(len(hit.also) for hit in hits) < limit:
                 break
@@ -140,6 +141,11 @@ class Search:
         with self._database.read() as tx:
             held = memories.find(tx, reach.owner, ids)
         return {uuid for each in held for _, uuid in each.sources if note.is_session(uuid)}
+
+
+def _many(usual: int, limit: int, times: int) -> int:
+    least = max(usual, 2 * limit)
+    return max(least, min(times * least, _WIDEST))
 
 
 def _from_afar(query: Query, matched: Matches, near: Mapping[Ref, float], by: Weights) -> tuple[Ids, Floats]:
