@@ -147,26 +147,3 @@ def test_of_thousands_only_lines_that_could_fit_are_made() -> None:
     many += [memory(f"b{n:015}", f"Tide {n} is known") for n in range(2000)]
     text = orientation(known(*many, sessions=[Row(AT, "s-1", "/code", "They fixed it.", "", "", "")] * 9))
     assert text.count("\n- ") > 80 and inert.cache_info().misses < 1000
-
-
-def test_what_is_remembered_of_one_project_does_not_make_the_files_of_others_anew(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    one.mkdir(), other.mkdir()
-    with open_memory(tmp_path / "home", environ={}) as opened:
-        held = [opened.remember(f"Pump {n} is checked by hand", project=other) for n in range(9)]
-        inert.cache_clear()
-        opened.remember("Tides are computed in UTC", project=one)
-        assert 0 < inert.cache_info().misses < len(held)
-
-        def told(*words: str) -> list[list[bool]]:
-            files = sorted((tmp_path / "home/context").glob("*.md"))
-            return sorted([word in path.read_text() for word in words] for path in files)
-
-        assert told("Tides", "Pump 8") == [[False, True], [True, False]]
-        opened.remember("Answer in British English", everywhere=True)
-        assert told("British") == [[True], [True]]
-        (tmp_path / "home/context/index.json").unlink()
-        for path in (tmp_path / "home/context").glob("*.md"):
-            path.unlink()
-        opened.remember("Tides are shown in feet", project=one)
-        assert told("Pump 8") == [[False], [True]], "what somebody removed comes back"

@@ -280,7 +280,7 @@ class Memory(Parts):
         held = self._notebook.remember(
             text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when
         )
-        self.briefing.refresh(held)
+        self.briefing.refresh()
         return self._embedded(held)
 
     def correct(

@@ -224,7 +224,7 @@ class Parts:
                 log.warning("the workspace still says what %s was: %s", memory.id, error)
             if (config.consolidation_model or config.model) == "offline":
                 self._consolidated(now=True)
-        self.briefing.refresh(memory)
+        self.briefing.refresh()
 
     def project(self, place: str | Path) -> str:
         """The id of a project; `place` is a folder in it, or the id itself."""

@@ -62,12 +62,9 @@ class Briefing:
     def orientation(self, project_id: str) -> str:
         """What a session in this project is told now; empty: nothing."""
         with self._database.read() as tx:
-            return self._orientation(tx, project_id)
-
-    def _orientation(self, tx: Transaction, project_id: str) -> str:
-        scopes = [(Scope.USER, "")] + ([(Scope.PROJECT, project_id)] if project_id else [])
-        held = self._right(tx, memories.current(memories.in_scopes(tx, self._owner, scopes)))
-        return self._told(tx, project_id, held, memories.uses(tx, self._owner))
+            scopes = [(Scope.USER, "")] + ([(Scope.PROJECT, project_id)] if project_id else [])
+            held = self._right(tx, memories.current(memories.in_scopes(tx, self._owner, scopes)))
+            return self._told(tx, project_id, held, memories.uses(tx, self._owner))
 
     def told(self, project_id: str) -> Given:
         """The same with its lines."""
@@ -92,17 +89,24 @@ class Briefing:
         with self._database.write() as tx:
             injections.save(tx, self._owner, session, timestamp(self._clock()), injected(lines), prompts=0)
 
-    def refresh(self, changed: Remembered | None = None) -> str:
-        """Brings every file up to date; those of projects that nothing is known of go. Where a memory of one project
-        `changed` and nothing else, the files of others stay as they are. Why that could not be, where somebody put
-        something else in the place of a file or of the folder."""
+    def refresh(self) -> str:
+        """Brings every file up to date; those of projects that nothing is known of go. Why that could not be, where
+        somebody put something else in the place of a file or of the folder."""
         with self._alone():
             with self._database.read() as tx:
                 known = projects.load_all(tx, self._owner)
-                if changed is not None and changed.scope is Scope.PROJECT and self._is_ready():
-                    texts = {changed.scope_id: self._orientation(tx, changed.scope_id)}
-                else:
-                    texts = self._orientations(tx, {each.project_id for each in known.values()} - {""})
+                held = self._right(tx, memories.current(memories.all_of(tx, self._owner)))
+                uses = memories.uses(tx, self._owner)
+                by_scope: dict[tuple[Scope, str], list[Remembered]] = {}
+                for each in held:
+                    by_scope.setdefault((each.scope, each.scope_id), []).append(each)
+                everywhere = by_scope.get((Scope.USER, ""), [])
+                texts = {
+                    project_id: self._told(
+                        tx, project_id, [*everywhere, *by_scope.get((Scope.PROJECT, project_id), ())], uses
+                    )
+                    for project_id in {each.project_id for each in known.values()} - {""}
+                }
             try:
                 self._folder.sweep()
                 self._publish(self._allowed(cwd for cwd in known if cwd), texts)
@@ -111,44 +115,22 @@ class Briefing:
                 return str(error)
         return ""
 
-    def _is_ready(self) -> bool:
-        """Files are there, written under the configuration of today: who may be remembered is the same."""
-        try:
-            index = json.loads(self._folder.read(INDEX))
-            return bool(index["config"] == stamp(self._settings.home / "config.toml"))
-        except (OSError, ToolRefused, ValueError, LookupError, TypeError):
-            return False
-
-    def _orientations(self, tx: Transaction, project_ids: Iterable[str]) -> dict[str, str]:
-        held = self._right(tx, memories.current(memories.all_of(tx, self._owner)))
-        uses = memories.uses(tx, self._owner)
-        by_scope: dict[tuple[Scope, str], list[Remembered]] = {}
-        for each in held:
-            by_scope.setdefault((each.scope, each.scope_id), []).append(each)
-        everywhere = by_scope.get((Scope.USER, ""), [])
-        return {
-            project_id: self._told(tx, project_id, [*everywhere, *by_scope.get((Scope.PROJECT, project_id), ())], uses)
-            for project_id in project_ids
-        }
-
     def _right(self, tx: Transaction, held: Sequence[Remembered]) -> list[Remembered]:
         """Without what a person called wrong."""
         wrong = feedback.wrong(tx, self._owner, [each.id for each in held])
         return [each for each in held if each.id not in wrong]
 
     def _publish(self, folders: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        there = set(self._folder.files())
-        every = {project: f"{project_folder(project)}.md" for project in set(folders.values())}
-        names = {project: name for project, name in every.items() if texts.get(project, name in there)}
-        for project in names.keys() & texts.keys():
-            self._folder.write(names[project], texts[project])
+        names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if texts.get(project)}
+        for project, name in names.items():
+            self._folder.write(name, texts[project])
         index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
         index = self._repositories(index, folders) | index
         remotes = {name: each.partition("/")[2] for each, name in names.items() if not each.startswith("/")}  # no host
         config = stamp(self._settings.home / "config.toml")
         text = json.dumps({"config": config, "folders": index, "remotes": remotes}, indent=1)
         self._folder.write(INDEX, text + "\n", limit=READ_LIMIT)
-        for path in there:
+        for path in self._folder.files():
             if path.endswith(".md") and path not in names.values():
                 self._folder.delete(path)
 
