@@ -71,6 +71,10 @@ def test_another_value_is_a_revision_and_the_newest_holds_whatever_came_in_first
         ("pump 1 is blue", "pump 2 is blue"),
         ("the shard 1 is in eu-west", "the shard 2 is in eu-west"),
         ("step 1: is it clean?", "step 2: is it clean?"),
+        ("sprint 12 is over on Friday", "sprint 13 is over on Friday"),
+        ("Customer 42 is billed by invoice", "Customer 43 is billed by invoice"),
+        ("my shard 1 is slow", "my shard 2 is slow"),
+        ("node 3 is drained", "node 4 is drained"),
         ("make target number 0 is first", "make target number 1 is first"),
         ("the customer with id 42 is on the old plan", "the customer with id 43 is on the old plan"),
     ],
@@ -89,6 +93,8 @@ def test_what_is_said_of_another_numbered_thing_is_another_memory(one: str, othe
         ("All 6 must pass before the merge.", "All 5 must pass before the merge."),
         ("Python 3.12 is what the service runs on.", "Python 3.11 is what the service runs on."),
         ("Node 20 is required.", "Node 18 is required."),
+        ("npm 9 is required", "npm 8 is required"),
+        ("You shouldn't cache the tide tables here.", "You should cache the tide tables here."),
         ("the schema 4 is live", "the schema 3 is live"),
         ("at most 6 are allowed at a time", "at most 5 are allowed at a time"),
         ("the limit 20 is per minute", "the limit 10 is per minute"),
@@ -96,6 +102,25 @@ def test_what_is_said_of_another_numbered_thing_is_another_memory(one: str, othe
 )
 def test_another_number_or_the_contrary_is_a_revision(newer: str, older: str) -> None:
     assert is_revision(newer, older, 0.8)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The staging database port is 5432.", "The production database port is 5433."),
+        ("The timeout of the read api is 10 seconds.", "The timeout of the write api is 20 seconds."),
+        ("Backups of the users database run at 02:00.", "Backups of the orders database run at 03:00."),
+    ],
+)
+def test_another_value_of_another_thing_is_another_memory(one: str, other: str) -> None:
+    assert not is_revision(other, one) and not is_revision(one, other)
+    assert is_revision(f"{other} From now on.", one), "in so many words"
+
+
+def test_a_revision_matters_on_the_same_occasions_unless_others_are_named() -> None:
+    first = replace(one("Deploys freeze on Friday for everybody.", place(minute=1)), occasions=("ship it",))
+    (newer,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))
+    assert newer.revision == 2 and newer.occasions == ("ship it",)
 
 
 def test_going_back_is_a_further_revision() -> None:

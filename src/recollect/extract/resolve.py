@@ -3,7 +3,7 @@
 A statement is the same as a current memory (one more source of it), a newer revision of one, or new. It is a revision
 only where it clearly says something else about the same thing: another number, day or month, the contrary, or a
 correction in so many words. When in doubt both stand: a wrong revision would hide a memory that still holds. So a
-number that names a thing ("shard 2") is no value, but for what has versions ("node 20").
+number that names a thing ("shard 2 lives on …") is no value, unless so much of it is required ("node 20 is required").
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ _VALUE = re.compile(
 )
 _COUNTING = (  # a number behind these is a value
     "all|only|about|over|under|these|those|at|by|before|after|until|from|since|for|in|on|within|every|max|maximum|min|"
-    "minimum|limit|timeout|exactly|than|least|most|first|last|next|top|another|other"
+    "minimum|limit|timeout|exactly|than|least|most|first|last|next|top|another|other|version|release|schema"
 )
-_VERSIONED = (  # and behind these, too
-    "version|release|schema|protocol|level|node|nodejs|python|java|jdk|go|golang|ruby|php|perl|scala|kotlin|swift|rust|"
-    "dotnet|postgres|postgresql|mysql|mariadb|redis|mongodb|kafka|elasticsearch|kubernetes|terraform|ansible|docker|"
-    "ubuntu|debian|fedora|alpine|windows|macos|ios|android|xcode|django|rails|laravel|spring|react|angular|vue|svelte|"
-    "next|nuxt|vite|webpack|eslint|typescript|tailwind|bootstrap|gradle|maven|cmake|gcc|clang|cuda|http|tls"
+_SO_MANY = (
+    r"\s+(?:is|are|must be)\s+(?:required|needed|supported|live|enough|current|installed|our|the (?:minimum|maximum))"
+)
+_SAYS = (  # what follows the name of a thing
+    "is|isn't|are|aren't|was|wasn't|were|weren't|has|hasn't|have|had|must|may|can|can't|will|won't|should|shouldn't|needs|"
+    "runs|belongs|does|doesn't|uses|takes|serves|holds|stays|goes|gets|lives|lies|sits|stands|pays|ends|starts|begins|"
+    "requires|affects|plays|owns|contains|covers|means|fails|works|handles|stores|comes|sends|listens|points|costs|"
+    "returns|supports|includes|depends|waits"
 )
 _NUMBERED = re.compile(  # a name: of a ticket, "room 2 has …" or "step 2: …" at the beginning, "number 2" anywhere
     r"\W*(?:(?:\w+\s+){0,2}([A-Z][A-Z0-9]+-\d+|#\d+)\b"
-    rf"|(?i:(?:the\s+)?(?!(?:{_COUNTING}|{_VERSIONED})\b)([a-z]\w+\s+\d+)(?:\s+(?:is|are|was|"
-    r"were|has|have|had|must|may|can|will|should|needs|runs|belongs|does|uses|takes|serves|holds|stays|goes|gets)\b|:\s))"
+    rf"|(?i:(?:(?:the|my|our)\s+)?(?!(?:{_COUNTING})\b)([a-z]\w+\s+\d+)(?!{_SO_MANY})(?:\s+(?:{_SAYS})\b|'s\b|[:)]\s))"
     r"|(?i:.*?\b((?:number|id)\s+#?\d+)\b))"
 )
 _HOW = frozenset(map(stem, ("always", "never", "avoid", "stop")))  # for or against: not what about
@@ -189,8 +191,14 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
     if older is None or _is_first(fresh, others.revisions(fresh.id)):
         return fresh
     revision = max(each.revision for each in others.revisions(older.id)) + 1
-    pinned = fresh.pinned or older.pinned
-    return replace(fresh, id=older.id, revision=revision, created_at=older.created_at, pinned=pinned)
+    return replace(
+        fresh,
+        id=older.id,
+        revision=revision,
+        created_at=older.created_at,
+        pinned=fresh.pinned or older.pinned,
+        occasions=fresh.occasions or older.occasions,
+    )
 
 
 def _is_first(fresh: Remembered, known: Sequence[Remembered]) -> bool:
@@ -217,11 +225,14 @@ def is_same(one: str, other: str) -> bool:
 
 
 def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
-    """Does the newer text say something else about what the older is about? `share` is what they have in common."""
+    """Does the newer text say something else about what the older is about? `share` is what they have in common. Where
+    each has a word of its own (staging, production) they are about two things, unless the newer says it corrects."""
     new, old = _about(newer), _about(older)
     if _are_apart(newer, older) or max(overlap(new, old), overlap(new - _HOW, old - _HOW)) < share:
         return False
-    return _contradicts(newer, older) or bool(_CORRECTS.search(newer))
+    if _CORRECTS.search(newer):
+        return True
+    return _contradicts(newer, older) and not (new - old - _HOW and old - new - _HOW)
 
 
 def _are_apart(one: str, other: str) -> bool:
