@@ -8,7 +8,7 @@ from datetime import datetime
 
 from recollect.inject import relevance
 from recollect.inject.appetite import appetite
-from recollect.inject.relevance import Calibration, Features, Question
+from recollect.inject.relevance import Calibration, Features, Question, Weights
 from recollect.inject.values import Exchange, Found, InjectorConfig
 from recollect.search.memories import Clue, MemorySearch
 from recollect.store.search import Found as Stored
@@ -59,15 +59,24 @@ class Contextual:
         wants = appetite(clues.model, clues.vector)
         features = [relevance.features(asked, clue, clues.rarity, wants) for clue in clues.each]
         calibrations = [relevance.calibration(clues.model, each) for each in features]
-        weights = [by.leaning if asked.context else by.plain for by in calibrations]
-        strengths = [relevance.strength(each, by) for each, by in zip(features, weights, strict=True)]
-        crowds = relevance.crowds(strengths, min((by.bias for by in weights), default=0.0))
-        scores = [
-            relevance.probability(strength + by.crowd * crowd)
-            for strength, by, crowd in zip(strengths, weights, crowds, strict=True)
-        ]
+        scores = _scores(features, [each.plain for each in calibrations])
+        if asked.context:  # what the prompt wants by itself it wants behind any exchange
+            alone = zip(scores, calibrations, strict=True)
+            leaning = _scores(features, [each.leaning for each in calibrations])
+            scores = [
+                max(own, each) if own >= by.floor else each for (own, by), each in zip(alone, leaning, strict=True)
+            ]
         found = map(Judged, clues.each, features, calibrations, scores)
         return sorted(found, key=lambda each: (-each.score, each.clue.row))
+
+
+def _scores(features: Sequence[Features], weights: Sequence[Weights]) -> list[float]:
+    strengths = [relevance.strength(each, by) for each, by in zip(features, weights, strict=True)]
+    crowds = relevance.crowds(strengths, min((by.bias for by in weights), default=0.0))
+    return [
+        relevance.probability(strength + by.crowd * crowd)
+        for strength, by, crowd in zip(strengths, weights, crowds, strict=True)
+    ]
 
 
 def _found(memory: Stored, asked: Question, by: Judged) -> Found:

@@ -74,7 +74,8 @@ _SELF = re.compile(
     re.IGNORECASE,
 )
 _WORLD = re.compile(
-    r"^\W*(?:what|what's|whats|who|when|where|which|how|why|is|are|was|were|does|do|did|explain|define|translate|convert)\b",
+    r"^\W*(?!(?:what|how)\ about\b)(?:what|what's|whats|who|when|where|which|how|why|is|are|was|were|does|do|did|"
+    r"explain|define|translate|convert)\b",
     re.IGNORECASE,
 )
 
