@@ -613,3 +613,15 @@ def _folder(memory: Memory) -> Path:
     folder = memory.settings.home.parent / "code"
     folder.mkdir(exist_ok=True)
     return folder
+
+
+def test_a_turn_is_kept_where_what_it_was_given_cannot_be_noted(tmp_path: Path) -> None:
+    with open_memory(tmp_path / "home", environ={}, embedder="none", busy_timeout_seconds=0.2) as memory:
+        put(memory, a_memory("jwt", "Auth uses JWT tokens"))
+        injector = memory.injector(PROJECT)
+        assert injector.prepare([], "How do auth tokens work?").given.lines
+        with open_memory(tmp_path / "home", environ={}, embedder="none") as other, other.database.write():
+            history = injector.commit(answer("openai", "With JWT."))
+        assert len(history) == 3
+        with pytest.raises(UsageError, match="half a character"):
+            memory.injector(PROJECT, session="a\ud83d")

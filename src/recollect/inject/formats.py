@@ -105,7 +105,7 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
 
 _FORMATS = ("plain", "openai", "responses", "anthropic")
 _TEXTS = ("text", "input_text")
-_ITEMS = ("reasoning", "item_reference", "compaction")
+_ITEMS = ("reasoning", "item_reference", "compaction", "compaction_trigger", "configuration_update", "program")
 _GIVEN = ("output", "outputs", "results")  # where an item has what a tool gave
 _FOREIGN = {  # parts of a user's message, and where they have what is not the user's words
     "tool_result": ("content",),

@@ -11,12 +11,13 @@ a turn, after it succeeded, is only there to be shown.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from recollect.blocks import escape
-from recollect.errors import UsageError
+from recollect.errors import RecollectError, UsageError
 from recollect.inject import render, window
 from recollect.inject.formats import Format, Role, detect
 from recollect.inject.plan import Plan, Seen, plan
@@ -26,6 +27,8 @@ from recollect.inject.values import Given, Prepared
 from recollect.inject.window import Block
 from recollect.text import estimate_tokens
 from recollect.types import Remembered
+
+log = logging.getLogger(__name__)
 
 EXCHANGES = 3  # before the prompt, that search may look at
 
@@ -95,7 +98,10 @@ class Injector:
         self._check(history, answers)
         self._pending = None
         if given.lines:
-            self._record(given)
+            try:
+                self._record(given)
+            except RecollectError as error:  # the history is worth more
+                log.warning("what this turn was given is not noted: %s", error)
         if self._selection.config.max_injected_blocks_in_history == 0:
             history = window.stripped(form, history)
         self._kept = {each.text for each in window.blocks(form, history, None)}

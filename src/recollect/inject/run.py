@@ -174,6 +174,8 @@ class Injection:
 def _check(session: object) -> None:
     if not isinstance(session, str):
         raise UsageError(f"a session is a text, not {type(session).__name__}", hint="Pass its name, or an empty text.")
+    if session != session.encode(errors="replace").decode():
+        raise UsageError("a session's name holds half a character", hint="Pass text that can be stored.")
 
 
 def paired(said: Sequence[tuple[str, str]], prompt: str) -> tuple[Exchange, ...]:
