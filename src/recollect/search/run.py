@@ -86,7 +86,7 @@ class Search:
     def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
         query, by = parse(text, now), self._weights
         asked = self._meaning.ask(text, reach.projects) if self._meaning else None
-        for times in (1, _WIDER):
+        for times in (1, _WIDER, _WIDER * _WIDER):
             near = asked.nearest(wanted.kinds, _many(_NEAREST, limit, times)) if asked else {}
             pool: list[Mark] = []
             candidates: list[Candidate] = []
