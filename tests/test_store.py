@@ -1737,6 +1737,12 @@ def test_the_schema_that_an_address_chooses_is_the_one_that_is_used(
         database.close()
 
 
+def test_the_rest_of_a_password_is_no_host_and_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as raised:
+        Place("postgres", "postgresql://me:ab@s3cret@127.0.0.1:1/x", tmp_path).open(busy_timeout=0.2)
+    assert "s3cret" not in f"{raised.value}{raised.value.hint}" and "%40" in raised.value.hint
+
+
 def test_a_server_that_is_too_old_is_refused(postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with postgres.database() as url:
         monkeypatch.setattr("recollect.store.migrate.OLDEST_POSTGRES", 99)

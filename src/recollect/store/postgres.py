@@ -60,7 +60,8 @@ class PostgresDatabase:
     def __init__(self, url: str, busy_timeout: float) -> None:
         logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it says, the error says
         try:
-            conninfo_to_dict(url)
+            if "@" in str(conninfo_to_dict(url).get("host") or ""):  # the rest of a password
+                raise psycopg.ProgrammingError
         except psycopg.ProgrammingError:  # it quotes what it does not understand, passwords as well
             raise ConfigError(
                 "`database` is no URL that PostgreSQL understands",
@@ -145,7 +146,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure) as error:
-        raise StoreBusy(f"PostgreSQL: {error}") from error
+        raise StoreBusy(f"PostgreSQL: {error.diag.message_primary}") from error
     except pg.DiskFull as error:
         raise StoreFull(f"PostgreSQL: {error}") from error
     except (pg.InsufficientPrivilege, pg.ReadOnlySqlTransaction, pg.InvalidSchemaName) as error:
