@@ -488,3 +488,12 @@ def test_a_damaged_database_is_set_aside_and_made_again_from_the_files(home: Pat
     (kept,) = home.glob("recollect.db.damaged-*")
     assert kept.read_bytes() == data and kept.name in told["problems"][0]["hint"]
     assert answer(home)[0] == 0
+
+
+def test_files_of_another_agent_in_the_same_home_are_no_finding(tmp_path: Path) -> None:
+    for name in ("alpha", "beta"):
+        with open_memory(tmp_path / "home", environ={}, embedder="none", agent_id=name) as memory:
+            memory.remember(f"{name} loves figs", project=Path("/code/tides"))
+    for name in ("alpha", "beta"):
+        with open_memory(tmp_path / "home", environ={}, embedder="none", agent_id=name) as memory:
+            assert memory.doctor().problems == []

@@ -162,10 +162,10 @@ def of_secrets(held: Held, agent_id: str, session_key: str) -> list[Finding]:
     return found
 
 
-def of_index(there: Mapping[Name, str], known: Mapping[str, str], bad: Iterable[str]) -> list[Finding]:
+def of_index(changed: Iterable[Name], bad: Iterable[str]) -> list[Finding]:
     """Files whose rows are missing or older. Those with faults of their own are told elsewhere."""
     faulty = {name.token for path in bad if (name := parse_name(path))}
-    new = [name for name, signature in there.items() if known.get(name.path) != signature and name.token not in faulty]
+    new = [name for name in changed if name.token not in faulty]
     if not new:
         return []
     return [
@@ -362,9 +362,11 @@ class Doctor:
         tokens = {faulty.token for each in problems if (faulty := parse_name(each.path))}
         keys = {token: key for key in self._held(tokens) if (token := self._token(key))}
         bad = [each.path for each in problems]
-        others = self._files.others(bad, self._owner.agent_id)
+        new = {name.path: name for name, signature in there.items() if known.get(name.path) != signature}
+        others = self._files.others({*bad, *new}, self._owner.agent_id)
         mine = [each for each in problems if each.path not in others]
-        return of_files(mine, keys, written) + of_index(there, known, bad) + secrets
+        changed = [name for path, name in new.items() if path not in others]
+        return of_files(mine, keys, written) + of_index(changed, bad) + secrets
 
     def _is_settled(self, session_key: str) -> bool:
         """Nobody is going to finish it by himself."""
