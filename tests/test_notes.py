@@ -321,6 +321,22 @@ def test_the_ledger_tells_a_note_in_a_sentence_however_short_it_is(memory: Memor
     assert not any("began with the words" in row for row in rows)
 
 
+def test_the_ledger_tells_all_that_a_note_says(memory: Memory) -> None:
+    memory.remember("Run `make check`? No: run `make all`!", project=TIDES, kind=MemoryKind.OPEN_THREAD)
+    memory.remember("Is the api stable?", project=TIDES, kind=MemoryKind.FACT)
+    memory.remember("Pumps need " + "very " * 60 + "clean water", project=TIDES, kind=MemoryKind.FACT)
+    told = ledger(memory)
+    assert "this open thread for the project tides: Run `make check`; No: run `make all`." in told
+    assert "for the project tides: Is the api stable?" in told
+    assert "for the project tides: Pumps need very very" in told
+
+
+def test_a_fact_that_is_corrected_into_a_rule_is_one(memory: Memory) -> None:
+    held = memory.remember("Releases happen weekly", project=TIDES)
+    ruled = memory.correct(held.id, "Never release without Priya")
+    assert (ruled.kind, ruled.severity) == (MemoryKind.CONSTRAINT, Severity.DO_NOT)
+
+
 def test_kind_severity_and_scope_are_told_by_the_words_or_by_the_caller(memory: Memory) -> None:
     rule = memory.remember("Never push to main.", project=TIDES)
     assert (rule.kind, rule.severity, rule.scope_id) == (MemoryKind.CONSTRAINT, Severity.DO_NOT, str(TIDES))

@@ -13,9 +13,10 @@ from recollect.text import sentences, words
 from recollect.types import Statement
 
 _VERSION = "notes-v1"
+_MOST = 34  # words of a note that a row of the ledger tells
 _SAID = {  # each long enough for a row of the ledger, however short the statement is
     Verb.REMEMBER: "The user asked to remember this {kind} for {place}",
-    Verb.CORRECT: "The user corrected what was remembered as a {kind} for {place}",
+    Verb.CORRECT: "The user corrected this {kind} of what was remembered for {place}",
     Verb.PIN: "The user pinned this {kind} for every session in {place}",
     Verb.UNPIN: "The user no longer wants this {kind} pinned in {place}",
 }
@@ -48,15 +49,22 @@ class Notes:
         )
         folder = PurePath(transcript.conversation.project).name
         place = f"the project {folder}" if folder else "no project in particular"
-        lead = _SAID[told.verb].format(kind=told.kind, place=place)
+        lead = _SAID[told.verb].format(kind=told.kind.replace("_", " "), place=place)
         line = " ".join(told.text.split())
         return Extraction(
             raw_memory=told.text,
             rollout_summary=f"{lead}: {line}",
             rollout_slug=_slug(told.text),
-            memory_sentence=f"{lead}: {next(iter(sentences(line)), '').rstrip('.!?… ')}.",
+            memory_sentence=f"{lead}: {_sentence(line)}",
             statements=(statement,),
         )
+
+
+def _sentence(line: str) -> str:
+    """All that was said, as one."""
+    said = [each.rstrip(".!?… ") for each in sentences(line)]
+    asks = len(said) == 1 and line.endswith("?")
+    return " ".join("; ".join(said).split()[:_MOST]).rstrip(",;: ") + ("?" if asks else ".")
 
 
 def _slug(text: str) -> str:

@@ -29,7 +29,7 @@ from recollect.store import conversations, feedback, memories, stage1
 from recollect.store.database import Database
 from recollect.text import normalised, words
 from recollect.turns.log import TurnLog
-from recollect.types import Clock, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp, timestamp
+from recollect.types import BINDING, Clock, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp, timestamp
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +126,9 @@ class Notebook:
         kind, severity = _known(kind, severity)
         with self._log.alone():
             held, revision = self._held(memory_id)
-            kind = kind or held.kind
+            if kind is None:
+                binds = held.kind is MemoryKind.FACT and typed(said)[1] in BINDING  # what becomes a rule is one
+                kind = typed(said)[0] if binds else held.kind
             if severity is None:
                 severity, before = typed(said, kind)[1], typed(held.text, kind)[1]
                 severity = held.severity if severity is before else severity
