@@ -191,6 +191,7 @@ def test_config_shows_addresses_without_credentials(tmp_path: Path, url: str) ->
     assert answer(tmp_path, "config", RECOLLECT_DATABASE=database)["keys"]["database"]["value"] == (
         "postgresql:///db?user=me&password=[redacted]&host=/run"
     )
+    assert "pw1" not in run(tmp_path, "config", RECOLLECT_DATABASE="host=db user=me password=pw1pw1").stdout
 
 
 def test_config_shows_each_value_and_its_origin_without_the_password(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def command(as_json: bool, agent_id: str | None) -> int:
     A value comes from a flag, RECOLLECT_<KEY>, config.toml under RECOLLECT_HOME, or the default, in this order.
     """
     loaded = settings(agent_id)
-    values = {key.name: _public(getattr(loaded.config, key.name)) for key in describe()}
+    values = {key.name: _public(key.name, getattr(loaded.config, key.name)) for key in describe()}
     if as_json:
         keys = {name: {"value": value, "from": loaded.origins[name]} for name, value in values.items()}
         print_json({"home": str(loaded.home), "file": str(loaded.home / "config.toml"), "keys": keys})
@@ -30,8 +30,10 @@ def command(as_json: bool, agent_id: str | None) -> int:
     return 0
 
 
-def _public(value: object) -> object:
-    """Some settings are URLs, which may hold a password."""
+def _public(name: str, value: object) -> object:
+    """Some settings are URLs, which may hold a password; so may a database's address that is none."""
+    if name == "database" and value and "://" not in str(value):
+        return "[redacted]"
     return shown_url(value) if isinstance(value, str) else value
 
 
