@@ -380,3 +380,8 @@ def test_a_configuration_cannot_be_changed(tmp_path: Path) -> None:
 def test_what_a_value_may_be_is_said_in_words(tmp_path: Path, key: str) -> None:
     said = message({}, write(tmp_path, f'{key} = "g p t"\n'))
     assert said.startswith(f"`{key}` from config.toml: Expected ") and "regex" not in said
+
+
+def test_a_day_that_no_calendar_has_and_a_name_with_a_line_break_are_refused(tmp_path: Path) -> None:
+    assert "no such time" in message({"RECOLLECT_HISTORY_SINCE": "2026-02-30T00:00:00Z"}, tmp_path)
+    assert "letters" in message({"RECOLLECT_AGENT_ID": "x\n"}, tmp_path)

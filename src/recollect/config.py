@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Meta
 
 from recollect.errors import ConfigError, UsageError, nearest
-from recollect.types import MemoryKind
+from recollect.types import MemoryKind, parse_timestamp
 
 HOME_VARIABLE = "RECOLLECT_HOME"
 BYPASS_VARIABLE = "RECOLLECT_BYPASS"  # set in processes that recollect itself starts: their hooks do nothing
@@ -30,7 +30,7 @@ _PLAIN = ("LONG_MEMORIES_LOG", "MEMORY_RECONCILE_ENABLED")  # known by these nam
 
 _YEAR = 365 * 86400.0
 _KINDS = f"^({'|'.join(MemoryKind)})$"
-AGENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+AGENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
 Name = Annotated[str, Meta(pattern=AGENT_ID)]
 _MODEL = r"^(offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$"
 _MODEL_OR_NONE = _MODEL.replace("(", "(|", 1)
@@ -454,4 +454,10 @@ def _convert(values: dict[str, Any], origins: Mapping[str, str]) -> Config:
             for pattern, words in _IN_WORDS.items():
                 told = told.replace(f"`str` matching regex {pattern!r}", words)
             raise ConfigError(f"`{key}` from {origins[key]}: {told}") from error
-    return Config(**converted)
+    made = Config(**converted)
+    try:
+        if made.history_since:
+            parse_timestamp(made.history_since)
+    except ValueError as error:
+        raise ConfigError(f"`history_since` from {origins['history_since']}: there is no such time") from error
+    return made
