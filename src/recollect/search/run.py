@@ -35,8 +35,8 @@ _POOL = 120  # entries that are looked at closely; more, where many hits are wan
 _NARROW_POOL = 4_000  # the same, where most may fall to a filter
 _NEAREST = 100  # documents nearest in meaning; the same
 _READ = 40  # texts that are read at the least
-_WIDER = 10  # times as many of all these, where copies of a few texts took the places of others;
-_WIDEST = 4_000  # more than so many only where as many are wanted
+_WIDER = 10  # times as many of all these, where all that was read is copies of a few texts
+_WIDEST = 4_000  # at most, unless more hits are wanted
 _FAR = 0.2  # similarity of what is not among the nearest
 
 
@@ -84,28 +84,35 @@ class Search:
         self.memories = MemorySearch(database, meaning)
 
     def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
-        query, by = parse(text, now), self._weights
+        query = parse(text, now)
         asked = self._meaning.ask(text, reach.projects) if self._meaning else None
         for times in (1, _WIDER, _WIDER * _WIDER):
-            near = asked.nearest(wanted.kinds, _many(_NEAREST, limit, times)) if asked else {}
-            pool: list[Mark] = []
-            candidates: list[Candidate] = []
-            with self._database.read() as tx:
-                if Kind.ENTRY in wanted.kinds:
-                    entries = rows.matches(tx, reach, ENTRIES, list(query.words), BUDGET, self._counts)
-                    size = _many(_POOL, limit, times)
-                    pool = _pool(tx, reach, wanted, size, *_from_afar(query, entries, near, by))
-                if wanted.kinds - {Kind.ENTRY}:
-                    texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
-                    places = rows.text_ids(tx, reach, [ref for ref in near if ref.kind is not Kind.ENTRY])
-                    candidates += _allowed(tx, reach, wanted, _texts(query, texts, places, near, by))
-            if pool:
-                candidates += _entries(query, entries, pool, asked, wanted, by)
-            best = _relevant(candidates, _many(_READ, limit, times), by)
+            most = _many(_READ, limit, times)
+            best = self._best(query, asked, reach, wanted, limit, times)[:most]
             hits = self._show(query, best, reach, wanted, limit, now)
-            if len(hits) >= limit or len(hits) + sum(len(hit.also) for hit in hits) < limit:
+            if len(hits) >= limit or len(best) < most:
                 break
         return hits
+
+    def _best(
+        self, query: Query, asked: Asked | None, reach: Reach, wanted: Wanted, limit: int, times: int
+    ) -> list[Candidate]:
+        by = self._weights
+        near = asked.nearest(wanted.kinds, _many(_NEAREST, limit, times)) if asked else {}
+        pool: list[Mark] = []
+        candidates: list[Candidate] = []
+        with self._database.read() as tx:
+            if Kind.ENTRY in wanted.kinds:
+                entries = rows.matches(tx, reach, ENTRIES, list(query.words), BUDGET, self._counts)
+                size = _many(_POOL, limit, times)
+                pool = _pool(tx, reach, wanted, size, *_from_afar(query, entries, near, by))
+            if wanted.kinds - {Kind.ENTRY}:
+                texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
+                places = rows.text_ids(tx, reach, [ref for ref in near if ref.kind is not Kind.ENTRY])
+                candidates += _allowed(tx, reach, wanted, _texts(query, texts, places, near, by))
+        if pool:
+            candidates += _entries(query, entries, pool, asked, wanted, by)
+        return _relevant(candidates, by)
 
     def _show(
         self, query: Query, best: Sequence[Candidate], reach: Reach, wanted: Wanted, limit: int, now: datetime
@@ -244,10 +251,10 @@ def _judge(query: Query, matched: Matches, ids: Ids, sizes: Floats, similarity: 
     return Judged(tuple(matched.found), present, ~np.isnan(similarity), parts)
 
 
-def _relevant(candidates: Sequence[Candidate], most: int, by: Weights) -> list[Candidate]:
+def _relevant(candidates: Sequence[Candidate], by: Weights) -> list[Candidate]:
     fit = ranking.above_floor(np.array([each.relevance for each in candidates], np.float64), by)
     good = [each for each, passes in zip(candidates, fit, strict=True) if passes]
-    return sorted(good, key=lambda each: (-each.first_score, each.key[0], -each.key[1]))[:most]
+    return sorted(good, key=lambda each: (-each.first_score, each.key[0], -each.key[1]))
 
 
 def _hit(
