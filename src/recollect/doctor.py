@@ -336,8 +336,8 @@ class Doctor:
 
     def _look_at_files(self, report: Report) -> list[Finding]:
         stones = list(tombstones.read_all(self._files))
-        graves = tombstones.graveyard((stone for _, stone in stones), self._owner.agent_id)
-        erased = tombstones.with_known(graves, self._database, self._owner, self._files.names())
+        every = (stone for _, stone in stones)
+        erased = tombstones.erased(every, self._database, self._owner, self._files.names())
         problems = [reindex.Problem(path, "BadFrontmatter", "no tombstone") for path, stone in stones if stone is None]
         there = dict(self._files.scan())
         report.files = len(there)
@@ -458,8 +458,8 @@ class Doctor:
     def _delete_erased(self, found: Sequence[Finding]) -> None:
         """A set that tells more than what was erased goes once rows hold the rest: a re-index takes it in."""
         names = [name for each in found if each.kind is Fault.ERASED and (name := parse_name(each.path))]
-        graves = tombstones.graveyard((stone for _, stone in tombstones.read_all(self._files)), self._owner.agent_id)
-        erased = tombstones.with_known(graves, self._database, self._owner, names)
+        stones = (stone for _, stone in tombstones.read_all(self._files))
+        erased = tombstones.erased(stones, self._database, self._owner, names)
         rest: dict[str, set[tuple[str, str]]] = {}
         for token in sorted({name.token for name in names if not erased.covers(name)}):
             held = reindex.loaded(self._files, token, dict.fromkeys(self._files.names(token), ""))

@@ -237,9 +237,9 @@ class Export:
             elif stone.agent_id == self._owner.agent_id and (text := self._files.read(path)) is not None:
                 report.tombstones += 1
                 writer.add(path, text.encode())
-        own = tombstones.graveyard((stone for _, stone in stones), self._owner.agent_id)
         listed = sorted((name.token, name) for name in self._files.names())
-        graves = tombstones.with_known(own, self._database, self._owner, (name for _, name in listed))
+        told = (name for _, name in listed)
+        graves = tombstones.erased((stone for _, stone in stones), self._database, self._owner, told)
         for token, pairs in groupby(listed, lambda each: each[0]):
             self._pack_conversation(writer, token, [name for _, name in pairs], graves, report)
         self._pack_turns(writer, report)
@@ -361,9 +361,9 @@ class Import:
             archive.walk(opened, check.visit)
             contents = check.verdict(self._owner.agent_id)
             here = list(tombstones.read_all(self._files))
-            graves = tombstones.graveyard([*check.stones, *(stone for _, stone in here)], self._owner.agent_id)
+            stones = [*check.stones, *(stone for _, stone in here)]
             told = (name for path in contents.members if (name := names.parse(path)))
-            erased = tombstones.with_known(graves, self._database, self._owner, told)
+            erased = tombstones.erased(stones, self._database, self._owner, told)
             since = buried((stone for path, stone in here if path not in contents.members), self._owner.agent_id)
             chosen = plan(contents.members, self._here(contents.members), erased)
             self._require_space(contents, chosen)

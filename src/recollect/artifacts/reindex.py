@@ -369,8 +369,7 @@ class Reindex:
                 for path in sorted(new):
                     told = (own[path].hashes, own[path].whole_tokens, own[path].removed_paths)
                     tombstone_rows.save(tx, self._owner, path, *told)
-        graves = tombstones.graveyard((stone for _, stone in every), self._owner.agent_id)
-        return tombstones.with_known(graves, self._database, self._owner, self._files.names())
+        return tombstones.erased((stone for _, stone in every), self._database, self._owner, self._files.names())
 
     def _load(self, token: str, signatures: Mapping[Name, str]) -> Held:
         return loaded(self._files, token, signatures)

@@ -103,8 +103,10 @@ def graveyard(stones: Iterable[Tombstone | None], agent_id: str) -> Graveyard:
     )
 
 
-def with_known(graves: Graveyard, database: Database, owner: Owner, names: Iterable[Name]) -> Graveyard:
-    """And what the database knows as erased, of these files too, though the tombstone is elsewhere or was deleted."""
+def erased(stones: Iterable[Tombstone | None], database: Database, owner: Owner, names: Iterable[Name]) -> Graveyard:
+    """What tombstones name, and what the database knows as erased, of these files too: its tombstone may be
+    elsewhere, or was deleted."""
+    graves = graveyard(stones, owner.agent_id)
     with database.read() as tx:
         if not rows.exist(tx, owner):
             return graves
