@@ -249,8 +249,8 @@ class Memory(Parts):
 
     def _stored_as(self, project: str) -> str:
         """As rows have it: an id, or the folder that is named, by whatever path."""
-        from recollect.ingest.scan import is_utf8
         from recollect.store import erasing
+        from recollect.text import is_utf8
 
         def known(name: str) -> bool:
             with self.database.read() as tx:

@@ -229,8 +229,8 @@ class Parts:
     def project(self, place: str | Path) -> str:
         """The id of a project; `place` is a folder in it, or the id itself."""
         from recollect.ingest.projects import resolve, settled
-        from recollect.ingest.scan import is_utf8
         from recollect.store import conversations, projects
+        from recollect.text import is_utf8
 
         if place == "":
             raise UsageError("an empty name is no project", hint="Name a folder, or a project's id.")

@@ -261,3 +261,12 @@ def _held(value: Any) -> Mapping[str, Any]:
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: getattr(value, each.name) for each in fields(value) if each.init}
     return {name: getattr(value, name) for name in getattr(type(value), "model_fields", ())}
+
+
+def is_utf8(name: str) -> bool:
+    """No other name can be stored, or told to a process: it holds lone surrogates."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePath
 
+from recollect.text import is_utf8
+
 SUFFIXES = (".jsonl", ".jsonl.zst")
 
 
@@ -161,15 +163,6 @@ def _key(root: str, path: str) -> str:
 
 def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def is_utf8(path: str) -> bool:
-    """No other name can be stored, or told to a process: it holds lone surrogates."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check_name(path: str) -> None:

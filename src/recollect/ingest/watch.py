@@ -21,7 +21,8 @@ from watchfiles._rust_notify import RustNotify  # the public watch() begins only
 from recollect.errors import RecollectError, StoreBusy
 from recollect.ingest.intake import Intake
 from recollect.ingest.run import Report
-from recollect.ingest.scan import SUFFIXES, is_utf8
+from recollect.ingest.scan import SUFFIXES
+from recollect.text import is_utf8
 
 log = logging.getLogger(__name__)
 

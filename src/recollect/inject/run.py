@@ -27,7 +27,7 @@ from recollect.search.values import Scope
 from recollect.store import conversations, entries, injections, memories
 from recollect.store.database import Database
 from recollect.store.injections import Injected
-from recollect.text import estimate_tokens
+from recollect.text import estimate_tokens, is_utf8
 from recollect.types import BINDING, Clock, Owner, Remembered, Role, timestamp
 
 _SESSIONS = 20  # that are shown
@@ -174,7 +174,7 @@ class Injection:
 def _check(session: object) -> None:
     if not isinstance(session, str):
         raise UsageError(f"a session is a text, not {type(session).__name__}", hint="Pass its name, or an empty text.")
-    if session != session.encode(errors="replace").decode():
+    if not is_utf8(session):
         raise UsageError("a session's name holds half a character", hint="Pass text that can be stored.")
 
 
