@@ -5,8 +5,8 @@ the prompt speaks of something of the user's own ("our", "the"), and that it bel
 every project needs more. Two speak against it: a crowd of others for which as much speaks, and that the prompt asks
 about the world and nobody in it. A memory of which it is known when it matters agrees with more by chance, and needs a
 little more. How many memories such prompts want (`appetite.py`) raises or lowers all of them. A prompt that leans on
-what was said before ("why not?", "and the other one?") is judged together with the last exchange, by weights of its
-own. Weights are a logistic model, fitted per embedder on labelled prompts (docs/benchmarks.md): a
+what was said before ("why not?", "and the other one?") is also judged together with the last exchange, by weights of
+its own. Weights are a logistic model, fitted per embedder on labelled prompts (docs/benchmarks.md): a
 cosine of one embedder means nothing for another.
 """
 

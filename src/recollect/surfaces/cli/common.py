@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -57,7 +58,7 @@ def memory(agent_id: str | None) -> Memory:
 
 
 def place_of(project: str | None) -> str:
-    return os.getcwd() if project is None else project  # noqa: PTH109 - as the agent recorded it
+    return str(Path.cwd()) if project is None else project
 
 
 def settings(agent_id: str | None) -> Settings:
