@@ -479,6 +479,55 @@ def test_sigterm_ends_it_cleanly_at_any_moment(there: Home, delay: float) -> Non
         assert len(entries(memory)) == 40 * 40 and "running" not in memory.status().jobs
 
 
+ASKED_AT_EACH_STEP = """
+import os, signal, sys, threading
+from recollect.surfaces.cli.common import stop_on_signals
+
+def is_asked(step):
+    ended, left = threading.Event(), step
+    stop_on_signals(ended.set)
+    def profile(frame, event, argument):
+        nonlocal left
+        left -= event in ("call", "c_call")
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+    timer = threading.Timer(1.0, ended.set)  # where it waits before that step
+    timer.start()
+    sys.setprofile(profile)
+    ended.wait()
+    sys.setprofile(None)
+    was_in_time = timer.is_alive()
+    timer.cancel()
+    return was_in_time
+
+print(next(step for step in range(1, 100) if not is_asked(step)))
+"""
+
+
+def test_sigterm_is_heard_at_each_step_of_beginning_to_wait() -> None:
+    call = [sys.executable, "-c", ASKED_AT_EACH_STEP]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=30, check=True)
+    assert int(done.stdout) > 5, "the steps of an Event's wait"
+
+
+def test_a_worker_that_is_started_while_the_lane_is_stopped_is_asked_too(tmp_path: Path) -> None:
+    backlog = Backlog()
+    backlog.add(Work(task=Task.SCAN))
+    lane = Lane("bulk", backlog, load(), lambda work, result: pytest.fail(f"it was not asked: {result}"))
+    start = lane._start
+
+    def started_as_it_stops() -> subprocess.Popen[bytes]:
+        lane._start = start  # type: ignore[method-assign]
+        backlog.close()
+        lane.stop()
+        return start()
+
+    lane._start = started_as_it_stops  # type: ignore[method-assign]
+    lane.start()
+    lane.join(20)
+    assert not lane.is_alive()
+
+
 def _is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -13,6 +15,7 @@ from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import click
@@ -152,6 +155,20 @@ def until(context: click.Context, option: click.Parameter, value: str | None) ->
     from recollect.search.request import day_end
 
     return day_end(value or "") or since(context, option, value)
+
+
+def stop_on_signals(stop: Callable[[], None]) -> None:
+    """Ctrl-C and SIGTERM call it, in a thread of its own: in the handler, an event's `set` would wait for good where
+    the signal came while the main thread, about to wait for that event, held its lock."""
+    asked: SimpleQueue[int] = SimpleQueue()  # made for handlers: its `put` needs no lock that may be held
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: asked.put(number))
+
+    def until_asked() -> None:
+        asked.get()
+        stop()
+
+    threading.Thread(target=until_asked, name="signals", daemon=True).start()
 
 
 def is_terminal() -> bool:

@@ -14,7 +14,7 @@ import click
 
 from recollect.config import HOME_VARIABLE, located
 from recollect.errors import RecollectError
-from recollect.surfaces.cli.common import agent_option, is_terminal, json_option, print_json, settings
+from recollect.surfaces.cli.common import agent_option, is_terminal, json_option, print_json, settings, stop_on_signals
 
 if TYPE_CHECKING:
     from recollect.config import Settings
@@ -83,8 +83,7 @@ def _serve(chosen: Settings, lock: Lock, read: str, as_json: bool) -> int:
         _say(as_json, "running", place.running(chosen.home))
     elif is_terminal():
         click.echo(f"serving {chosen.home}, process {os.getpid()}", err=True)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: daemon.stop())
+    stop_on_signals(daemon.stop)
     daemon.run()
     if daemon.is_outdated:  # the same process, from its beginning
         again = [each for each in sys.argv[1:] if each != "--json"]  # its document is printed

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 from threading import Event
 from typing import TYPE_CHECKING
 
 import click
 
-from recollect.surfaces.cli.common import agent_option, count, echo, memory
+from recollect.surfaces.cli.common import agent_option, count, echo, memory, stop_on_signals
 
 if TYPE_CHECKING:
     from recollect.ingest.run import Report
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 def command(agent_id: str | None) -> int:
     """Take in what changes, until stopped (Ctrl-C)."""
     stop = Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    stop_on_signals(stop.set)
     with memory(agent_id) as opened:
         for name, roots in opened.intake.roots().items():
             for root in roots:

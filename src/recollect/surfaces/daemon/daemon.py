@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,10 +37,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_PATIENCE = 10.0  # seconds in which its threads are to end; their processes end with it in any case
+
 
 class Daemon:
     """Made by the holder of the lock. `read` is the stamp of config.toml as it was read. `stop` ends it from any
-    thread, or from a signal's handler."""
+    thread."""
 
     is_outdated = False  # it ended because another one has to read configuration or database anew, or is newer
 
@@ -97,8 +100,9 @@ class Daemon:
             lane.stop()
         self._server.stop()
         self._hooks.close()
+        deadline = time.monotonic() + _PATIENCE
         for thread in (*self._lanes, self._watcher):
-            thread.join(10.0)
+            thread.join(max(0.0, deadline - time.monotonic()))
         if self._lock.is_valid():
             with suppress(OSError):
                 (self._settings.home / client.SOCKET).unlink()

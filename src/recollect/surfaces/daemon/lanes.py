@@ -65,6 +65,8 @@ class Lane(threading.Thread):
     def _do(self, work: Work) -> Result:
         if self._process is None:
             self._process = self._start()
+            if self._backlog.closed:  # while it was started: `stop` may have found nobody to ask
+                self._process.terminate()
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(msgspec.json.encode(work) + b"\n")
         self._process.stdin.flush()
