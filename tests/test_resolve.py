@@ -34,6 +34,16 @@ def one(text: str, where: Place) -> Remembered:
     return found
 
 
+def outcomes(newer: str, older: str) -> set[str]:
+    """What becomes of a memory when a person notes the newer text, and when a conversation says it."""
+    first = one(older, place())
+    found = set()
+    for exact in (True, False):
+        (second,) = resolve([replace(fact(newer), exact=exact)], known(first), place("s2@t", 5))
+        found.add("both stand" if second.id != first.id else "replaced" if second.revision == 2 else "the same")
+    return found
+
+
 # Resolution
 
 
@@ -115,6 +125,61 @@ def test_another_number_or_the_contrary_is_a_revision(newer: str, older: str) ->
 def test_another_value_of_another_thing_is_another_memory(one: str, other: str) -> None:
     assert not is_revision(other, one) and not is_revision(one, other)
     assert is_revision(f"{other} From now on.", one), "in so many words"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("we use npm", "we no longer use npm"),
+        ("we use npm", "we don't use npm any more"),
+        ("we use npm", "we stopped using npm"),
+        ("deploys go out on Friday", "deploys no longer go out on Friday"),
+        ("we use npm", "we no longer use npm, we use pnpm now"),
+        ("we use npm", "we switched from npm to pnpm"),
+        ("We order flour from Huber.", "We no longer order flour from Huber but from Mayr."),
+        ("We order flour from Huber.", "We don’t order flour from Huber anymore."),
+        ("Tom takes the night shift.", "As of May, Tom no longer takes the night shift."),
+        ("The clinic is open on Saturdays.", "The clinic isn't open on Saturdays any longer."),
+        ("My dentist is Dr. Roth.", "Dr. Roth is no longer my dentist."),
+        ("I take ibuprofen for my back.", "I stopped taking ibuprofen for my back."),
+        ("I smoke.", "I quit smoking."),
+        ("The museum sells audio guides.", "The museum has stopped selling audio guides: nobody bought them."),
+        ("The board meets on Tuesdays.", "The board no longer meets on Tuesdays, it meets on Wednesdays."),
+        ("Invoices are paid within 30 days.", "Invoices are no longer paid within 30 days."),
+        (
+            "The greenhouse is heated with gas.",
+            "The greenhouse is no longer heated with gas because it got too expensive.",
+        ),
+        ("We use Jenkins for builds.", "We moved from Jenkins to GitHub Actions for builds."),
+        ("The scales are by Bizerba.", "We replaced the Bizerba scales with new ones."),
+        ("Choir practice is on Monday.", "We moved choir practice from Monday to Thursday."),
+        ("We no longer teach Latin in year 5.", "We teach Latin in year 5 again."),
+        ("We wash the towels at 60 degrees.", "Actually we wash the towels at 90 degrees."),
+    ],
+)
+def test_what_says_that_it_has_ended_takes_its_place_and_may_name_what_came_after(older: str, newer: str) -> None:
+    assert outcomes(newer, older) == {"replaced"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("We use pnpm.", "We switched from npm to pnpm."),
+        ("We use npm and yarn.", "We no longer use npm."),
+        ("npm is slow on the build host.", "We switched from npm to pnpm."),
+        ("We order flour from Huber.", "We no longer order eggs from Huber."),
+        ("Tom takes the night shift.", "Tom no longer takes the early shift."),
+        ("Tom takes the night shift.", "Ann no longer takes the night shift."),
+        ("The board meets on Tuesdays.", "The board no longer meets on Fridays."),
+        ("The greenhouse is heated with gas.", "The barn is no longer heated with gas."),
+        ("The chapel was built by Roth.", "We moved the organ from the chapel to the hall."),
+        ("The bus stops at the school.", "The bus stops at the school gate by the pool no longer than a minute."),
+        ("The ladder is 3 m long.", "The rope is no longer than 3 m."),
+        ("I take ibuprofen for my back.", "I stopped taking aspirin for my heart."),
+    ],
+)
+def test_the_end_of_something_else_leaves_a_memory_alone(older: str, newer: str) -> None:
+    assert outcomes(newer, older) == {"both stand"}
 
 
 def test_a_revision_matters_on_the_same_occasions_unless_others_are_named() -> None:

@@ -12,8 +12,8 @@ from recollect.text import words
 Value = TypeVar("Value")
 
 NEGATIONS = frozenset(
-    """no not never none nor without avoid stop don't doesn't didn't isn't aren't wasn't weren't can't cannot couldn't
-    won't wouldn't shouldn't mustn't needn't hasn't haven't hadn't""".split()
+    """no not never none nor without avoid stop stopped quit don't doesn't didn't isn't aren't wasn't weren't can't
+    cannot couldn't won't wouldn't shouldn't mustn't needn't hasn't haven't hadn't""".split()
 )
 
 

@@ -1,8 +1,8 @@
 """What is new among the statements of a conversation, beside the memories of its scope. Pure.
 
 A statement is the same as a current memory (one more source of it), a newer revision of one, or new. It is a revision
-only where it clearly says something else about the same thing: another number, day or month, the contrary, or a
-correction in so many words. When in doubt both stand: a wrong revision would hide a memory that still holds. So a
+only where it clearly says something else about the same thing: another number, day or month, the contrary, that it has
+ended, or a correction in so many words. When in doubt both stand: a wrong revision would hide what still holds. So a
 number that names a thing ("shard 2 lives on …") is no value, unless so much of it is required ("node 20 is required").
 """
 
@@ -48,10 +48,15 @@ _NUMBERED = re.compile(  # a name: of a ticket, "room 2 has …" or "step 2: …
     rf"|(?i:(?:(?:the|my|our)\s+)?(?!(?:{_COUNTING})\b)([a-z]\w+\s+\d+)(?!{_SO_MANY})(?:\s+(?:{_SAYS})\b|'s\b|[:)]\s))"
     r"|(?i:.*?\b((?:number|id)\s+#?\d+)\b))"
 )
-_HOW = frozenset(map(stem, ("always", "never", "avoid", "stop")))  # for or against: not what about
+_ENDS = re.compile(r"\b(?:no longer|any ?more|any longer|stopped|quit)\b", re.IGNORECASE)
+_CLAUSES = re.compile(r"[,;:.!?]\s+|\s+(?:[–—-]+|but|because)\s+", re.IGNORECASE)
+_LEAVES = re.compile(
+    r"\b(?:(?:switched|moved|changed|migrated)\b[^,;]*?\sfrom\s+(.+?)\s+to|replaced\s+(.+?)\s+(?:with|by))\s",
+    re.IGNORECASE,
+)
 _CORRECTS = re.compile(
-    r"\b(?:no longer|not any ?more|anymore|instead|rather than|switched|moved (?:to|from)|changed|replaced?|actually|"
-    r"from now on|(?:i|we) now|now(?=[.!]?$)|used to|correction|not \w+ but|as of)\b",
+    r"\b(?:instead|rather than|switched|moved (?:to|from)|changed|replaced?|actually|from now on|(?:i|we) now|"
+    r"now(?=[.!]?$)|used to|correction|not \w+ but|as of)\b",
     re.IGNORECASE,
 )
 
@@ -133,8 +138,18 @@ class _Pool:
 
 @lru_cache(maxsize=32768)  # the same memories are compared again with every conversation
 def _about(text: str) -> frozenset[str]:
-    """What a statement is about: its words without values."""
-    return content_words(_VALUE.sub("", text))
+    """What a statement is about: its words without values, and without what is for or against it."""
+    return frozenset(map(_root, content_words(_VALUE.sub("", text)))) - _HOW
+
+
+def _root(word: str) -> str:
+    """Of a verb's stems: smoke and smok(ing), stop and stopp(ed)."""
+    return _DOUBLED.sub(r"\1", word).rstrip("e")
+
+
+_DOUBLED = re.compile(r"([^\W\d])\1$")
+_PLAIN = "always never avoid stop quit longer anymore actually instead taking making giving"  # say nothing of it
+_HOW = frozenset(_root(stem(each)) for each in _PLAIN.split())
 
 
 def _fresh(statement: Statement, place: Place) -> Remembered:
@@ -221,18 +236,35 @@ def is_same(one: str, other: str) -> bool:
         return True
     if _are_apart(one, other):
         return False
-    return overlap(content_words(one), content_words(other)) >= _SAME and not _contradicts(one, other)
+    return overlap(content_words(one), content_words(other)) >= _SAME and not any(_differ(one, other))
 
 
 def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
     """Does the newer text say something else about what the older is about? `share` is what they have in common. Where
     each has a word of its own (staging, production) they are about two things, unless the newer says it corrects."""
-    new, old = _about(newer), _about(older)
-    if _are_apart(newer, older) or max(overlap(new, old), overlap(new - _HOW, old - _HOW)) < share:
+    if _are_apart(newer, older):
         return False
-    if _CORRECTS.search(newer):
+    corrects = overlap(_about(newer), _about(older)) >= share and bool(_CORRECTS.search(newer))
+    if corrects or _is_left(older, newer):
         return True
-    return _contradicts(newer, older) and not (new - old - _HOW and old - new - _HOW)
+    if _ENDS.search(newer):  # all that the older says, in one clause perhaps: another may tell what came after it
+        ends = (each for each in (newer, *_CLAUSES.split(newer)) if _ENDS.search(each))
+        return any(_about(older) <= _about(each) and _is_contrary(each, older, share) for each in ends)
+    return _is_contrary(newer, older, share)
+
+
+def _is_left(older: str, newer: str) -> bool:
+    """The newer names it, and what came after it."""
+    if not (left := _LEAVES.search(newer)):
+        return False
+    return content_words(left[1] or left[2]) <= content_words(older) and _about(older) <= _about(newer)
+
+
+def _is_contrary(newer: str, older: str, share: float) -> bool:
+    """Another value, or the contrary. That it is not so on Friday is not contrary to what is so on Monday."""
+    new, old = _about(newer), _about(older)
+    value, contrary = _differ(newer, older)
+    return overlap(new, old) >= share and value != contrary and not (new - old and old - new)
 
 
 def _are_apart(one: str, other: str) -> bool:
@@ -241,7 +273,8 @@ def _are_apart(one: str, other: str) -> bool:
     return len(numbers) == 2 and numbers[0] != numbers[1]
 
 
-def _contradicts(one: str, other: str) -> bool:
-    values = [frozenset(found.lower() for found in _VALUE.findall(text)) for text in (one, other)]
+def _differ(one: str, other: str) -> tuple[bool, bool]:
+    """In a value, and in being for or against."""
+    values = [frozenset(found.lower().rstrip(".,:/-s") for found in _VALUE.findall(text)) for text in (one, other)]
     negated = [bool(NEGATIONS & set(words(text.replace("’", "'")))) for text in (one, other)]
-    return (bool(values[0] and values[1]) and values[0] != values[1]) or negated[0] != negated[1]
+    return bool(values[0] and values[1]) and values[0] != values[1], negated[0] != negated[1]
