@@ -182,6 +182,49 @@ def test_the_end_of_something_else_leaves_a_memory_alone(older: str, newer: str)
     assert outcomes(newer, older) == {"both stand"}
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("On 2026-01-03 we released 1.2", "On 2026-02-03 we released 1.3"),
+        ("the outage on 3 May was caused by DNS", "the outage on 9 June was caused by disk"),
+        ("On 2026-03-01 the boiler was serviced.", "On 2026-09-01 the boiler was serviced."),
+        ("On 4 March we changed the oil.", "On 6 June we changed the oil."),
+        ("The flood in May 2024 damaged the cellar.", "The flood in May 2025 damaged the cellar."),
+        ("The invoice of 3 March was paid.", "The invoice of 3 April was paid."),
+        ("The pump failed on Monday.", "The pump failed on Thursday."),
+        ("The market on Friday is at the station.", "The market on Saturday is at the station."),
+        ("Wolfgang was admitted on 3 May.", "Wolfgang was admitted on 9 June."),
+        ("Version 1.2 was released on 2026-01-03", "Version 1.3 was released on 2026-02-03"),
+        ("3.5.2026: tyres rotated", "9.6.2026: tyres rotated"),
+        ("May 3: the bees swarmed", "June 9: the bees swarmed"),
+        ("The jury visited the bakery on March 4.", "The jury visited the bakery on April 7."),
+    ],
+)
+def test_what_happened_on_another_day_is_another_memory(older: str, newer: str) -> None:
+    assert outcomes(newer, older) == {"both stand"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The exam is on 3 May.", "The exam is on 9 May."),
+        ("The launch is scheduled for 2026-05-01.", "The launch is scheduled for 2026-06-01."),
+        ("The contract ends on 2026-12-31.", "The contract ends on 2027-06-30."),
+        ("Tickets are sold on Friday.", "Tickets are sold on Thursday."),
+        ("Fred sings on Friday.", "Fred sings on Monday."),
+        ("Frogs come in May.", "Frogs come in June."),
+        ("From 1 March the fee is 20 euros.", "From 1 June the fee is 25 euros."),
+        ("The wedding was planned for 3 May.", "The wedding was planned for 10 May."),
+        ("Flu shots must be given by 1 October.", "Flu shots must be given by 1 November."),
+        ("The barn was built in 1990.", "The barn was built in 1991."),
+        ("On 2026-01-03 we released 1.2", "On 2026-01-03 we released 1.3"),
+        ("The audit was held on 3 May.", "Actually the audit was held on 9 May."),
+    ],
+)
+def test_another_day_of_what_is_to_come_or_comes_again_takes_its_place(older: str, newer: str) -> None:
+    assert outcomes(newer, older) == {"replaced"}
+
+
 def test_a_revision_matters_on_the_same_occasions_unless_others_are_named() -> None:
     first = replace(one("Deploys freeze on Friday for everybody.", place(minute=1)), occasions=("ship it",))
     (newer,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))

@@ -3,7 +3,8 @@
 A statement is the same as a current memory (one more source of it), a newer revision of one, or new. It is a revision
 only where it clearly says something else about the same thing: another number, day or month, the contrary, that it has
 ended, or a correction in so many words. When in doubt both stand: a wrong revision would hide what still holds. So a
-number that names a thing ("shard 2 lives on …") is no value, unless so much of it is required ("node 20 is required").
+number that names a thing ("shard 2 lives on …") is no value, unless so much of it is required ("node 20 is required");
+nor is the day on which something happened.
 """
 
 from __future__ import annotations
@@ -24,12 +25,9 @@ from recollect.types import Remembered, Scope, Statement, Timestamp
 
 _SAME = 0.8
 _RELATED = 0.5
-_VALUE = re.compile(
-    r"(?<!\w)\d[\d.,:/x-]*|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:january|february|march|april|may|june|july|"
-    r"august|"
-    r"september|october|november|december)\b",
-    re.IGNORECASE,
-)
+_WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_VALUE = re.compile(rf"(?<!\w)\d[\d.,:/x-]*|\b{_WEEKDAY}s?\b|\b{_MONTH}\b", re.IGNORECASE)
 _COUNTING = (  # a number behind these is a value
     "all|only|about|over|under|these|those|at|by|before|after|until|from|since|for|in|on|within|every|max|maximum|min|"
     "minimum|limit|timeout|exactly|than|least|most|first|last|next|top|another|other|version|release|schema"
@@ -47,6 +45,13 @@ _NUMBERED = re.compile(  # a name: of a ticket, "room 2 has …" or "step 2: …
     r"\W*(?:(?:\w+\s+){0,2}([A-Z][A-Z0-9]+-\d+|#\d+)\b"
     rf"|(?i:(?:(?:the|my|our)\s+)?(?!(?:{_COUNTING})\b)([a-z]\w+\s+\d+)(?!{_SO_MANY})(?:\s+(?:{_SAYS})\b|'s\b|[:)]\s))"
     r"|(?i:.*?\b((?:number|id)\s+#?\d+)\b))"
+)
+_DATE = rf"\d{{4}}-\d\d-\d\d|\d\d?\.? {_MONTH}(?: \d{{4}})?|{_MONTH} \d+|\d\d?[./]\d\d?[./](?:\d{{4}})?"
+_ON = rf".*?\b(?:on|in|of)\s+({_DATE}|{_WEEKDAY}|{_MONTH})\b"
+_PAST = r"(?!.*\b(?:is|are|be|will)\b)(?=.*(?:\b(?:was|were|had|did)\b|\b(?-i:[a-z]+[^\We]ed)\b))"
+_EVENT = re.compile(  # the day tells which: "on 3 May we …", "the market on Friday is …", "the pump failed on Monday"
+    rf"(?!.*\b(?:actually|correction|instead)\b)(?:\W*(?:on\s+)?({_DATE})\b|{_ON}\s+(?:{_SAYS})\b|{_PAST}{_ON})",
+    re.IGNORECASE,
 )
 _ENDS = re.compile(r"\b(?:no longer|any ?more|any longer|stopped|quit)\b", re.IGNORECASE)
 _CLAUSES = re.compile(r"[,;:.!?]\s+|\s+(?:[–—-]+|but|because)\s+", re.IGNORECASE)
@@ -268,9 +273,12 @@ def _is_contrary(newer: str, older: str, share: float) -> bool:
 
 
 def _are_apart(one: str, other: str) -> bool:
-    """Two numbered things: what is said of one is not said of the other."""
-    numbers = [(found[1] or found[2] or found[3]).lower() for text in (one, other) if (found := _NUMBERED.match(text))]
-    return len(numbers) == 2 and numbers[0] != numbers[1]
+    """Two numbered things, or two days' events: what is said of one is not said of the other."""
+    for names in (_NUMBERED, _EVENT):
+        found = [each[each.lastindex or 0].lower() for text in (one, other) if (each := names.match(text))]
+        if len(found) == 2 and found[0] != found[1]:
+            return True
+    return False
 
 
 def _differ(one: str, other: str) -> tuple[bool, bool]:
