@@ -225,6 +225,49 @@ def test_another_day_of_what_is_to_come_or_comes_again_takes_its_place(older: st
     assert outcomes(newer, older) == {"replaced"}
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("web-1 runs Debian 12", "web-2 runs Debian 12"),
+        ("10.0.0.5 is the printer", "10.0.0.6 is the scanner"),
+        ("10.0.0.5 hosts the mail server", "10.0.0.6 hosts the mail server"),
+        ("The host 192.168.1.10 is a camera.", "The host 192.168.1.11 is a camera."),
+        ("The backup of db-1 runs at 02:00", "The backup of db-2 runs at 03:00"),
+        ("The patient in bed 4 gets insulin.", "The patient in bed 5 gets insulin."),
+        ("Bed 12-B is free", "Bed 13-B is free"),
+        ("The truck M-AB-123 is in repair.", "The truck M-AB-124 is in repair."),
+        ("Line 3 makes bolts", "Line 4 makes bolts"),
+        ("The bus 12 leaves at 9:00", "The bus 14 leaves at 9:10"),
+        ("The key of room 7 has a red tag.", "The key of room 8 has a red tag."),
+        ("oven-2 needs a new seal", "oven-3 needs a new seal"),
+        ("Hive 3 may be split in May.", "Hive 4 may be split in May."),
+    ],
+)
+def test_a_name_with_a_number_in_it_is_no_value(older: str, newer: str) -> None:
+    assert outcomes(newer, older) == {"both stand"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("web-1 runs Debian 11", "web-1 runs Debian 12"),
+        ("the printer is at 10.0.0.5", "the printer is at 10.0.0.6"),
+        ("The gateway is 192.168.1.1.", "The gateway is 192.168.1.254."),
+        ("The build uses clang-15", "The build uses clang-16"),
+        ("clang-15 is required", "clang-16 is required"),
+        ("The staging server is tide-stg-2.", "The staging server is tide-stg-3."),
+        ("The patient in bed 4 gets 10 units.", "The patient in bed 4 gets 12 units."),
+        ("Bus 12 leaves at 9:00", "Bus 12 leaves at 9:30"),
+        ("The exam starts 3 May.", "The exam starts 10 May."),
+        ("A class of 20 is the most we take.", "A class of 24 is the most we take."),
+        ("The oven needs 220 degrees.", "The oven needs 240 degrees."),
+        ("The kitchen is closed in week 12.", "The kitchen is closed in week 14."),
+    ],
+)
+def test_the_number_of_what_is_said_of_it_is_one(older: str, newer: str) -> None:
+    assert outcomes(newer, older) == {"replaced"}
+
+
 def test_a_revision_matters_on_the_same_occasions_unless_others_are_named() -> None:
     first = replace(one("Deploys freeze on Friday for everybody.", place(minute=1)), occasions=("ship it",))
     (newer,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))

@@ -20,7 +20,7 @@ from recollect.extract.values import Written
 from recollect.near import NEGATIONS, Near, weigh
 from recollect.occasions import occasions
 from recollect.store.memories import current
-from recollect.text import content_words, normalised, overlap, stem, words
+from recollect.text import COMMON, content_words, normalised, overlap, stem, words
 from recollect.types import Remembered, Scope, Statement, Timestamp
 
 _SAME = 0.8
@@ -28,22 +28,27 @@ _RELATED = 0.5
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 _VALUE = re.compile(rf"(?<!\w)\d[\d.,:/x-]*|\b{_WEEKDAY}s?\b|\b{_MONTH}\b", re.IGNORECASE)
-_COUNTING = (  # a number behind these is a value
-    "all|only|about|over|under|these|those|at|by|before|after|until|from|since|for|in|on|within|every|max|maximum|min|"
-    "minimum|limit|timeout|exactly|than|least|most|first|last|next|top|another|other|version|release|schema"
+_COUNTING = "|".join(  # a number behind these is a value
+    COMMON
+    | set(
+        "max maximum min minimum limit timeout exactly least first last next top another version release schema".split()
+    )
 )
 _SO_MANY = (
     r"\s+(?:is|are|must be)\s+(?:required|needed|supported|live|enough|current|installed|our|the (?:minimum|maximum))"
 )
 _SAYS = (  # what follows the name of a thing
-    "is|isn't|are|aren't|was|wasn't|were|weren't|has|hasn't|have|had|must|may|can|can't|will|won't|should|shouldn't|needs|"
+    "is|isn't|are|aren't|was|wasn't|were|weren't|has|hasn't|have|had|must|(?-i:may)|can|can't|will|won't|should|shouldn't|needs|"
     "runs|belongs|does|doesn't|uses|takes|serves|holds|stays|goes|gets|lives|lies|sits|stands|pays|ends|starts|begins|"
     "requires|affects|plays|owns|contains|covers|means|fails|works|handles|stores|comes|sends|listens|points|costs|"
-    "returns|supports|includes|depends|waits"
+    "returns|supports|includes|depends|waits|makes|opens|closes|leaves"
 )
-_NUMBERED = re.compile(  # a name: of a ticket, "room 2 has …" or "step 2: …" at the beginning, "number 2" anywhere
+_CODE = r"(?:[a-z][\w-]*-\d[\w-]*|\d+(?:\.\d+){3})(?![\w.])"  # web-1, 10.0.0.5
+_NUMBERED = re.compile(  # a name: of a ticket, "room 2 has …" or "step 2: …", "web-1 …" at the beginning, "number 2"
     r"\W*(?:(?:\w+\s+){0,2}([A-Z][A-Z0-9]+-\d+|#\d+)\b"
-    rf"|(?i:(?:(?:the|my|our)\s+)?(?!(?:{_COUNTING})\b)([a-z]\w+\s+\d+)(?!{_SO_MANY})(?:\s+(?:{_SAYS})\b|'s\b|[:)]\s))"
+    rf"|(?i:(?:\w+\s+){{0,4}}?(?!(?:{_COUNTING})\b)([a-z]\w+\s+\d[\w-]*|{_CODE})(?!{_SO_MANY})"
+    rf"(?:\s+(?:{_SAYS})\b|'s\b|[:)]\s))"
+    rf"|(?i:(?:(?:the|my|our)\s+)?({_CODE})(?!{_SO_MANY}))"
     r"|(?i:.*?\b((?:number|id)\s+#?\d+)\b))"
 )
 _DATE = rf"\d{{4}}-\d\d-\d\d|\d\d?\.? {_MONTH}(?: \d{{4}})?|{_MONTH} \d+|\d\d?[./]\d\d?[./](?:\d{{4}})?"
