@@ -153,6 +153,10 @@ def test_another_value_of_another_thing_is_another_memory(one: str, other: str) 
         ("We use Jenkins for builds.", "We moved from Jenkins to GitHub Actions for builds."),
         ("The scales are by Bizerba.", "We replaced the Bizerba scales with new ones."),
         ("Choir practice is on Monday.", "We moved choir practice from Monday to Thursday."),
+        (
+            "We sell hot bread on Friday evening.",
+            "We no longer sell bread on Friday evening, we sell hot soup instead.",
+        ),
         ("We no longer teach Latin in year 5.", "We teach Latin in year 5 again."),
         ("We wash the towels at 60 degrees.", "Actually we wash the towels at 90 degrees."),
     ],
@@ -265,6 +269,40 @@ def test_a_name_with_a_number_in_it_is_no_value(older: str, newer: str) -> None:
     ],
 )
 def test_the_number_of_what_is_said_of_it_is_one(older: str, newer: str) -> None:
+    assert outcomes(newer, older) == {"replaced"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("we use Postgres", "we also use Redis"),
+        ("we use Postgres", "we use Redis too"),
+        ("The clinic opens on Monday.", "The clinic also opens on Tuesday."),
+        ("The clinic opens on Monday.", "The clinic opens on Tuesday as well."),
+        ("The gate opens at 8", "The gate opens at 9 too, for lorries"),
+        ("Fridays are for tests.", "Mondays are for tests as well."),
+        ("Backups run at 02:00", "Backups additionally run at 14:00"),
+        ("The choir meets on Monday.", "In addition the choir meets on Thursday."),
+        ("We import coffee from Peru.", "We now also import coffee from Kenya."),
+        ("The depot stores 40 tons of salt.", "The depot also stores 15 tons of salt for the town."),
+        ("Anna teaches year 5.", "Anna teaches year 6 too!"),
+        ("The shuttle stops at 7:40.", "From now on the shuttle also stops at 8:10."),
+        ("Vet visits are on the 1st and on 3 March.", "Vet visits are also on 9 March."),
+    ],
+)
+def test_what_is_added_replaces_nothing(older: str, newer: str) -> None:
+    assert outcomes(newer, older) == {"both stand"}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("We use npm.", "We also no longer use npm."),
+        ("The gate opens at 8.", "Also, the gate opens at 9."),
+        ("The pool opens at 6: nobody comes.", "The pool opens at 8: nobody comes too early."),
+    ],
+)
+def test_a_correction_that_is_added_to_others_is_one(older: str, newer: str) -> None:
     assert outcomes(newer, older) == {"replaced"}
 
 

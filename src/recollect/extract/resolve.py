@@ -58,6 +58,7 @@ _EVENT = re.compile(  # the day tells which: "on 3 May we …", "the market on F
     rf"(?!.*\b(?:actually|correction|instead)\b)(?:\W*(?:on\s+)?({_DATE})\b|{_ON}\s+(?:{_SAYS})\b|{_PAST}{_ON})",
     re.IGNORECASE,
 )
+_ADDS = re.compile(r"(?<=\w )also\b|\b(?:too|as well)(?=[.,;!]|$)|\bin addition\b|\badditionally\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:no longer|any ?more|any longer|stopped|quit)\b", re.IGNORECASE)
 _CLAUSES = re.compile(r"[,;:.!?]\s+|\s+(?:[–—-]+|but|because)\s+", re.IGNORECASE)
 _LEAVES = re.compile(
@@ -254,13 +255,14 @@ def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
     each has a word of its own (staging, production) they are about two things, unless the newer says it corrects."""
     if _are_apart(newer, older):
         return False
-    corrects = overlap(_about(newer), _about(older)) >= share and bool(_CORRECTS.search(newer))
-    if corrects or _is_left(older, newer):
+    # all that the older says, in one clause perhaps: another may tell what came after it
+    ends = [each for each in (newer, *_CLAUSES.split(newer)) if _ENDS.search(each)]
+    if any(_about(older) <= _about(each) and _is_contrary(each, older, share) for each in ends):
         return True
-    if _ENDS.search(newer):  # all that the older says, in one clause perhaps: another may tell what came after it
-        ends = (each for each in (newer, *_CLAUSES.split(newer)) if _ENDS.search(each))
-        return any(_about(older) <= _about(each) and _is_contrary(each, older, share) for each in ends)
-    return _is_contrary(newer, older, share)
+    if _ADDS.search(newer):
+        return False
+    corrects = overlap(_about(newer), _about(older)) >= share and bool(_CORRECTS.search(newer))
+    return corrects or _is_left(older, newer) or (not ends and _is_contrary(newer, older, share))
 
 
 def _is_left(older: str, newer: str) -> bool:
