@@ -373,6 +373,29 @@ def test_another_value_in_the_same_words_takes_the_place_of_the_one_before(memor
     assert api.id != metrics.id, "other words: both stand"
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "kept"),
+    [
+        ("Releases wait 3 days.", "Releases wait 4 days.", True),
+        ("Wards are cleaned before 9:00.", "Wards are cleaned before 8:30.", True),
+        ("The kiln cools for 12 hours before it is opened.", "The kiln cools for 14 hours before it is opened.", True),
+        ("Releases must wait 3 days.", "Releases wait 4 days.", True),
+        ("Releases wait 3 days.", "Releases should wait 4 days.", False),
+        ("Releases wait 3 days.", "Releases no longer wait 3 days.", False),
+        ("Never open the kiln before noon.", "Open the kiln before noon.", False),
+    ],
+)
+def test_a_rule_with_another_value_is_as_strict_as_it_was_unless_the_words_say_otherwise(
+    memory: Memory, older: str, newer: str, kept: bool
+) -> None:
+    rule = memory.remember(older, project=TIDES, severity=Severity.MUST)
+    found = memory.remember(newer, project=TIDES)
+    assert (found.id, found.revision) == (rule.id, 2)
+    assert ((found.kind, found.severity) == (rule.kind, Severity.MUST)) is kept
+    plain = memory.remember(older, project=TIDES, severity=Severity.NONE)
+    assert plain.severity is Severity.NONE, "somebody says so"
+
+
 def test_without_a_project_python_says_so(memory: Memory) -> None:
     with pytest.raises(UsageError, match="no project"):
         memory.remember(RULE)

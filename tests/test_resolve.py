@@ -13,7 +13,7 @@ from recollect.extract.parts import split
 from recollect.extract.resolve import Place, is_revision, is_same, memory_id, resolve
 from recollect.store.memories import current
 from recollect.text import estimate_tokens, sentences, unique
-from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Statement, Timestamp
+from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Statement, Timestamp
 
 
 def place(session: str = "s1@t", minute: int = 0) -> Place:
@@ -310,6 +310,14 @@ def test_a_revision_matters_on_the_same_occasions_unless_others_are_named() -> N
     first = replace(one("Deploys freeze on Friday for everybody.", place(minute=1)), occasions=("ship it",))
     (newer,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))
     assert newer.revision == 2 and newer.occasions == ("ship it",)
+
+
+def test_a_rule_of_which_a_conversation_says_another_value_is_as_strict_as_it_was() -> None:
+    rule = replace(one("Deploys freeze on Friday.", place()), kind=MemoryKind.CONSTRAINT, severity=Severity.MUST)
+    (newer,) = resolve([fact("Deploys freeze on Thursday.")], known(rule), place("s2@t", 5))
+    assert (newer.revision, newer.kind, newer.severity) == (2, rule.kind, rule.severity)
+    (never,) = resolve([fact("Deploys no longer freeze on Friday.")], known(rule), place("s2@t", 5))
+    assert (never.revision, never.kind, never.severity) == (2, MemoryKind.FACT, Severity.NONE)
 
 
 def test_going_back_is_a_further_revision() -> None:

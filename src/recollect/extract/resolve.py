@@ -21,7 +21,7 @@ from recollect.near import NEGATIONS, Near, weigh
 from recollect.occasions import occasions
 from recollect.store.memories import current
 from recollect.text import COMMON, content_words, normalised, overlap, stem, words
-from recollect.types import Remembered, Scope, Statement, Timestamp
+from recollect.types import MemoryKind, Remembered, Scope, Severity, Statement, Timestamp
 
 _SAME = 0.8
 _RELATED = 0.5
@@ -210,17 +210,19 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
     now = next((each for each in held if past and each.id == past.id), None)
     if past and now and fresh.valid_from < now.valid_from:
         return replace(past, sources=fresh.sources, occasions=fresh.occasions)
-    share = _SAME if statement.exact else _RELATED
-    older = now or next(
-        (each for each in held if each.id == fresh.id or is_revision(fresh.text, each.text, share)), None
-    )
+    older = now or next((each for each in held if each.id == fresh.id), None)
+    older = older or replaced(fresh.text, held, exact=statement.exact)
     if older is None or _is_first(fresh, others.revisions(fresh.id)):
         return fresh
     revision = max(each.revision for each in others.revisions(older.id)) + 1
+    told = fresh.kind, fresh.severity
+    kind, severity = told if statement.exact else inherited(fresh.text, *told, older)
     return replace(
         fresh,
         id=older.id,
         revision=revision,
+        kind=kind,
+        severity=severity,
         created_at=older.created_at,
         pinned=fresh.pinned or older.pinned,
         occasions=fresh.occasions or older.occasions,
@@ -239,6 +241,19 @@ def _is_alike(fresh: Remembered, held: Remembered) -> bool:
 def _is_equal(fresh: Remembered, held: Remembered) -> bool:
     told = (normalised(fresh.text), fresh.kind, fresh.severity)
     return told == (normalised(held.text), held.kind, held.severity)
+
+
+def replaced(text: str, held: Iterable[Remembered], *, exact: bool) -> Remembered | None:
+    """The memory that a text takes the place of; `exact` is a person's note, which has nearly the same words."""
+    return next((each for each in held if is_revision(text, each.text, _SAME if exact else _RELATED)), None)
+
+
+def inherited(text: str, kind: MemoryKind, severity: Severity, older: Remembered) -> tuple[MemoryKind, Severity]:
+    """What a revision is whose words do not tell how strict it is: a rule with another value is that rule still. The
+    contrary is not."""
+    plain = severity is Severity.NONE and (kind is MemoryKind.FACT or older.severity is not Severity.NONE)
+    _, contrary = _differ(text, older.text)
+    return (older.kind, older.severity) if plain and not contrary else (kind, severity)
 
 
 def is_same(one: str, other: str) -> bool:

@@ -20,6 +20,7 @@ from recollect.artifacts.sets import after
 from recollect.config import Settings
 from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError, one_of
 from recollect.extract.offline.statements import scoped, typed
+from recollect.extract.resolve import inherited, replaced
 from recollect.extract.run import Extract
 from recollect.ingest.intake import Intake
 from recollect.ingest.sources.recollect import Noted, Reaction
@@ -225,13 +226,16 @@ class Notebook:
     def _typed(
         self, said: str, kind: MemoryKind | None, severity: Severity | None, scope: Scope, place: Place
     ) -> tuple[MemoryKind, Severity]:
-        """As it was said, else as the same words are remembered, else as the words tell."""
+        """As it was said, else as the same words or what they replace are remembered, else as the words tell."""
         if kind is None and severity is None:
             with self._database.read() as tx:
                 near = memories.in_scopes(tx, self._owner, [(scope, scope.id(place.project_id, ""))])
-            same = [each for each in memories.current(near) if normalised(each.text) == normalised(said)]
+            held = memories.current(near)
+            same = [each for each in held if normalised(each.text) == normalised(said)]
             if same:
                 return same[0].kind, same[0].severity
+            if older := replaced(said, held, exact=True):
+                return inherited(said, *typed(said), older)
         guessed, told = typed(said, kind)
         if kind is None and severity not in (None, Severity.NONE) and told is Severity.NONE:
             guessed = MemoryKind.CONSTRAINT  # what is strict is a rule
