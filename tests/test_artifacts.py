@@ -314,6 +314,14 @@ def test_a_general_word_or_another_name_is_no_anchor(about: str) -> None:
     assert sentence.faults(f"They changed the {about} behaviour {PAD}.", KNOWN) == [sentence.Fault.NO_ANCHOR]
 
 
+def test_what_somebody_said_is_an_anchor_where_it_is_quoted() -> None:
+    known = sentence.anchors("/code/app", ["please ship\nit soon"])
+    said = "The user asked to remember this wish for no project in particular: {}."
+    assert sentence.faults(said.format("ship it soon"), known) == []
+    for other in ("sink it soon", "soon"):
+        assert sentence.faults(said.format(other), known) == [sentence.Fault.NO_ANCHOR]
+
+
 def test_a_script_without_capitals_or_spaces_has_anchors_and_words() -> None:
     assert sentence.faults("利用者は潮汐計算モジュールの試験を直して次の版に入れることに決めた.", KNOWN) == []
     assert sentence.faults("今日は何もしなかったが明日また続けることにしようと話して終わりました.", KNOWN) == [

@@ -321,6 +321,20 @@ def test_the_ledger_tells_a_note_in_a_sentence_however_short_it_is(memory: Memor
     assert not any("began with the words" in row for row in rows)
 
 
+@pytest.mark.parametrize(
+    "text", ["ship it", "buoys report hourly.\nnobody checks!", "whisper " + "very " * 60 + "softly"]
+)
+def test_the_ledger_tells_a_note_that_names_nothing_in_a_sentence_too(memory: Memory, text: str) -> None:
+    held = memory.remember(text, project=None, everywhere=True)
+    memory.correct(held.id, f"{text[:10]} twice")
+    memory.pin(held.id)
+    memory.unpin(held.id)
+    memory.remember(text, project=Path("/home/ada/app"), kind=MemoryKind.FACT)
+    rows = [row for row in ledger(memory).splitlines() if "session=" in row]
+    assert sum(" all of their projects: " in row for row in rows) == 4 and len(rows) == 5
+    assert sum(" this fact for the project app: " in row for row in rows) == 1
+
+
 def test_the_ledger_tells_all_that_a_note_says(memory: Memory) -> None:
     memory.remember("Run `make check`? No: run `make all`!", project=TIDES, kind=MemoryKind.OPEN_THREAD)
     memory.remember("Is the api stable?", project=TIDES, kind=MemoryKind.FACT)

@@ -5,8 +5,9 @@ the conversation was really about (an anchor), and says more than a template doe
 sentence made of the project, the day and the user's first words, so that a row of the ledger is never empty talk.
 
 Anchors are taken from the conversation, not from a list: the project's name, paths and their parts, identifiers,
-numbers of issues, what stands in code marks or on a tool's line, names inside a sentence. In scripts without capitals
-any three characters in a row that the conversation has, too.
+numbers of issues, what stands in code marks or on a tool's line, names inside a sentence; and what somebody said, where
+the sentence quotes it behind a colon. In scripts without capitals any three characters in a row that the conversation
+has, too.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Fault(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Anchors:
     names: frozenset[str]  # case-folded
-    text: str  # what was said, for scripts without capitals
+    text: str  # what was said, for quotes and for scripts without capitals
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +194,9 @@ def _is_anchored(sentence: str, known: Anchors) -> bool:
     if any(part in known.names for token in _TOKEN.findall(sentence) for part in _parts(token) if _is_name(part)):
         return True
     if any(f"#{number}" in known.names for number in _NUMBERED.findall(sentence)):
+        return True
+    quote = sentence.partition(": ")[2].partition("; ")[0].rstrip(".!?… ")
+    if " " in quote and quote in " ".join(known.text.split()):
         return True
     grams = {run[at : at + 3] for run in _UNCASED.findall(sentence) for at in range(len(run) - 2)}
     return any(gram in known.text for gram in grams)

@@ -10,7 +10,7 @@ from recollect.extract.values import Extraction, Transcript
 from recollect.models.paid import Paid
 from recollect.note import Verb
 from recollect.text import sentences, words
-from recollect.types import Statement
+from recollect.types import Scope, Statement
 
 _VERSION = "notes-v1"
 _MOST = 34  # words of a note that a row of the ledger tells
@@ -49,6 +49,8 @@ class Notes:
         )
         folder = PurePath(transcript.conversation.project).name
         place = f"the project {folder}" if folder else "no project in particular"
+        if told.scope is Scope.USER:
+            place = "all of their projects"
         lead = _SAID[told.verb].format(kind=told.kind.replace("_", " "), place=place)
         line = " ".join(told.text.split())
         return Extraction(
