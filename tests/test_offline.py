@@ -288,6 +288,11 @@ def test_a_ban_needs_no_verb_and_a_rule_may_quote(text: str) -> None:
     assert [each.rstrip(".") for each in texts(text)] == [text.rstrip(".")]
 
 
+def test_what_only_opens_a_statement_is_left_out_of_it() -> None:
+    for opening in ("Note that", "One note:", "Remember that", "Please remember that"):
+        assert texts(f"{opening} web-1 runs Debian 12.") == ["web-1 runs Debian 12."]
+
+
 def test_user_wide_only_when_the_user_says_so() -> None:
     assert said("In all my projects, use British spelling.")[0].scope is Scope.USER
     assert said("Use British spelling, not American.")[0].scope is Scope.PROJECT

@@ -142,8 +142,8 @@ def _words_of(candidate: Candidate) -> frozenset[str]:
 _OPENING = re.compile(
     r"^(?:(?:ok(?:ay)?|alright|all right|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|hey|btw|"
     r"by the way|anyway|fine|good|great|perfect|nice|cool|sweet|agreed|exactly|one (?:more )?thing|two things|"
-    r"last thing|before i forget|fyi|note for next time|(?:one )?note|remember(?: that)?|please remember(?: that)?|"
-    r"keep in mind(?: that)?|note that|just so you know|finally|hello|hi|thanks|thank you|may i remind you that|"
+    r"last thing|before i forget|fyi|note for next time|(?:one )?note(?: that)?|(?:please )?remember(?: that)?|"
+    r"keep in mind(?: that)?|just so you know|finally|hello|hi|thanks|thank you|may i remind you that|"
     r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|no(?:[,.;:!]+\s+|\s+but\s+))+",
     re.IGNORECASE,
 )
