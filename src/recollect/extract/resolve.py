@@ -270,8 +270,7 @@ def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
     each has a word of its own (staging, production) they are about two things, unless the newer says it corrects."""
     if _are_apart(newer, older):
         return False
-    # all that the older says, in one clause perhaps: another may tell what came after it
-    ends = [each for each in (newer, *_CLAUSES.split(newer)) if _ENDS.search(each)]
+    ends = _ends(newer)
     if any(_about(older) <= _about(each) and _is_contrary(each, older, share) for each in ends):
         return True
     if _ADDS.search(newer):
@@ -280,27 +279,38 @@ def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
     return corrects or _is_left(older, newer) or (not ends and _is_contrary(newer, older, share))
 
 
+def _ends(text: str) -> list[str]:
+    """Where it tells that something has ended: the whole, and the clauses that say so, as another may tell what came
+    after it."""
+    return [each for each in (text, *_CLAUSES.split(text)) if _ENDS.search(each)] if _ENDS.search(text) else []
+
+
 def _is_left(older: str, newer: str) -> bool:
     """The newer names it, and what came after it."""
-    if not (left := _LEAVES.search(newer)):
+    if not _about(older) <= _about(newer) or not (left := _LEAVES.search(newer)):
         return False
-    return content_words(left[1] or left[2]) <= content_words(older) and _about(older) <= _about(newer)
+    return content_words(left[1] or left[2]) <= content_words(older)
 
 
 def _is_contrary(newer: str, older: str, share: float) -> bool:
     """Another value, or the contrary. That it is not so on Friday is not contrary to what is so on Monday."""
     new, old = _about(newer), _about(older)
+    if overlap(new, old) < share or (new - old and old - new):
+        return False
     value, contrary = _differ(newer, older)
-    return overlap(new, old) >= share and value != contrary and not (new - old and old - new)
+    return value != contrary
 
 
 def _are_apart(one: str, other: str) -> bool:
     """Two numbered things, or two days' events: what is said of one is not said of the other."""
-    for names in (_NUMBERED, _EVENT):
-        found = [each[each.lastindex or 0].lower() for text in (one, other) if (each := names.match(text))]
-        if len(found) == 2 and found[0] != found[1]:
-            return True
-    return False
+    return any(a and b and a != b for a, b in zip(_names(one), _names(other), strict=True))
+
+
+@lru_cache(maxsize=32768)
+def _names(text: str) -> tuple[str, str]:
+    """The numbered thing, and the day of the event, that a text is about; empty: none."""
+    thing, event = _NUMBERED.match(text), _EVENT.match(text)
+    return (thing[thing.lastindex or 0].lower() if thing else "", event[event.lastindex or 0].lower() if event else "")
 
 
 def _differ(one: str, other: str) -> tuple[bool, bool]:
