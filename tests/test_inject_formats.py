@@ -15,7 +15,7 @@ from anthropic.types import TextBlock, ToolUseBlock
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import BaseModel
-from pydantic_ai import Agent
+from pydantic_ai import Agent, CallDeferred, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import (
     ImageUrl,
@@ -548,6 +548,36 @@ def test_a_prompt_joined_to_the_end_of_a_structured_run_is_a_prompt(injector: In
     joined = ModelRequest(parts=[ended, UserPromptPart(PROMPT)])
     (made,) = injector.prepare([joined]).history
     assert len(shown([made])) == 1 and injector.strip([made]) == [joined]
+
+
+def test_a_prompt_sent_together_with_deferred_results_gets_its_block_behind_them(memory: Memory) -> None:
+    sent: list[list[ModelMessage]] = []
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        sent.append(messages)
+        tool = {1: "ask", 2: "look"}.get(len(sent))
+        return ModelResponse(parts=[ToolCallPart(tool, {}, f"c{len(sent)}") if tool else TextPart("So it is.")])
+
+    def ask() -> str:
+        raise CallDeferred
+
+    def look() -> ToolReturn:
+        return ToolReturn("ok", content=["Page text."])
+
+    agent: Agent[None, str | DeferredToolRequests] = Agent(
+        FunctionModel(model),
+        output_type=[str, DeferredToolRequests],
+        capabilities=[ProcessHistory(memory.injector(PROJECT).process)],
+    )
+    agent.tool_plain(ask)
+    agent.tool_plain(look)
+    first = asyncio.run(agent.run("Look at it."))
+    answered = DeferredToolResults(calls={"c1": "yes"})
+    asyncio.run(agent.run(PROMPT, message_history=first.all_messages(), deferred_tool_results=answered))
+    request = sent[1][-1]
+    assert [part.part_kind for part in request.parts] == ["tool-return", "user-prompt", "user-prompt"]
+    assert texts(request)[1] == PROMPT and len(shown([request])) == 1 and shown(sent[0]) == []
+    assert sent[2][: len(sent[1])] == sent[1] and len(shown(sent[2])) == 1, "what a tool adds later is no prompt"
 
 
 def test_a_result_of_any_type_is_left_as_it_is(injector: Injector) -> None:

@@ -93,7 +93,7 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
     if name == "pydantic-ai" or any(type(each).__module__.startswith("pydantic_ai") for each in known):
         from recollect.inject.pydantic_messages import PydanticMessages
 
-        return PydanticMessages()
+        return PydanticMessages(known)
     if name and name not in _FORMATS:
         raise UsageError(f"no message format `{name}`", hint=f"There are {', '.join([*_FORMATS, 'pydantic-ai'])}.")
     told = {each for message in known for each in _evidence(message)}

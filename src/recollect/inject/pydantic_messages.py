@@ -2,6 +2,9 @@
 
 A block is a part of the request that holds the prompt, directly before it: pydantic-ai joins requests that follow each
 other, and only what stands in a part survives that. The part's text carries our marker as metadata.
+
+Words beside results of tools are what a tool had to add, if the run that called it sent them. Else a person says them:
+with results that were deferred, or joined to the end of an earlier run.
 """
 
 from __future__ import annotations
@@ -26,13 +29,15 @@ from recollect.text import in_texts
 
 _METADATA = {"recollect": MARK}
 _ASKED = (UserPromptPart, SpeechPart)  # what was said in a realtime session stands in its transcript
-_RESULTS = {"tool-return", "retry-prompt"}
-# what it says where a run ended with a structured result; it joins that to the next prompt
-_ENDED = ("Final result processed.", "Tool not executed - a final result", "Output tool not used - ")
+_RESULTS = {"tool-return", "retry-prompt", "retry-feedback"}
 
 
 class PydanticMessages:
     name = "pydantic-ai"
+
+    def __init__(self, history: Sequence[Any]) -> None:
+        answers = [each for each in history if isinstance(each, ModelResponse)]
+        self._called = {(each.run_id, call.tool_call_id) for each in answers if each.run_id for call in each.tool_calls}
 
     def role(self, message: Any) -> Role:
         if isinstance(message, ModelResponse):
@@ -41,10 +46,10 @@ class PydanticMessages:
             raise UsageError(
                 f"a message of an unknown shape: {type(message).__name__}", hint="Mixed with pydantic-ai's."
             )
-        results = [getattr(part, "content", None) for part in message.parts if part.part_kind in _RESULTS]
         asks = any(isinstance(part, _ASKED) for part in message.parts)
-        if results and not (asks and any(isinstance(each, str) and each.startswith(_ENDED) for each in results)):
-            return Role.TOOL  # a prompt beside it is what the tool had to add
+        calls = [getattr(part, "tool_call_id", "") for part in message.parts if part.part_kind in _RESULTS]
+        if calls and (not asks or any((message.run_id, each) in self._called for each in calls)):
+            return Role.TOOL
         return Role.USER if asks else Role.OTHER
 
     def slots(self, message: Any) -> list[Slot]:
