@@ -116,6 +116,20 @@ def test_results_of_tools_as_the_prompt_go_on_with_the_turn(memory: Memory, form
     assert injector.prepare(before, result).history == [*before, result]
 
 
+@pytest.mark.parametrize("cap", [0, 3])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_turn_that_is_committed_call_by_call_keeps_its_block_to_its_end(memory: Memory, form: str, cap: int) -> None:
+    injector = memory.injector(PROJECT, max_injected_blocks_in_history=cap, session="loop")
+    first = injector.prepare(talk(form), user(form, PROMPT)).history
+    (call, result), (other, last) = tool_use(form, "c2"), tool_use(form, "c3")
+    history = injector.commit(call)
+    assert injector.prepare(history, result).history == [*first, call, result]
+    history = injector.commit([other, last])
+    assert injector.prepare(history).history == [*first, call, result, other, last]
+    assert len(shown(injector.commit(answer(form, "So it is.")))) == min(cap, 1)
+    assert [each.turn for each in memory.given_last("loop")] == [1]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_strip_gives_the_talk_back_as_it_was(injector: Injector, form: str) -> None:
     history = [*talk(form), user(form, PROMPT)]
@@ -504,7 +518,7 @@ def test_an_ephemeral_agent_keeps_nothing_once_stripped(memory: Memory) -> None:
     sent: list[list[ModelMessage]] = []
     injector = memory.injector(PROJECT, max_injected_blocks_in_history=0)
     done = asyncio.run(agent_of(injector, sent).run(PROMPT))
-    assert shown(injector.strip(done.all_messages())) == []
+    assert [len(shown(messages)) for messages in sent] == [1, 1] and shown(injector.strip(done.all_messages())) == []
     again = asyncio.run(agent_of(injector, sent).run(PROMPT, message_history=done.all_messages()))
     assert len(shown(again.all_messages())) == 1, "the next turn's alone"
 

@@ -68,6 +68,10 @@ class Format(Protocol):
         """What tools gave in a user's message, for a transcript."""
         ...
 
+    def calls(self, message: Any) -> bool:
+        """The caller owes it what a tool gives."""
+        ...
+
     def prompt(self, value: Any) -> Any:
         """A text, or a message of this format, as a message."""
         ...
@@ -206,6 +210,12 @@ class Messages:
 
     def results(self, message: Any) -> str:
         return "\n".join(_call(part) for part in _parts(message) if _get(part, "type") == "tool_result")
+
+    def calls(self, message: Any) -> bool:
+        if _get(message, "role") is None:  # a tool of the API's own has no such id
+            return self.role(message) is Role.ASSISTANT and _get(message, "call_id") is not None
+        asked = _get(message, "tool_calls") or _get(message, "function_call")
+        return bool(asked) or any(_get(part, "type") == "tool_use" for part in _parts(message))
 
     def prompt(self, value: Any) -> Any:
         if isinstance(value, str | list):

@@ -55,6 +55,7 @@ class Injector:
         self._record = record
         self._form = form
         self._pending: tuple[Format, Prepared] | None = None
+        self._noted = ""  # the block of a turn that goes on: it is recorded once
         self._kept: set[str] = set()  # blocks that were in the history when it was last committed: to notice, no more
 
     def prepare(self, history: Sequence[Any], prompt: Any = None) -> Prepared:
@@ -86,7 +87,8 @@ class Injector:
         return made
 
     def commit(self, response: Any = None, prepared: Prepared | None = None) -> list[Any]:
-        """The turn succeeded: gives the history to keep, with the response (a message or several) if it is given.
+        """The turn succeeded: gives the history to keep, with the response (a message or several) if it is given. One
+        that asks for tools leaves the block where it is: the results are the next prompt, and go on with the turn.
         `prepared` is the turn that is meant: an error, if another one was prepared since."""
         if self._pending is None:
             raise UsageError("no turn is prepared", hint="Call `prepare` first; a turn is committed once.")
@@ -97,12 +99,13 @@ class Injector:
         answers = [] if response is None else [*response] if isinstance(response, list | tuple) else [response]
         self._check(history, answers)
         self._pending = None
-        if given.lines:
+        if given.lines and given.text != self._noted:
             try:
                 self._record(given)
             except RecollectError as error:  # the history is worth more
                 log.warning("what this turn was given is not noted: %s", error)
-        if self._selection.config.max_injected_blocks_in_history == 0:
+        self._noted = given.text if (going_on := window.goes_on(form, answers)) else ""
+        if not going_on and self._selection.config.max_injected_blocks_in_history == 0:
             history = window.stripped(form, history)
         self._kept = {each.text for each in window.blocks(form, history, None)}
         return [*history, *answers]

@@ -98,6 +98,9 @@ class PydanticMessages:
     def results(self, message: Any) -> str:
         return "\n".join(part.model_response_str() for part in message.parts if part.part_kind == "tool-return")
 
+    def calls(self, message: Any) -> bool:
+        return isinstance(message, ModelResponse) and bool(message.tool_calls)
+
     def prompt(self, value: Any) -> Any:
         if isinstance(value, str | list):
             return ModelRequest(parts=[UserPromptPart(content=value)])

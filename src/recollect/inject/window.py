@@ -130,6 +130,13 @@ def exchanges(form: Format, history: Sequence[Any], prompt: int, most: int) -> t
     )
 
 
+def goes_on(form: Format, answers: Sequence[Any]) -> bool:
+    """Does the turn, after these? A tool was asked, or told what nobody answered yet."""
+    given = [n for n, each in enumerate(answers, start=1) if form.role(each) is Role.TOOL]
+    since = answers[given[-1] :] if given else answers
+    return any(map(form.calls, since)) or bool(given and not since)
+
+
 def transcript(form: Format, history: Sequence[Any]) -> str:
     """The talk alone, for whoever sums it up: without blocks, also where somebody quoted one."""
     said = []
