@@ -322,6 +322,25 @@ def test_an_unknown_shape_is_an_error_that_says_what_is_known(injector: Injector
         injector.prepare([], {"role": "assistant", "content": "no prompt"})
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("anthropic", {"type": "message", "content": [{"type": "text", "text": "Hi."}], "stop_reason": None}),
+        ("anthropic", {"type": "message", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}),
+        ("anthropic", {"type": "message", "content": [], "stop_reason": "end_turn"}),
+        ("anthropic", {"content": [{"type": "mcp_tool_use", "id": "c", "name": "look", "input": {}}]}),
+        ("anthropic", {"content": ({"type": "thinking", "thinking": "hm"},)}),
+        ("responses", {"type": "message", "content": "Hi."}),
+        ("responses", {"type": "message", "content": [], "status": "completed"}),
+        ("responses", {"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}),
+        ("openai", {"content": [{"type": "refusal", "refusal": "No."}]}),
+        ("plain", {"content": [{"type": "text", "text": "Hi."}], "tool_calls": None}),
+    ],
+)
+def test_an_answer_tells_its_format_however_it_was_dumped(name: str, message: dict[str, Any]) -> None:
+    assert detect([{"role": "user", "content": "Hi."}, {"role": "assistant", **message}]).name == name
+
+
 def test_a_cache_mark_alone_makes_no_message_one_of_anthropics(memory: Memory) -> None:
     """LiteLLM and OpenRouter take it in chat messages of OpenAI."""
     history = [user("anthropic", "Look."), *tool_use("openai", "c1")]

@@ -102,7 +102,9 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
         raise UsageError(f"no message format `{name}`", hint=f"There are {', '.join([*_FORMATS, 'pydantic-ai'])}.")
     told = {each for message in known for each in _evidence(message)}
     if len(told) > 1 and not name:
-        raise UsageError(f"the messages are of different formats: {' and '.join(sorted(told))}", hint=_HINT)
+        raise UsageError(
+            f"the messages are of different formats: {' and '.join(sorted(told))}", hint=f"`form` names one. {_HINT}"
+        )
     cached = "anthropic" if any(map(_is_cached, known)) else "plain"  # proxies take the mark in other formats, too
     return Messages(name or next(iter(told), cached))
 
@@ -119,31 +121,30 @@ _FOREIGN = {  # parts of a user's message, and where they have what is not the u
 _PARTS = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file", "summary_text"), "responses"),
     **dict.fromkeys(("image_url", "file", "refusal"), "openai"),
-    **dict.fromkeys(
-        (
-            *("tool_use", "tool_result", "thinking", "redacted_thinking"),
-            *("image", "document", "search_result", "server_tool_use"),
-        ),
-        "anthropic",
-    ),
+    **dict.fromkeys(("thinking", "redacted_thinking", "image", "document", "search_result"), "anthropic"),
 }
 
 
 def _evidence(message: Any) -> set[str]:
     """Formats that a message can only be of; none, if it would do in all of them."""
     role, kind, content = _get(message, "role"), _get(message, "type"), _get(message, "content")
-    if kind == "message" and _get(message, "stop_reason") is None:  # an answer of Anthropic's is of that type, too
-        return {"responses"}
+    parts = [_get(part, "type") for part in content] if isinstance(content, list | tuple) else []
+    found = {_format(part) for part in parts if isinstance(part, str)} - {""}
+    if kind == "message":  # an answer of Anthropic's is of that type, too, and has texts that no item has
+        answer = "text" in parts or "anthropic" in found or _get(message, "stop_reason") is not None
+        return {"anthropic" if answer else "responses"}
     if role is None:
         if isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_output")) or kind.startswith("mcp_")):
             return {"responses"}
         raise _unknown(message)
-    found = set()
     if role in ("tool", "function") or any(_get(message, key) for key in ("tool_calls", "name", "tool_call_id")):
         found.add("openai")
-    if isinstance(content, list):
-        found |= {_PARTS[kind] for part in content if isinstance(kind := _get(part, "type"), str) and kind in _PARTS}
     return found
+
+
+def _format(part: str) -> str:
+    """The only one that has such parts; empty, if several have."""
+    return "anthropic" if part.endswith(("tool_use", "tool_result")) else _PARTS.get(part, "")
 
 
 def _is_cached(message: Any) -> bool:
