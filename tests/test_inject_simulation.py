@@ -204,7 +204,7 @@ class Talk(RuleBasedStateMachine):
     def check_corrections(self, sent: Sequence[Any], corrected: Sequence[Remembered]) -> None:
         """However many they are and however alike: those that fit at their shortest are there."""
         room = min(self.config.max_tokens_per_block, self.config.max_tokens_total)
-        shortest = [render.made(each, render.LENGTHS[-1]) for each in corrected]
+        shortest = [replace(render.made(each, render.LENGTHS[-1]), section=_section(each)) for each in corrected]
         if estimate_tokens(render.rendered(shortest)) <= room:
             there = {(row.id, row.revision) for _, rows in shown(sent) for row in rows}
             assert {(each.id, each.revision) for each in corrected} <= there, "a correction is lost"
@@ -245,7 +245,7 @@ class Talk(RuleBasedStateMachine):
         for memory in (each for each in self.world.now.values() if each.id in due):
             if memory.id in {line.id for line in given.lines} or (memory.id, memory.revision) in held:
                 continue
-            line = replace(render.made(memory), section=Section.PINNED if memory.pinned else Section.RELEVANT)
+            line = replace(render.made(memory), section=_section(memory))
             full = len(given.lines) >= config.max_total
             large = estimate_tokens(render.rendered([*given.lines, line])) > room
             same = any(
@@ -338,6 +338,10 @@ def told(history: Sequence[Any]) -> list[str]:
     """People's texts with the words of a memory, which no person says here."""
     every = [text for message in history for text in texts(message)]
     return [text for text in every if "note " in text and not text.startswith(PREFIX)]
+
+
+def _section(memory: Remembered) -> Section:
+    return Section.PINNED if memory.pinned else Section.RELEVANT
 
 
 def _rest(text: str) -> bool:
