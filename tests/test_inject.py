@@ -166,7 +166,7 @@ def test_checklist_9_truncation_by_the_caller_is_noticed_and_mended(memory: Memo
     injector = memory.injector(PROJECT)
     injector.prepare([], ABOUT_AUTH)
     assert injector.prepare(injector.commit(ANSWER)[1:], "Thanks!").repairs == (
-        "of the blocks in the history 1 were cut off: their memories are free again",
+        "of the blocks in the history 1 went or changed: what left is free again",
     )
     text = history[0]["content"]
     for at, notice in itertools.product(range(len(PREFIX), len(text), 7), ("", "…", " ...")):
@@ -281,7 +281,9 @@ def keys(history: list[Any]) -> list[tuple[str, int]]:
 def test_an_erased_memory_leaves_the_visible_blocks(memory: Memory) -> None:
     history = turns(memory, ABOUT_AUTH)
     drop(memory, AUTH[0])
-    assert ids(memory.injector(PROJECT).prepare(history, "Thanks!").history) == [["rotate"]]
+    prepared = memory.injector(PROJECT).prepare(history, "Thanks!")
+    assert ids(prepared.history) == [["rotate"]]
+    assert prepared.repairs == ("m-jwt is not in this memory: its line left the history",)
     drop(memory, AUTH[1])
     sent = memory.injector(PROJECT).prepare(history, "Thanks!").history
     assert shown(sent) == [] and len(sent) == 3, "an empty block leaves as a whole"
@@ -295,7 +297,19 @@ def test_a_memory_that_a_person_calls_wrong_leaves_too_and_is_not_given(memory: 
     assert [line.id for line in history.prepare([], prompt).given.lines] == [real.id]
     kept = history.commit(ANSWER)
     memory.feedback(real.id, "not_ok")
-    assert shown(memory.injector(scope).prepare(kept, prompt).history) == []
+    prepared = memory.injector(scope).prepare(kept, prompt)
+    assert shown(prepared.history) == []
+    assert prepared.repairs == (f"{real.id} was called wrong: its line left the history",)
+
+
+def test_what_another_scope_was_given_leaves_and_the_reason_is_the_scope(memory: Memory) -> None:
+    put(memory, a_memory("day", "Auth tokens expire after a day", scope=Scope.USER, scope_id=""))
+    history = turns(memory, "How are auth tokens signed, and when do auth tokens expire?")
+    assert {"jwt", "day"} <= set(ids(history)[0])
+    prepared = memory.injector("example.com/ada/web").prepare(history, "Thanks!")
+    assert ids(prepared.history) == [["day"]], "which holds everywhere"
+    left = [f"m-{name} is not of this scope: its line left the history" for name in ids(history)[0] if name != "day"]
+    assert list(prepared.repairs) == left
 
 
 def test_a_purged_block_frees_its_memories_in_the_same_turn(memory: Memory) -> None:

@@ -12,7 +12,7 @@ a turn, after it succeeded, is only there to be shown.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,9 +79,10 @@ class Injector:
             if window.outline(form, before) == window.outline(form, cleaned):  # it is there: the bytes stay
                 block = next((old for old, new in zip(before, cleaned, strict=True) if new is block), block)
                 cleaned = before
-        repairs = list(_repairs(form, history, prompt, visible))
+        hidden = self._selection.hidden(name for each in visible for name in each.gone)
+        repairs = list(_repairs(form, history, prompt, visible, hidden))
         if lost := len(self._kept - {each.text for each in blocks}):
-            repairs.append(f"of the blocks in the history {lost} were cut off: their memories are free again")
+            repairs.append(f"of the blocks in the history {lost} went or changed: what left is free again")
         made = Prepared(cleaned, block, planned.given, tuple(repairs))
         self._pending = (form, made)
         return made
@@ -187,9 +188,12 @@ def _hold(block: Block, current: dict[str, Remembered]) -> _Visible:
     return _Visible(block, good, text, gone)
 
 
-def _repairs(form: Format, history: Sequence[Any], prompt: Any, visible: Sequence[_Visible]) -> Iterator[str]:
+def _repairs(
+    form: Format, history: Sequence[Any], prompt: Any, visible: Sequence[_Visible], hidden: Mapping[str, str]
+) -> Iterator[str]:
+    for name in (name for each in visible for name in each.gone):
+        yield f"{name} {hidden.get(name, 'no longer says that')}: its line left the history"
     for each in visible:
-        yield from (f"{name} no longer says that: its line left the history" for name in each.gone)
         if not each.block.whole:
             yield "a block was cut: what is left of it was mended or taken out"
     slots = [slot for each in history for slot in form.slots(each)]

@@ -72,13 +72,25 @@ class Selection:
 
     def current(self, ids: Iterable[str]) -> dict[str, Remembered]:
         """The memories that hold and may be shown here, by id."""
+        held, wrong = self._read(ids)
+        return {each.id: each for each in held if within(self._reach, each) and each.id not in wrong}
+
+    def hidden(self, ids: Iterable[str]) -> dict[str, str]:
+        """Why the others are not shown here, by id."""
+        wanted = set(ids)
+        held, wrong = self._read(wanted)
+        reasons = dict.fromkeys(wanted - {each.id for each in held}, "is not in this memory")
+        reasons |= dict.fromkeys(wrong, "was called wrong")
+        return reasons | {each.id: "is not of this scope" for each in held if not within(self._reach, each)}
+
+    def _read(self, ids: Iterable[str]) -> tuple[list[Remembered], set[str]]:
+        """The revisions that hold, and which memories a person called wrong."""
         wanted = sorted(set(ids))
         if not wanted:
-            return {}
+            return [], set()
         with self._database.read() as tx:
             held = memories.current(memories.find(tx, self._reach.owner, wanted))
-            wrong = feedback.wrong(tx, self._reach.owner, wanted)
-        return {each.id: each for each in held if within(self._reach, each) and each.id not in wrong}
+            return held, feedback.wrong(tx, self._reach.owner, wanted)
 
     def replacements(self, stale: Sequence[str]) -> list[Candidate]:
         """What those say now whose lines no longer hold."""
