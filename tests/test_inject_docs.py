@@ -26,7 +26,7 @@ def test_the_examples_of_the_page_print_what_it_says(
     monkeypatch.setenv("RECOLLECT_MODELS_FOLDER", str(installed()))
     names: dict[str, object] = {}
     examples = EXAMPLE.findall(PAGE.read_text())
-    assert len(examples) == 3
+    assert len(examples) == 4
     for code, said in examples:
         printed = StringIO()
         with redirect_stdout(printed):
