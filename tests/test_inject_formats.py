@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -306,6 +307,8 @@ def test_words_behind_the_beginning_of_a_block_are_kept_whatever_stands_beside_t
         [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}],
         [{"role": "user", "content": [{"text": "no type"}]}],
         [{"kind": "request", "parts": []}],
+        [SimpleNamespace(role="user", content="hi")],
+        [{"role": "user", "content": [SimpleNamespace(type="text", text="hi")]}],
         [*tool_use("openai", "c"), *tool_use("anthropic", "c")],
         [user("pydantic-ai", "hi"), {"role": "user", "content": "hi"}],
         {"role": "user", "content": "hi"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -248,6 +248,32 @@ def test_what_a_session_was_told_after_its_compaction_stays_visible(memory: Memo
     assert not Worker(memory).do(told).error
     assert summary in memory.open(SESSION, "compaction").text
     assert memory.give(PROJECT, PROMPT, SESSION).lines == ()
+
+
+def test_what_cannot_name_a_session_or_a_compaction_is_a_wrong_call(memory: Memory, tmp_path: Path) -> None:
+    write(tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", claude(0, "Hello."))
+    memory.ingest(folder=tmp_path / "root")
+    half: Any = "\ud800"
+    calls: list[Callable[[], object]] = [
+        lambda: memory.give(PROJECT, PROMPT, half),
+        lambda: memory.context(PROJECT, PROMPT, half),
+        lambda: memory.context(PROJECT, None),  # type: ignore[arg-type]
+        lambda: memory.compacted(half),
+        lambda: memory.given_last(half),
+        lambda: memory.injector(PROJECT, {"max_total": 5}),  # type: ignore[arg-type]
+        lambda: memory.record_compaction(half, "We talked."),
+        lambda: memory.record_compaction(SESSION, "We talked.", uuid=half),
+        lambda: memory.record_compaction(SESSION, "We talked.", Timestamp("yesterday")),
+        lambda: memory.record_compaction(SESSION, "We talked.", memory.clock()),  # type: ignore[arg-type]
+    ]
+    for call in calls:
+        with pytest.raises(UsageError) as raised:
+            call()
+        assert raised.value.hint
+    with memory.database.read() as tx:
+        assert tx.rows("SELECT summary FROM memory_compactions") == []
+    assert memory.record_compaction(SESSION, f"We talked {half}."), "a summary that was cut in two is kept"
+    assert "We talked \ufffd." in memory.open(SESSION, "compaction").text
 
 
 def test_a_compaction_that_fails_resets_nothing(memory: Memory, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from recollect import config as configuration
 from recollect.errors import NotFound, RecollectError, StoreError, UsageError, one_of
 from recollect.parts import Parts
 from recollect.store.database import Transaction
-from recollect.types import Clock, Conversation, ConversationStatus, timestamp, utc_now
+from recollect.types import Clock, Conversation, ConversationStatus, parse_timestamp, timestamp, utc_now
 
 log = logging.getLogger(__name__)
 
@@ -144,11 +144,19 @@ class Memory(Parts):
         """An agent replaced its history by this text: kept in a file when this returns, and only then is what the
         session was given no longer visible; not `reset` where the session's new start says that by itself. `session`
         is its id, a session key, or what the turns of a chat call their conversation. False: no such conversation."""
-        if not isinstance(session, str) or not session.strip():
+        from recollect.text import is_utf8
+
+        if not isinstance(session, str) or not session.strip() or not is_utf8(session):
             raise UsageError("which session was compacted?", hint="Name it by its id, a chat by its conversation.")
+        if not isinstance(uuid, str) or not is_utf8(uuid):
+            raise UsageError("the uuid of a compaction is a text that can be stored", hint="It may be left out.")
+        try:
+            at = parse_timestamp(at) if at else timestamp(self.clock())
+        except (ValueError, TypeError):
+            raise UsageError(f"`{at}` is no time", hint="Pass ISO-8601 text, or nothing: then it is now.") from None
         if not isinstance(summary, str) or not summary.strip():
             raise UsageError("a compaction needs its summary: what stands in the place of the history")
-        talk = self._upkeep.record(self._chat(session) or session, summary, at or timestamp(self.clock()), uuid)
+        talk = self._upkeep.record(self._chat(session) or session, summary, at, uuid)
         if talk is not None and reset:
             for name in {session, talk.session_id}:
                 self.compacted(name)

@@ -127,6 +127,8 @@ _PARTS = {
 
 def _evidence(message: Any) -> set[str]:
     """Formats that a message can only be of; none, if it would do in all of them."""
+    if not _copies(message):
+        raise _unknown(message)
     role, kind, content = _get(message, "role"), _get(message, "type"), _get(message, "content")
     parts = [_get(part, "type") for part in content] if isinstance(content, list | tuple) else []
     found = {_format(part) for part in parts if isinstance(part, str)} - {""}
@@ -261,7 +263,9 @@ def _parts(message: Any) -> list[Any]:
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    if isinstance(content, list | tuple) and all(isinstance(_get(part, "type"), str) for part in content):
+    if isinstance(content, list | tuple) and all(
+        _copies(part) and isinstance(_get(part, "type"), str) for part in content
+    ):
         return list(content)
     raise _unknown(message)
 
@@ -306,6 +310,11 @@ def _get(value: Any, key: str) -> Any:
     if isinstance(value, dict):
         return value.get(key)
     return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+
+
+def _copies(value: Any) -> bool:
+    """What cannot be copied is no message: it would be changed in the caller's own list, or not at all."""
+    return isinstance(value, Mapping) or hasattr(value, "model_copy")
 
 
 def _with(value: Any, key: str, new: Any) -> Any:

@@ -77,11 +77,16 @@ class Injection:
         """`overrides` are settings; `session` is what `recollect context --last` calls what is given here; `form` names
         the message format (openai, responses, anthropic, pydantic-ai) where the messages leave it open."""
         _check(session)
+        if config is not None and not isinstance(config, InjectorConfig):
+            raise UsageError(f"no configuration: {type(config).__name__}", hint="Pass settings by name: max_total=5.")
         selection = self._selection(scope, config, overrides)
         return Injector(selection, lambda given: self._save(session, given, prompts=1), form)
 
     def context(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
         """What a session would be given now. Changes nothing."""
+        _check(session)
+        if not isinstance(prompt, str):
+            raise UsageError(f"a prompt is a text, not {type(prompt).__name__}", hint="At the start, an empty text.")
         selection, seen = self._selection(scope), self._seen(session, bool(prompt.strip()))
         exchanges = exchanges or self.exchanges(session, prompt)
         config = selection.config
@@ -108,7 +113,6 @@ class Injection:
         later: Callable[[Callable[[], object]], object],
     ) -> Given:
         """The same, and it is kept that the session has it. A prompt is a turn."""
-        _check(session)
         given = self.context(scope, prompt, session, exchanges)
         later(lambda: self._save(session, given, prompts=int(bool(prompt.strip()))))
         return given
@@ -129,11 +133,13 @@ class Injection:
 
     def compacted(self, session: str) -> int:
         """The harness cleared or summed up its history; how many lines were visible until then."""
+        _check(session)
         with self._database.write() as tx:
             return injections.hide(tx, self._owner, session)
 
     def last(self, session: str = "") -> list[Told]:
         """The last block of a session, or of each of the last sessions; what was erased since is not in it."""
+        _check(session)
         with self._database.read() as tx:
             names = [session] if session else injections.sessions(tx, self._owner, _SESSIONS)
             rows = {name: injections.lines(tx, self._owner, name) for name in names}
