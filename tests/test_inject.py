@@ -364,6 +364,16 @@ def test_the_budget_of_a_block_and_of_all_blocks_hold(memory: Memory) -> None:
         history = injector.commit(ANSWER)
 
 
+def test_the_smallest_block_has_room_for_a_rule(memory: Memory) -> None:
+    with pytest.raises(UsageError, match="`max_tokens_per_block`: Expected `int` >= 100"):
+        memory.injector(PROJECT, max_tokens_per_block=99)
+    long = a_memory("2jnmbjxz24jczwar", "Never push to main, " * 900, severity=Severity.DO_NOT, pinned=True)
+    put(memory, replace(long, kind=MemoryKind.CONSTRAINT, revision=10))
+    smallest = memory.injector(PROJECT, max_tokens_per_block=100, max_tokens_total=100)
+    (line,) = smallest.prepare([], "Thanks!").given.lines
+    assert line.text.startswith("Never push to main") and "[cut: " in line.text
+
+
 @pytest.mark.parametrize("severity", [Severity.MUST, Severity.DO_NOT])
 def test_a_rule_has_a_guaranteed_place_and_is_rather_shortened_than_left_out(severity: Severity) -> None:
     others = [Candidate(a_memory(f"o{n}", f"other {n} {'abc ' * 60}"), Section.RELEVANT, 0.9, "") for n in range(9)]
@@ -612,6 +622,10 @@ def test_settings_come_from_the_configuration_an_object_or_by_name(tmp_path: Pat
         {"pinned_kinds": None},
         {"ambient_sort": "size"},
         {"max_total": -1},
+        {"max_total": 0},
+        {"max_tokens_per_block": 99},
+        {"max_tokens_total": 99},
+        {"semantic_threshold": 0},
         {"max_total": "3"},
         {"max_total": None},
         {"max_tokens_per_block": 99.5},

@@ -12,6 +12,7 @@ import tomllib
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,6 +44,7 @@ _IN_WORDS = {  # for whoever got it wrong
     _MODEL_OR_NONE: f"nothing, {_MODELS}",
     _EMBEDDER: "`auto`, `minilm`, `mpnet`, `static`, `openai:NAME` or `none`",
     _TIME: "a time like 2026-01-31T00:00:00Z",
+    _KINDS: f"one of {', '.join(MemoryKind)}",
 }
 
 
@@ -373,7 +375,7 @@ class Key:
 
 
 def describe() -> list[Key]:
-    hints = typing.get_type_hints(Config, include_extras=True)
+    hints = _hints()
     described = []
     for field in msgspec.structs.fields(Config):
         base, *metas = typing.get_args(hints[field.name])
@@ -442,18 +444,28 @@ def _require_known(key: str, origin: str) -> None:
     raise ConfigError(f"unknown key `{key}` in {origin}{nearest(key, keys())}")
 
 
+def value_of(key: str, value: Any, name: str, *, text: bool = False) -> Any:
+    """What a key takes; an error, which calls it `name`, if it does not take this. Text of the environment may stand
+    for a number or a switch."""
+    try:
+        return msgspec.convert(value, _hints()[key], strict=not text)
+    except msgspec.ValidationError as error:
+        told = str(error)
+        for pattern, words in _IN_WORDS.items():
+            told = told.replace(f"`str` matching regex {pattern!r}", words)
+        raise ConfigError(f"{name}: {told}") from error
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    return typing.get_type_hints(Config, include_extras=True)
+
+
 def _convert(values: dict[str, Any], origins: Mapping[str, str]) -> Config:
-    hints = typing.get_type_hints(Config, include_extras=True)
     converted = {}
     for key, value in values.items():
-        try:  # text comes from the environment and may stand for a number or a switch
-            text = origins[key].startswith((_PREFIX, *_PLAIN))
-            converted[key] = msgspec.convert(value, hints[key], strict=not text)
-        except msgspec.ValidationError as error:
-            told = str(error)
-            for pattern, words in _IN_WORDS.items():
-                told = told.replace(f"`str` matching regex {pattern!r}", words)
-            raise ConfigError(f"`{key}` from {origins[key]}: {told}") from error
+        text = origins[key].startswith((_PREFIX, *_PLAIN))
+        converted[key] = value_of(key, value, f"`{key}` from {origins[key]}", text=text)
     made = Config(**converted)
     try:
         if made.history_since:

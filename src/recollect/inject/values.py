@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
+from recollect.config import value_of
 from recollect.errors import UsageError
 from recollect.store.injections import Injected
 from recollect.types import MemoryKind, Severity
@@ -54,25 +55,9 @@ def configured(config: object, overrides: Mapping[str, Any]) -> InjectorConfig:
         raise UsageError(f"no setting `{unknown[0]}`", hint=f"There are: {', '.join(names)}.")
     prefix = "" if isinstance(config, InjectorConfig) else PREFIX
     values = {name: getattr(config, prefix + name) for name in names} | dict(overrides)
-    try:
-        values["pinned_kinds"] = tuple(MemoryKind(each) for each in values["pinned_kinds"])
-        values["ambient_sort"] = Sort(values["ambient_sort"])
-    except (ValueError, TypeError) as error:
-        raise UsageError(str(error), hint=f"Kinds are {', '.join(MemoryKind)}; orders {', '.join(Sort)}.") from error
-    for each in fields(InjectorConfig):
-        if not _fits(values[each.name], each.default):
-            kind = type(each.default).__name__
-            raise UsageError(f"`{each.name}` is {values[each.name]!r}", hint=f"It takes a value of the type {kind}.")
-    if negative := [name for name, value in values.items() if isinstance(value, int | float) and value < 0]:
-        raise UsageError(f"`{negative[0]}` is below zero")
-    return InjectorConfig(**values)
-
-
-def _fits(value: object, default: object) -> bool:
-    """Is it of the default's type? A whole number does for any number, a truth value for none."""
-    if isinstance(value, bool) or isinstance(default, bool):
-        return isinstance(value, bool) and isinstance(default, bool)
-    return isinstance(value, int | float) if isinstance(default, float) else isinstance(value, type(default))
+    made = {name: value_of(PREFIX + name, value, f"`{name}`") for name, value in values.items()}
+    kinds, sort = map(MemoryKind, made["pinned_kinds"]), Sort(made["ambient_sort"])
+    return InjectorConfig(**made | {"pinned_kinds": tuple(kinds), "ambient_sort": sort})
 
 
 @dataclass(frozen=True, slots=True)
