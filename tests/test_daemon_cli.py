@@ -37,11 +37,14 @@ def damage(path: Path) -> None:
 # A database that is made anew
 
 
-def test_every_agents_memories_come_back_when_the_database_is_made_anew(tmp_path: Path) -> None:
+def test_every_agents_and_tenants_memories_come_back_when_the_database_is_made_anew(tmp_path: Path) -> None:
     place = tmp_path / "home"
     for name in ("default", "bob"):
         with open_memory(place, agent_id=name) as memory:
             memory.remember(f"{name} deploys on Tuesdays only.", everywhere=True)
+    for name in ("default", "bob"):
+        with open_memory(place, tenant="acme", agent_id=name) as memory:
+            memory.remember(f"{name} deploys on Mondays only.", everywhere=True)
     with open_memory(place, agent_id="eve") as memory:
         ingest(memory, tmp_path / "projects", *TALK)
         memory.process(now=True)
@@ -52,6 +55,9 @@ def test_every_agents_memories_come_back_when_the_database_is_made_anew(tmp_path
     for name, held in {"default": 1, "bob": 1, "eve": len(learnt)}.items():
         with open_memory(place, agent_id=name) as memory:
             assert len(memory.newest(9)) == held, name
+    for name in ("default", "bob"):
+        with open_memory(place, tenant="acme", agent_id=name) as memory:
+            assert memory.newest(9) == [f"{name} deploys on Mondays only."]
 
 
 def test_a_damaged_database_is_told_with_the_same_keys_and_with_what_to_do(tmp_path: Path) -> None:

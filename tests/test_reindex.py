@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,28 @@ def test_12_files_of_another_agent_are_not_ours_and_are_read_once(
         found = content(bob)
     ours = {name: [row for row in rows if "foreign" not in str(row)] for name, rows in found.items()}
     assert ours == before
+
+
+def test_another_tenant_in_the_same_home_has_its_files_elsewhere(
+    memory: Memory, database_url: Place, clock: Clock, root: Path
+) -> None:
+    opened = partial(open_memory, database_url.home, environ={}, clock=clock, database=database_url.url, tenant="acme")
+    ingest(memory, root, *TALK)
+    with opened() as acme, opened(agent_id="bob") as bob:
+        for each in (memory, acme, bob):
+            each.ingest(folder=root)  # one conversation: its files would have the same names
+            each.process(now=True)
+            each.consolidate(now=True)
+            said = each.remember(f"{each.owner.tenant} and {each.owner.agent_id} love figs.", everywhere=True)
+            if each is acme:
+                each.forget(memory=said.id, reason="wrong")
+        for each in (memory, acme, bob):
+            empty(each)
+            assert each.reindex().problems == [] and each.doctor().problems == []
+            told = (each.settings.workspace.parent / FILE).read_text()
+            figs = {who for who in ("default and default", "acme and default", "acme and bob") if f"{who} love" in told}
+            ours = {f"{each.owner.tenant} and {each.owner.agent_id}"}
+            assert RULE in told and figs == (set() if each is acme else ours)
 
 
 def test_nothing_is_there_and_nothing_happens(memory: Memory) -> None:

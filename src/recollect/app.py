@@ -185,7 +185,7 @@ class Memory(Parts):
         from recollect.artifacts.files import Files
         from recollect.artifacts.states import Recovery
 
-        files, extract = Files(self.settings.home), self._extract()
+        files, extract = Files(self.settings.root), self._extract()
         recovery = Recovery(self.database, self.owner, self.clock, files, self._projection, extract)
         return [str(state) for state in recovery.recover(session_key)]
 

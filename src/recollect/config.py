@@ -281,10 +281,16 @@ class Settings:
         return self.home / "recollect.db"
 
     @property
+    def root(self) -> Path:
+        """The folder of a tenant's files, whatever the agent: they say whose they are, but not of which tenant."""
+        tenant = self.config.tenant
+        return self.home if tenant == "default" else self.home / "tenants" / tenant
+
+    @property
     def workspace(self) -> Path:
         """The folder that phase 2 keeps."""
         agent = self.config.agent_id
-        return self.home / "workspace" if agent == "default" else self.home / "agents" / agent / "workspace"
+        return self.root / "workspace" if agent == "default" else self.root / "agents" / agent / "workspace"
 
     @property
     def models(self) -> Path:

@@ -273,7 +273,7 @@ class Doctor:
         self._settings = settings
         self._owner = owner
         self._clock = clock
-        self._files = Files(settings.home)
+        self._files = Files(settings.root)
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
         self._projection = Projection(database, settings, owner, clock)
 

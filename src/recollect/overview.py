@@ -52,6 +52,7 @@ class Overview:
     """The JSON of `status` and `health`."""
 
     home: str
+    root: str  # the folder of the tenant's files
     database: str
     database_bytes: int
     enabled: bool
@@ -74,6 +75,7 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
     postgres = memory.database.dialect.name == "postgres"
     result = Overview(
         home=str(settings.home),
+        root=str(settings.root),
         database="PostgreSQL" if postgres else str(settings.database_file),
         database_bytes=memory.database.size(),
         enabled=settings.config.enabled,

@@ -99,7 +99,7 @@ class Parts:
         from recollect.artifacts.files import Files
         from recollect.artifacts.upkeep import Upkeep
 
-        files = Files(self.settings.home)
+        files = Files(self.settings.root)
         return Upkeep(self.database, self.settings, self.owner, self.clock, files, self._projection)
 
     @cached_property
@@ -115,7 +115,7 @@ class Parts:
     def _reader(self) -> Reader:
         from recollect.artifacts.reading import Reader
 
-        return Reader(self.database, self.settings.home, self.settings.turns, self.owner)
+        return Reader(self.database, self.settings.root, self.settings.turns, self.owner)
 
     def _extract(self, stopping: Callable[[int], None] = lambda running: None, *, offline: bool = False) -> Extract:
         from recollect.artifacts.files import Files
@@ -143,7 +143,7 @@ class Parts:
             self.owner,
             self.clock,
             strategy,
-            SessionEnd(Files(self.settings.home), self.owner.agent_id, gap, self._projection),
+            SessionEnd(Files(self.settings.root), self.owner.agent_id, gap, self._projection),
             workers=1 if model is None else config.extraction_concurrency,
             stopping=stopping,
             permitted=self.intake.permitted,

@@ -98,7 +98,7 @@ class Forget:
         self._settings = settings
         self._owner = owner
         self._clock = clock
-        self._files = Files(settings.home, wrote=wrote)
+        self._files = Files(settings.root, wrote=wrote)
         self._planner = Planner(database, owner, self._files, settings.home, settings.turns)
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
         self._refresh = refresh

@@ -190,7 +190,7 @@ class Export:
         self._settings = settings
         self._owner = owner
         self._clock = clock
-        self._files = Files(settings.home)
+        self._files = Files(settings.root)
         self._upkeep = upkeep
 
     def run(self, file: Path, *, force: bool = False) -> Exported:
@@ -349,7 +349,7 @@ class Import:
         self._owner = owner
         self._rebuild = rebuild
         self._wrote = wrote
-        self._files = Files(settings.home, wrote=wrote)
+        self._files = Files(settings.root, wrote=wrote)
 
     def run(self, file: Path) -> Imported:
         if not file.is_file():

@@ -48,12 +48,12 @@ class Projection:
         self._database = database
         self._owner = owner
         self._clock = clock
-        self._files = Files(settings.home)
+        self._files = Files(settings.root)
         self._folder = Workspace(settings.workspace.parent, most=None)  # beside it lie all artifacts
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
         patterns = [translate(pattern) for pattern in settings.config.test_sessions]
         self._tests = re.compile("|".join(patterns)) if patterns else None
-        self._path = (settings.workspace.parent.relative_to(settings.home) / FILE).as_posix()
+        self._path = (settings.workspace.parent.relative_to(settings.root) / FILE).as_posix()
         self._wrote = wrote
         self._others: set[str] = set()  # paths of other agents' summaries; a file never changes hands
 

@@ -67,7 +67,7 @@ class Rows:
 class Opened:
     """A canonical file."""
 
-    path: str  # relative to the home
+    path: str  # relative to the root
     kind: Kind
     text: str
     head: Content | Manifest | None  # None: it was changed by hand, and cannot be trusted
@@ -76,14 +76,14 @@ class Opened:
 
 
 class Reader:
-    """`turns` is the folder of our own logs, below `home`."""
+    """`turns` is the folder of our own logs."""
 
-    def __init__(self, database: Database, home: Path, turns: Path, owner: Owner) -> None:
+    def __init__(self, database: Database, root: Path, turns: Path, owner: Owner) -> None:
         self._database = database
-        self._home = home
+        self._root = root
         self._log = TurnLog(turns)
         self._owner = owner
-        self._files = Files(home)
+        self._files = Files(root)
 
     def show(self, text: str) -> Shown:
         with self._database.read() as tx:
@@ -141,7 +141,7 @@ class Reader:
             name = links[0][0]
         if "#^" in name:
             name = name.partition("#^")[2]
-        name = name.removeprefix(f"{self._home}/")
+        name = name.removeprefix(f"{self._root}/")
         found = names.parse(name)
         return found.path if found else name
 

@@ -309,7 +309,7 @@ class Reindex:
         self._settings = settings
         self._owner = owner
         self._clock = clock
-        self._files = Files(settings.home)
+        self._files = Files(settings.root)
         self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
         self._stored = stored
 

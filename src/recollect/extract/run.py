@@ -195,7 +195,7 @@ class Extract:
         self._reached = reached
         self._permitted = permitted
         self._jobs = Jobs(owner, settings.config.lease_seconds, PATIENT, clock)
-        self._fence = Fence(database, self._jobs, Files(settings.home))
+        self._fence = Fence(database, self._jobs, Files(settings.root))
 
     def run(
         self,

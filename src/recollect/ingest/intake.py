@@ -300,8 +300,8 @@ class Intake:
 
     def _bury(self) -> None:
         """Nothing comes in before every tombstone on disk is known: the database may be newer than they are."""
-        there = erasure.stones(self._settings.home)
-        erasure.bury(self._database, self._owner, self._settings.home, there - self._buried)
+        there = erasure.stones(self._settings.root)
+        erasure.bury(self._database, self._owner, self._settings.root, there - self._buried)
         self._buried = there
 
     def recover(self) -> int:

@@ -182,7 +182,7 @@ def _ends(memory: Memory, tree: Path) -> dict[str, Any]:
         (tree / f"{talk.conversation.session_id}.jsonl").write_text("".join(lines), encoding="utf-8")
     memory.ingest(folder=tree)
     projection = Projection(memory.database, memory.settings, memory.owner, memory.clock)
-    files = SessionEnd(Files(memory.settings.home), memory.owner.agent_id, _GAP, projection)
+    files = SessionEnd(Files(memory.settings.root), memory.owner.agent_id, _GAP, projection)
     runs, ends, marks = [], [], dict.fromkeys(Step, 0.0)
 
     def reached(step: Step) -> None:

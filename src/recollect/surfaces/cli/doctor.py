@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,13 +75,11 @@ def _examine(fix: bool, agent_id: str | None) -> tuple[Report, dict[str, Any]]:
 
 
 def _rebuilt(chosen: Settings, agent_id: str | None, damage: Finding) -> tuple[Report, dict[str, Any]]:
-    """One database holds every agent's rows, so all of them come back."""
+    """One database holds every owner's rows, so all of them come back."""
     kept = set_aside_database(chosen, timestamp(utc_now()))
-    folders = {each.name for each in (chosen.home / "agents").glob("*")}
-    for name in sorted({"default", *folders} - {chosen.config.agent_id}):
-        if re.fullmatch(AGENT_ID, name):
-            with open_memory(agent_id=name) as other:
-                other.reindex()
+    for tenant, agent in sorted(_owners(chosen.home) - {(chosen.config.tenant, chosen.config.agent_id)}):
+        with open_memory(tenant=tenant, agent_id=agent) as other:
+            other.reindex()
     with memory(agent_id) as opened:
         opened.reindex()
         report = opened.doctor(fix=True)
@@ -88,6 +87,16 @@ def _rebuilt(chosen: Settings, agent_id: str | None, damage: Finding) -> tuple[R
     told = f"It was rebuilt from the files, and kept as {kept.name if kept else 'it was'}."
     report.problems.insert(0, replace(damage, hint=f"{told} `recollect ingest` reads the rest.", fixed=True))
     return report, {"tables": status.tables, "jobs": status.jobs}
+
+
+def _owners(home: Path) -> set[tuple[str, str]]:
+    """Tenants and agents, as folders tell."""
+    roots = {"default": home, **_named(home / "tenants")}
+    return {(tenant, agent) for tenant, root in roots.items() for agent in ("default", *_named(root / "agents"))}
+
+
+def _named(folder: Path) -> dict[str, Path]:
+    return {each.name: each for each in folder.glob("*") if re.fullmatch(AGENT_ID, each.name)}
 
 
 def _again(chosen: Settings, daemon: Running | None) -> list[Finding]:

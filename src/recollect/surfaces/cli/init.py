@@ -34,6 +34,7 @@ OWN_NAMES = (
     "memory",
     "workspace*",
     "agents",
+    "tenants",
     "context",
     "spool",
     "paused",

@@ -71,7 +71,7 @@ def show(result: Overview, as_json: bool) -> None:
         return
     echo(f"{result.database} ({size(result.database_bytes)})")
     if not result.tables["memory_transcript_entries"]:
-        files = any((Path(result.home) / "memory").glob("*.md"))
+        files = any((Path(result.root) / "memory").glob("*.md"))
         lost = "The database is empty, but memory/ is not: run `recollect reindex`."
         echo(lost if files else "Nothing taken in yet: run `recollect ingest`.")
     if result.sources:
