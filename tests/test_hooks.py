@@ -159,6 +159,35 @@ def test_a_project_that_is_switched_off_is_told_nothing(there: Home, tides: Path
     assert there.said("UserPromptSubmit", told(tides, prompt="deploy the lighthouse service?")) == ""
 
 
+@pytest.mark.parametrize(
+    "variable",
+    ["DISABLED_PROJECTS={}", "DISABLED_PROJECTS=GitHub.com/clientA/App", "IGNORE=tides", "AGENT_ID=ada", "TENANT=x"],
+)
+def test_without_a_daemon_the_environment_is_heard(there: Home, tides: Path, variable: str) -> None:
+    (tides / ".git/config").write_text('[remote "origin"]\n\turl = https://github.com/clientA/app.git\n')
+    there.json("remember", RULE, "--project", str(tides))
+    name, _, value = variable.format(tides).partition("=")
+    assert there.hook("SessionStart", told(tides), **{f"RECOLLECT_{name}": value}) == ""
+    wait(there.is_serving)
+    there.stop()
+    (there.user / "other").mkdir()
+    there.environ["RECOLLECT_DISABLED_PROJECTS"] = str(there.user / "other")
+    there.json("remember", "Tea is served at five.", "--project", str(tides))
+    assert RULE in there.said("SessionStart", told(tides)), "as it was when the file was made"
+
+
+def test_without_a_daemon_a_folder_that_is_switched_off_in_a_repository_is_told_nothing(
+    there: Home, tides: Path
+) -> None:
+    there.path.mkdir(mode=0o700)
+    (there.path / "config.toml").write_text(f'disabled_projects = ["{tides}/src"]\n')
+    there.json("remember", RULE, "--project", str(tides))
+    assert there.hook("SessionStart", told(tides / "src")) == ""
+    wait(there.is_serving)
+    there.stop()
+    assert RULE in there.said("SessionStart", told(tides))
+
+
 @pytest.mark.parametrize("event", client.EVENTS)
 def test_bypassed_every_hook_is_a_no_op(there: Home, tides: Path, event: str) -> None:
     assert there.hook(event, told(tides), RECOLLECT_BYPASS="1") == ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import tomllib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -307,6 +307,10 @@ class Settings:
     @property
     def user_home(self) -> str:
         return self.environ.get("HOME") or str(Path.home())
+
+    def variables(self, keys: Iterable[str]) -> dict[str, str]:
+        """What the environment says of these keys; empty: nothing."""
+        return {name: self.environ.get(name, "") for name in (_PREFIX + key.upper() for key in keys)}
 
     def expand(self, path: str) -> Path:
         return Path(_expand(path, self.environ))

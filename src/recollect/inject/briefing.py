@@ -1,7 +1,8 @@
 """The orientation of a session, live, and ready to send in context/<project>.md for when nobody is there to ask.
 
 index.json tells which folder is given which file: folders that agents worked in, and the repositories around them. A
-folder that is not named there is given nothing, nor one that has another remote by now. Rows are read and files
+folder that is not named there is given nothing, nor one that has another remote by now, nor any where the environment
+says otherwise whose memory it is or what is switched off. Rows are read and files
 written under one lock, so that whoever writes last has read last: what was erased does not come back through a slower
 writer.
 """
@@ -36,6 +37,7 @@ from recollect.workspace import READ_LIMIT, Workspace, make_private
 log = logging.getLogger(__name__)
 
 INDEX = "index.json"
+_SWITCHES = ("enabled", "tenant", "agent_id", "ignore", "disabled_projects")  # keys that decide who is told what where
 
 
 class Briefing:
@@ -127,8 +129,15 @@ class Briefing:
         index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
         index = self._repositories(index, folders) | index
         remotes = {name: each.partition("/")[2] for each, name in names.items() if not each.startswith("/")}  # no host
-        config = stamp(self._settings.home / "config.toml")
-        text = json.dumps({"config": config, "folders": index, "remotes": remotes}, indent=1)
+        config = self._settings.config
+        told = {
+            "config": stamp(self._settings.home / "config.toml"),
+            "environ": self._settings.variables(_SWITCHES),
+            "folders": index,
+            "whole": not (config.ignore or config.disabled_projects),  # else a folder below may be switched off
+            "remotes": remotes,
+        }
+        text = json.dumps(told, indent=1)
         self._folder.write(INDEX, text + "\n", limit=READ_LIMIT)
         for path in self._folder.files():
             if path.endswith(".md") and path not in names.values():

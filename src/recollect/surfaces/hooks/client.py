@@ -294,12 +294,12 @@ def ready(home: str, told: dict[str, Any], environ: Mapping[str, str]) -> str:
     cwd, session = told.get("cwd"), told.get("session_id")
     if not isinstance(cwd, str) or not isinstance(session, str) or is_paused(home, session):
         return ""
-    if environ.get("RECOLLECT_ENABLED", "true").lower() in ("false", "0"):
-        return ""
     index = json.loads(_file(home + "/" + CONTEXT + "/" + INDEX, 10_000_000) or "{}")
     folders = index.get("folders", {})
-    name = folders.get(cwd) or folders.get(repository(cwd))
+    name = folders.get(cwd) or (index.get("whole") and folders.get(repository(cwd)))
     if not name or "/" in name or index.get("config") != stamp(home + "/config.toml"):
+        return ""
+    if any(environ.get(variable, "") != value for variable, value in index["environ"].items()):
         return ""
     if not may_be(repository(cwd), index.get("remotes", {}).get(name, "")):
         return ""
