@@ -29,7 +29,7 @@ from tests.command import run
 from tests.conftest import Clock
 from tests.test_archive import bury, content, state, tree
 from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, ingest, session
-from tests.transcripts import SESSION, START, append, stamp, write
+from tests.transcripts import SESSION, START, append, claude, stamp, write
 
 KEY = f"{SESSION}@{stamp(60)}"
 TOKEN = names.session_token("default", KEY, "")
@@ -78,6 +78,39 @@ def mended(memory: Memory, *kinds: Fault) -> doctor.Report:
 def statements(memory: Memory) -> set[tuple[str, str]]:
     with memory.database.read() as tx:
         return {(each.id, each.text) for each in memories.all_of(tx, memory.owner)}
+
+
+# What a new session is told
+
+
+def test_what_is_ready_for_new_sessions_is_made_anew_where_it_was_changed_or_is_gone(well: Memory) -> None:
+    folder = well.settings.home / "context"
+    (told,) = folder.glob("*.md")
+    before = told.read_bytes()
+    for damage in (
+        told.unlink,
+        lambda: told.write_text("x"),
+        (folder / "index.json").unlink,
+        lambda: shutil.rmtree(folder),
+    ):
+        damage()
+        mended(well, Fault.SPOILED_CONTEXT)
+        assert told.read_bytes() == before
+    write(folder / "another.md", b"of a project that was erased")
+    (folder / "another.md").chmod(0o600)
+    mended(well, Fault.SPOILED_CONTEXT)
+    assert [each.name for each in folder.glob("*.md")] == [told.name]
+    flags = {"database": well.settings.config.database, "clock": well.clock, "disabled_projects": ["/code/tides"]}
+    with open_memory(well.settings.home, environ={}, **flags) as off:
+        assert found(off) == {Fault.SPOILED_CONTEXT} and off.doctor(fix=True).remaining == 0 and not told.exists()
+
+
+def test_what_was_learnt_since_new_sessions_were_made_ready_is_no_fault(well: Memory, root: Path) -> None:
+    held = well.remember("Figs are eaten everywhere.", everywhere=True)
+    write(root / "-code-new" / "s9.jsonl", claude(1, RULE, session="s9", cwd="/code/new"))
+    well.ingest(folder=root)
+    well.cite([held.id])
+    assert found(well) == set()
 
 
 # Files

@@ -534,7 +534,9 @@ class Memory(Parts):
         """Everything that is wrong; `fix` mends what can be mended."""
         from recollect.doctor import Doctor
 
-        return Doctor(self.database, self.settings, self.owner, self.clock, self.recover, self.reindex).run(fix=fix)
+        told = self.briefing if self.settings.config.enabled else None
+        doctor = Doctor(self.database, self.settings, self.owner, self.clock, self.recover, self.reindex, told)
+        return doctor.run(fix=fix)
 
     def watch(self, stop: Event, on_change: Callable[[Report], None] = lambda report: None) -> None:
         """Takes in what changes until `stop` is set."""

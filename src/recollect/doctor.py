@@ -38,6 +38,7 @@ from recollect.extract.values import Extraction
 from recollect.ingest.intake import Intake
 from recollect.ingest.run import KIND as INGEST
 from recollect.ingest.scan import Problem
+from recollect.inject.briefing import Briefing
 from recollect.overview import LOW_SPACE, UNREADABLE, damage
 from recollect.redact import scan
 from recollect.store import artifacts as artifact_rows
@@ -72,6 +73,7 @@ class Fault(StrEnum):
     STUCK_CONVERSATION = "StuckConversation"
     FAILED_JOB = "FailedJob"
     STALE_LEDGER = "StaleLedger"
+    SPOILED_CONTEXT = "SpoiledContext"  # what a new session is told where nobody is there to ask
     DAMAGED_DATABASE = "DamagedDatabase"
     TOO_OPEN = "TooOpen"
     LOW_SPACE = "LowSpace"
@@ -205,6 +207,12 @@ def of_jobs(jobs: Iterable[Job]) -> list[Finding]:
     ]
 
 
+def of_context(names: Iterable[str]) -> list[Finding]:
+    told = "is not as it was made, or is of a project that is told nothing"
+    hint = f"{_FIX} A link or a folder in its place is yours to remove."
+    return [Finding(Fault.SPOILED_CONTEXT, f"context/{each} {told}", hint, f"context/{each}") for each in names]
+
+
 def of_modes(paths: Sequence[str]) -> list[Finding]:
     if not paths:
         return []
@@ -256,7 +264,8 @@ def _count(found: Sequence[Any], noun: str, plural: str = "") -> str:
 
 
 class Doctor:
-    """`recover` resumes the end of a session that was interrupted (`artifacts.states`); `reindex` is Memory's."""
+    """`recover` resumes the end of a session that was interrupted (`artifacts.states`); `reindex` is Memory's;
+    `briefing` is None while everything is switched off."""
 
     def __init__(
         self,
@@ -266,7 +275,9 @@ class Doctor:
         clock: Clock,
         recover: Callable[[str], object],
         reindex: Callable[[], object],
+        briefing: Briefing | None,
     ) -> None:
+        self._briefing = briefing
         self._recover = recover
         self._reindex = reindex
         self._database = database
@@ -317,6 +328,7 @@ class Doctor:
         if self._projection.is_stale():
             hint = "It is written anew by `recollect process` and `recollect doctor --fix`."
             found.append(Finding(Fault.STALE_LEDGER, "MEMORY.md is not what it would be now", hint))
+        found += of_context(self._briefing.spoiled() if self._briefing else ())
         found += of_modes([str(path.relative_to(self._settings.home)) for path in self._too_open()])
         found += [
             Finding(Fault.LEFTOVER, f"{path} was left by a process that died", _FIX, path) for path in self._leftovers()
@@ -445,6 +457,8 @@ class Doctor:
                 step()
         if self._projection.is_stale():
             self._projection.update()
+        if self._briefing and Fault.SPOILED_CONTEXT in kinds:
+            self._briefing.refresh()
 
     def _close(self) -> None:
         for path in self._too_open():

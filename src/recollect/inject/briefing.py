@@ -10,6 +10,7 @@ writer.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import translate
 from pathlib import Path
+from typing import Any
 
 from recollect import note
 from recollect.artifacts.ledger import Row
@@ -95,53 +97,72 @@ class Briefing:
         """Brings every file up to date; those of projects that nothing is known of go. Why that could not be, where
         somebody put something else in the place of a file or of the folder."""
         with self._alone():
-            with self._database.read() as tx:
-                known = projects.load_all(tx, self._owner)
-                held = self._right(tx, memories.current(memories.all_of(tx, self._owner)))
-                uses = memories.uses(tx, self._owner)
-                by_scope: dict[tuple[Scope, str], list[Remembered]] = {}
-                for each in held:
-                    by_scope.setdefault((each.scope, each.scope_id), []).append(each)
-                everywhere = by_scope.get((Scope.USER, ""), [])
-                texts = {
-                    project_id: self._told(
-                        tx, project_id, [*everywhere, *by_scope.get((Scope.PROJECT, project_id), ())], uses
-                    )
-                    for project_id in {each.project_id for each in known.values()} - {""}
-                }
+            texts, index = self._made()
             try:
                 self._folder.sweep()
-                self._publish(self._allowed(cwd for cwd in known if cwd), texts)
+                for name, text in texts.items():
+                    self._folder.write(name, text)
+                self._folder.write(INDEX, json.dumps(index, indent=1) + "\n", limit=READ_LIMIT)
+                for path in self._folder.files():
+                    if path.endswith(".md") and path not in texts:
+                        self._folder.delete(path)
             except ToolRefused as error:
                 log.warning("what a new session is told is not up to date: %s", error)
                 return str(error)
         return ""
 
+    def spoiled(self) -> list[str]:
+        """Files that are not as they were made, or of projects that are told nothing any more. What was learnt since is
+        no fault: the next run brings it."""
+        texts, _ = self._made()
+        try:
+            known = dict(json.loads(self._folder.read(INDEX))["files"])
+        except (OSError, ToolRefused, ValueError, KeyError, TypeError):
+            return [INDEX] if texts else []
+        there = {path: self._checksum(path) for path in self._folder.files() if path.endswith(".md")}
+        names = sorted({*known, *there})
+        return [each for each in names if each not in texts or each not in there or there[each] != known.get(each)]
+
+    def _checksum(self, path: str) -> str:
+        try:
+            return _checksum(self._folder.read(path))
+        except ToolRefused:
+            return ""
+
+    def _made(self) -> tuple[dict[str, str], dict[str, Any]]:
+        """Name → text of every file, and the index."""
+        with self._database.read() as tx:
+            known = projects.load_all(tx, self._owner)
+            held = self._right(tx, memories.current(memories.all_of(tx, self._owner)))
+            uses = memories.uses(tx, self._owner)
+            by_scope: dict[tuple[Scope, str], list[Remembered]] = {}
+            for each in held:
+                by_scope.setdefault((each.scope, each.scope_id), []).append(each)
+            everywhere = by_scope.get((Scope.USER, ""), [])
+            told = {
+                project_id: self._told(
+                    tx, project_id, [*everywhere, *by_scope.get((Scope.PROJECT, project_id), ())], uses
+                )
+                for project_id in {each.project_id for each in known.values()} - {""}
+            }
+        folders = self._allowed(cwd for cwd in known if cwd)
+        names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if told.get(project)}
+        texts = {name: told[project] for project, name in names.items()}
+        index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
+        config = self._settings.config
+        return texts, {
+            "config": stamp(self._settings.home / "config.toml"),
+            "environ": self._settings.variables(_SWITCHES),
+            "folders": self._repositories(index, folders) | index,
+            "whole": not (config.ignore or config.disabled_projects),  # else a folder below may be switched off
+            "remotes": {name: each.partition("/")[2] for each, name in names.items() if not each.startswith("/")},
+            "files": {name: _checksum(text) for name, text in texts.items()},
+        }
+
     def _right(self, tx: Transaction, held: Sequence[Remembered]) -> list[Remembered]:
         """Without what a person called wrong."""
         wrong = feedback.wrong(tx, self._owner, [each.id for each in held])
         return [each for each in held if each.id not in wrong]
-
-    def _publish(self, folders: Mapping[str, str], texts: Mapping[str, str]) -> None:
-        names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if texts.get(project)}
-        for project, name in names.items():
-            self._folder.write(name, texts[project])
-        index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
-        index = self._repositories(index, folders) | index
-        remotes = {name: each.partition("/")[2] for each, name in names.items() if not each.startswith("/")}  # no host
-        config = self._settings.config
-        told = {
-            "config": stamp(self._settings.home / "config.toml"),
-            "environ": self._settings.variables(_SWITCHES),
-            "folders": index,
-            "whole": not (config.ignore or config.disabled_projects),  # else a folder below may be switched off
-            "remotes": remotes,
-        }
-        text = json.dumps(told, indent=1)
-        self._folder.write(INDEX, text + "\n", limit=READ_LIMIT)
-        for path in self._folder.files():
-            if path.endswith(".md") and path not in names.values():
-                self._folder.delete(path)
 
     def _repositories(self, index: Mapping[str, str], folders: Mapping[str, str]) -> dict[str, str]:
         """Of those folders; only where the repository is the same project: one that was made around it later is not."""
@@ -195,6 +216,10 @@ def stamp(path: Path) -> str:
     except OSError:
         return ""
     return f"{found.st_size}:{found.st_mtime_ns}"
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _repository(cwd: str) -> str:

@@ -36,9 +36,9 @@ def command(fix: bool, as_json: bool, agent_id: str | None) -> int:
     """Find what is wrong, and mend it.
 
     Files that were changed by hand or are gone, links that lead nowhere, leftovers, work that nobody does any more,
-    jobs that failed, a stale MEMORY.md, the database's integrity, permissions, disk space, a backlog. A file that was
-    changed by hand is kept beside its place (`….md.changed`); its conversation is written anew from the database. No
-    model is asked. Exit status 1 when something is left to do.
+    jobs that failed, a stale MEMORY.md, what is ready in context/, the database's integrity, permissions,
+    disk space, a backlog. A canonical file that was changed by hand is kept beside its place (`….md.changed`); its
+    conversation is written anew from the database. No model is asked. Exit status 1 when something is left to do.
     """
     report, state = _examine(fix, agent_id)
     if as_json:
