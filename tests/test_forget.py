@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 import yaml
 import zstandard
@@ -25,7 +26,7 @@ from recollect.artifacts.forget import Forget, Target
 from recollect.artifacts.removal import names_in, repeats, said_again
 from recollect.config import DAMAGED_DATABASES
 from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Step
-from recollect.errors import UsageError
+from recollect.errors import HalfErased, UsageError
 from recollect.ingest.erasure import bury, stones
 from recollect.ingest.sources.recollect import Turn
 from recollect.models.base import Usage
@@ -39,6 +40,7 @@ from recollect.workspace import remove_empty
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
 from tests.test_reindex import content, empty, files
+from tests.test_store import held
 from tests.transcripts import SESSION, START, append, claude, entries, stamp, write
 
 SECRET = "Zanzibarquelle"  # a word that stands in what is erased and nowhere else
@@ -268,6 +270,46 @@ def killed(memory: Memory, clock: Clock, target: Target, at: str = "logs") -> No
 
     with pytest.raises(Killed):
         Forget(memory.database, memory.settings, memory.owner, clock, wrote=die).run(target, "private")
+
+
+@pytest.mark.parametrize("at", ["logs", "rows", "projections"])
+def test_a_removal_that_another_process_stops_half_way_says_what_to_do(
+    memory: Memory, root: Path, clock: Clock, database_url: Place, at: str
+) -> None:
+    filled(memory, root, clock)
+    flags = {"database": database_url.url, "busy_timeout_seconds": 0.1}
+    with ExitStack() as holding, open_memory(database_url.home, environ={}, clock=clock, **flags) as hasty:
+
+        def hold(step: str) -> None:
+            if step == at:
+                holding.enter_context(held(database_url))
+
+        eraser = Forget(
+            hasty.database, hasty.settings, hasty.owner, clock, refresh=hasty._refresh, scrub=lambda: "", wrote=hold
+        )
+        with pytest.raises(HalfErased, match="half erased: ") as raised:
+            eraser.run(Target(session=SESSION), "private")
+    assert "recollect reindex" in raised.value.hint
+    memory.reindex()
+    assert traces(memory) == [] and memory.doctor().problems == []
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_a_role_that_may_not_vacuum_is_told_so(memory: Memory, root: Path, clock: Clock, database_url: Place) -> None:
+    filled(memory, root, clock)
+    with psycopg.connect(database_url.url, autocommit=True) as owner:
+        owner.execute("CREATE ROLE guest LOGIN")
+        try:
+            owner.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest")
+            owner.execute("GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO guest")
+            url = database_url.url.replace("postgres@", "guest@")
+            with open_memory(database_url.home, environ={}, clock=clock, database=url) as guest:
+                (told,) = guest.forget(session=SESSION, reason="private").problems
+        finally:
+            owner.execute("DROP OWNED BY guest")
+            owner.execute("DROP ROLE guest")
+    assert "memory_" in told and "owner" in told
+    assert memory.doctor().problems == [], "no further run would do better"
 
 
 @pytest.mark.parametrize("repair", ["reindex", "doctor"])

@@ -15,6 +15,7 @@
     ├── InvalidTransition     a state change that the life cycle does not allow
     ├── ArtifactError         a canonical file is not what it has to be (kinds of it in `artifacts`)
     ├── NoteWaits             a note is written down, and is no memory yet
+    ├── HalfErased            a removal was cut short; nothing of it comes in again
     ├── ModelFailed           a model gave no answer (in `models.base`, with the reason)
     └── Disabled              enabled = false in the configuration
 
@@ -141,6 +142,12 @@ class NoteWaits(RecollectError):
     """The note is written down, but it is no memory yet."""
 
     hint = "Nothing is lost: `recollect ingest` and `recollect process` take it up."
+
+
+class HalfErased(RecollectError):
+    """The removal is not done yet."""
+
+    hint = "Nothing of it comes in again. `recollect reindex` erases the rest; run it when nothing is in its way."
 
 
 class Disabled(RecollectError):

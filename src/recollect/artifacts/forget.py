@@ -24,7 +24,7 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.config import DAMAGED_DATABASES, Settings
-from recollect.errors import LeaseLost
+from recollect.errors import HalfErased, LeaseLost, RecollectError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import watermark
 from recollect.extract.load import load
@@ -91,7 +91,7 @@ class Forget:
         clock: Clock,
         *,
         refresh: Callable[[], Iterable[str]] = lambda: (),
-        scrub: Callable[[], object] | None = None,
+        scrub: Callable[[], str] | None = None,
         wrote: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._database = database
@@ -118,7 +118,10 @@ class Forget:
         self._revoke(plan)
         paths = self._planner.paths(plan, names)
         buried = self._bury(stone(self._owner, plan, paths, reason, timestamp(self._clock())))
-        report = self._carry_out(plan, names, paths, buried, target.project)
+        try:
+            report = self._carry_out(plan, names, paths, buried, target.project)
+        except RecollectError as error:
+            raise HalfErased(f"half erased: {error.message}") from error
         report.tombstone = buried.path
         return report
 
@@ -196,10 +199,11 @@ class Forget:
                 with self._database.write() as tx:
                     removed = erasing.delete_baseline(tx, self._owner, gone)
             self._wrote("projections")
-            self._scrub()
+            left = self._scrub()
             if not problems:
                 with suppress(LeaseLost), self._database.write() as tx:
                     self._jobs.complete(tx, *leases)
+            problems += [left] if left else []  # no further run would do better
         finally:  # what was not completed is still to be done
             with self._database.write() as tx:
                 for lease in leases:

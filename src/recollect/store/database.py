@@ -62,9 +62,9 @@ class Database(Protocol):
         """Bytes on disk."""
         ...
 
-    def scrub(self) -> None:
-        """What was deleted is on no page of the file any more, as far as the database can tell. StoreBusy when others
-        read or write and do not stop."""
+    def scrub(self) -> str:
+        """What was deleted is on no page of the file any more, as far as the database can tell; else why not. StoreBusy
+        when others read or write and do not stop."""
         ...
 
     def close(self) -> None: ...

@@ -125,14 +125,24 @@ class PostgresDatabase:
             found = tx.row("SELECT pg_database_size(current_database())")
         return int(found[0]) if found else 0
 
-    def scrub(self) -> None:
-        """Dead rows give their space back; the server overwrites it as it goes on."""
+    def scrub(self) -> str:
+        """Dead rows give their space back; the server overwrites it as it goes on. It only warns of what it skips, and
+        of shared tables nearly always."""
+        told: list[str] = []
         with _translated(), self._connection() as connection:
             connection.autocommit = True
+            connection.add_notice_handler(heard := lambda notice: told.append(notice.message_primary or ""))
             try:
                 connection.execute("VACUUM")
             finally:
+                connection.remove_notice_handler(heard)
                 connection.autocommit = False
+        skipped = [each for each in told if '"memory_' in each]
+        return (
+            f"PostgreSQL keeps dead rows until it is vacuumed by the owner of its tables: {skipped[0]}"
+            if skipped
+            else ""
+        )
 
     def close(self) -> None:
         self._pool.close()

@@ -132,7 +132,7 @@ class SqliteDatabase:
         names = (self._path, self._path.with_name(self._path.name + "-wal"))
         return sum(name.stat().st_size for name in names if name.exists())
 
-    def scrub(self) -> None:
+    def scrub(self) -> str:
         """Rewrites the file, and empties the log."""
         with _translated(self._path):
             connection = self._connection()
@@ -142,7 +142,7 @@ class SqliteDatabase:
             while True:
                 busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone() or (0,)
                 if not busy:
-                    return
+                    return ""
                 if time.monotonic() > deadline:
                     raise StoreBusy(f"{self._path}: another process is reading it")
                 time.sleep(0.02)

@@ -156,15 +156,15 @@ class Vectors:
 
         return Update(self, progress).run(limit)
 
-    def erase(self, refs: Sequence[Ref]) -> int:
-        """The vectors of these documents, from the database and from every file. How many there were."""
+    def erase(self, refs: Sequence[Ref]) -> str:
+        """The vectors of these documents, from the database and from every file; what is left all the same, and why."""
         with self.database.write() as tx:
             known = store.models(tx, self.owner)
-            gone = store.delete(tx, self.owner, refs)
-        self.database.scrub()
+            store.delete(tx, self.owner, refs)
+        left = self.database.scrub()
         for model in known:  # also what went before, together with its document
             cache.drop_gone(self.database, self.owner, self.folder(model), model)
-        return gone
+        return left
 
     # ---- What the two stand on
 

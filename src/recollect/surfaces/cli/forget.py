@@ -58,5 +58,7 @@ def command(
         )
         echo(f"  {report.tombstone} keeps it from coming back.")
         for problem in report.problems:
-            echo(f"  not done yet: {problem}; mend it, then `recollect doctor --fix` does it", err=True)
+            echo(f"  not done yet: {problem}", err=True)
+        if report.problems:
+            echo("  Mend it; `recollect doctor --fix` does what is still to be done then.", err=True)
     return 1 if report.problems else 0
