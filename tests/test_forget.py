@@ -257,6 +257,33 @@ def test_another_home_on_the_same_database_brings_nothing_back(
         assert traces(memory) == traces(other) == []
 
 
+@pytest.mark.parametrize("repair", ["reindex", "doctor"])
+@pytest.mark.parametrize("what", ["session", "memory"])
+def test_an_older_copy_of_the_database_that_was_put_back_is_told_until_it_is_mended(
+    tmp_path: Path, root: Path, clock: Clock, what: str, repair: str
+) -> None:
+    home = tmp_path / "home"
+    with open_memory(home, environ={}, clock=clock) as memory:
+        filled(memory, root, clock)
+        memory.database.scrub()  # all of it is in one file
+        shutil.copy(home / "recollect.db", tmp_path / "older")
+        target = SESSION if what == "session" else memory_with(memory, SECRET)
+        memory.forget(**{what: target}, reason="private")
+        assert [each for each in memory.health().problems if "erased" in each.problem] == []
+    for file in home.glob("recollect.db*"):
+        file.unlink()
+    shutil.copy(tmp_path / "older", home / "recollect.db")
+    with open_memory(home, environ={}, clock=clock) as memory:
+        for _ in range(2):
+            (trouble,) = (each for each in memory.health().problems if "erased" in each.problem)
+            assert "recollect reindex" in trouble.hint
+            assert "Erased" in {each.kind for each in memory.doctor().problems}
+            memory.ingest(folder=root)  # knows the tombstone from now on, and erases nothing
+        memory.reindex() if repair == "reindex" else memory.doctor(fix=True)
+        assert traces(memory) == [] and memory.doctor().problems == []
+        assert [each for each in memory.health().problems if "erased" in each.problem] == []
+
+
 class Killed(BaseException):
     pass
 

@@ -29,6 +29,7 @@ from recollect.artifacts.reindex import Held, assess
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Known
 from recollect.artifacts.states import Evidence, State, detect
+from recollect.artifacts.tombstones import Graveyard
 from recollect.config import DAMAGED_DATABASES, Settings
 from recollect.errors import ArtifactError
 from recollect.extract.jobs import KIND as EXTRACT
@@ -378,7 +379,11 @@ class Doctor:
         others = self._files.others({*bad, *new}, self._owner.agent_id)
         mine = [each for each in problems if each.path not in others]
         changed = [name for path, name in new.items() if path not in others]
-        return of_files(mine, keys, written) + of_index(changed, bad) + secrets
+        return of_files(mine, keys, written) + of_index(changed, bad) + secrets + self._risen(erased)
+
+    def _risen(self, erased: Graveyard) -> list[Finding]:
+        what = forget.Forget(self._database, self._settings, self._owner, self._clock).risen(erased)
+        return [Finding(Fault.ERASED, what, _FIX, key="rows")] if what else []
 
     def _is_settled(self, session_key: str) -> bool:
         """Nobody is going to finish it by himself."""

@@ -70,7 +70,8 @@ class Overview:
 
 
 def overview(memory: Memory, *, deep: bool = False) -> Overview:
-    """`deep` also checks the database's integrity, malformed lines one by one, and whether transcripts can be read."""
+    """`deep` also checks the database's integrity, malformed lines one by one, whether transcripts can be read, and
+    whether what was erased is here again."""
     settings, owner = memory.settings, memory.owner
     postgres = memory.database.dialect.name == "postgres"
     result = Overview(
@@ -101,6 +102,8 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
             result.problems += _integrity(tx)
     if deep and settings.config.enabled:
         result.problems += [Trouble(f"{each.path}: {each.reason}", UNREADABLE) for each in memory.intake.unreadable()]
+    if deep:
+        result.problems += _risen(memory)
     result.problems += _surroundings(memory)
     return result
 
@@ -171,6 +174,18 @@ def damage(tx: Transaction) -> list[str]:
 def _integrity(tx: Transaction) -> list[Trouble]:
     hint = "`recollect doctor --fix` sets it aside and rebuilds it from the files."
     return [Trouble(f"the database is damaged: {each}", hint) for each in damage(tx)]
+
+
+def _risen(memory: Memory) -> list[Trouble]:
+    """What was erased and is here again: an older copy of the database was put back."""
+    from recollect.artifacts import tombstones
+    from recollect.artifacts.files import Files
+    from recollect.artifacts.forget import Forget
+
+    stones = (stone for _, stone in tombstones.read_all(Files(memory.settings.root)))
+    graves = tombstones.erased(stones, memory.database, memory.owner, ())
+    what = Forget(memory.database, memory.settings, memory.owner, memory.clock).risen(graves)
+    return [Trouble(what, "`recollect reindex` erases it again.")] if what else []
 
 
 def _surroundings(memory: Memory) -> list[Trouble]:

@@ -125,6 +125,14 @@ class Forget:
         report.tombstone = buried.path
         return report
 
+    def risen(self, graves: Graveyard) -> str:
+        """What tombstones name and rows hold, in words; empty: nothing. A removal was cut short, or an older database
+        was put back."""
+        plan = self._planner.buried(graves) if graves else None
+        if plan is None:
+            return ""
+        return f"the database holds what was erased: {len(plan.said)} messages of {len(plan.keys)} conversations"
+
     def complete(self, graves: Graveyard) -> int:
         """What tombstones name and rows still hold goes: a removal was cut short, or made elsewhere. How many
         conversations and messages that were."""
