@@ -376,10 +376,28 @@ def test_a_configuration_cannot_be_changed(tmp_path: Path) -> None:
         load({}, home=tmp_path).config.tenant = "other"  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("key", ["agent_id", "tenant", "model", "consolidation_model", "embedder", "history_since"])
+@pytest.mark.parametrize("key", keys())
 def test_what_a_value_may_be_is_said_in_words(tmp_path: Path, key: str) -> None:
-    said = message({}, write(tmp_path, f'{key} = "g p t"\n'))
-    assert said.startswith(f"`{key}` from config.toml: Expected ") and "regex" not in said
+    said = message({}, write(tmp_path, f"{key} = {WRONG[key][1]}\n"))
+    assert said.startswith(f"`{key}` from config.toml: Expected ") and "regex" not in said and "$" not in said
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("2026-01-31", "2026-01-31T00:00"),
+        ("2026-01-31T10:00:00", "2026-01-31T10:00"),
+        ("2026-01-31T10:00:00+02:00", "2026-01-31T08:00"),
+    ],
+)
+def test_a_time_may_be_written_as_toml_does(tmp_path: Path, written: str, meant: str) -> None:
+    assert load({}, home=write(tmp_path, f"history_since = {written}\n")).config.history_since == f"{meant}:00.000Z"
+
+
+@pytest.mark.parametrize("value", ["openai: ", "openai-responses:\t", "anthropic: x"])
+def test_a_model_needs_a_name(tmp_path: Path, value: str) -> None:
+    assert "`anthropic:NAME`" in message({"RECOLLECT_MODEL": value}, tmp_path)
+    assert "`openai:NAME`" in message({"RECOLLECT_EMBEDDER": "openai: "}, tmp_path)
 
 
 def test_a_day_that_no_calendar_has_and_a_name_with_a_line_break_are_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import tomllib
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,9 +34,11 @@ _YEAR = 365 * 86400.0
 _KINDS = f"^({'|'.join(MemoryKind)})$"
 AGENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
 Name = Annotated[str, Meta(pattern=AGENT_ID)]
-_MODEL = r"^(offline|(openai|openai-responses|anthropic):.+|cli:(claude|codex))$"
+_MODEL = r"^(offline|(openai|openai-responses|anthropic):\S.*|cli:(claude|codex))$"
 _MODEL_OR_NONE = _MODEL.replace("(", "(|", 1)
-_EMBEDDER = r"^(auto|none|mpnet|minilm|static|openai:.+)$"
+_EMBEDDER = r"^(auto|none|mpnet|minilm|static|openai:\S.*)$"
+_SORTS = "^(recency|importance)$"
+_LEVELS = "^(debug|info|warning|error)$"
 _TIME = r"^(|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)$"
 _MODELS = "`offline`, `openai:NAME`, `openai-responses:NAME`, `anthropic:NAME`, `cli:claude` or `cli:codex`"
 _IN_WORDS = {  # for whoever got it wrong
@@ -44,7 +47,9 @@ _IN_WORDS = {  # for whoever got it wrong
     _MODEL_OR_NONE: f"nothing, {_MODELS}",
     _EMBEDDER: "`auto`, `minilm`, `mpnet`, `static`, `openai:NAME` or `none`",
     _TIME: "a time like 2026-01-31T00:00:00Z",
-    _KINDS: f"one of {', '.join(MemoryKind)}",
+    _KINDS: f"one of {', '.join(f'`{kind}`' for kind in MemoryKind)}",
+    _SORTS: "`recency` or `importance`",
+    _LEVELS: "`debug`, `info`, `warning` or `error`",
 }
 
 
@@ -229,7 +234,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = ()
     memory_injection_per_kind_limit: Annotated[int, Meta(ge=0, description="Most memories of each of them.")] = 5
     memory_injection_ambient_sort: Annotated[
-        str, Meta(pattern="^(recency|importance)$", description="Their order: `recency` or `importance`.")
+        str, Meta(pattern=_SORTS, description="Their order: `recency` or `importance`.")
     ] = "importance"
     turn_model: Annotated[
         str,
@@ -262,9 +267,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         Meta(ge=0, le=65535, description="Port on loopback where the daemon serves MCP over HTTP; 0: it does not."),
     ] = 0
-    log_level: Annotated[
-        str, Meta(pattern="^(debug|info|warning|error)$", description="What goes to `logs/recollect.log`.")
-    ] = "warning"
+    log_level: Annotated[str, Meta(pattern=_LEVELS, description="What goes to `logs/recollect.log`.")] = "warning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +463,7 @@ def value_of(key: str, value: Any, name: str, *, text: bool = False) -> Any:
     try:
         return msgspec.convert(value, _hints()[key], strict=not text)
     except msgspec.ValidationError as error:
-        told = str(error)
+        told = str(error).partition(" - at `$")[0]
         for pattern, words in _IN_WORDS.items():
             told = told.replace(f"`str` matching regex {pattern!r}", words)
         raise ConfigError(f"{name}: {told}") from error
@@ -474,6 +477,8 @@ def _hints() -> dict[str, Any]:
 def _convert(values: dict[str, Any], origins: Mapping[str, str]) -> Config:
     converted = {}
     for key, value in values.items():
+        if key == "history_since" and isinstance(value, date):  # as TOML writes it, without quotes
+            value = parse_timestamp(value.isoformat())
         text = origins[key].startswith((_PREFIX, *_PLAIN))
         converted[key] = value_of(key, value, f"`{key}` from {origins[key]}", text=text)
     made = Config(**converted)
