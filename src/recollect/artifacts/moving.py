@@ -60,7 +60,7 @@ class Exported:
     conversations: int = 0
     artifacts: int = 0
     tombstones: int = 0
-    turns: int = 0
+    turns: int = 0  # logs and buckets
     rows: dict[str, int] = field(default_factory=dict)
     waiting: int = 0  # conversations of which something has no file yet, and did not go along
     problems: list[Problem] = field(default_factory=list)  # what could not go along
@@ -85,6 +85,7 @@ class Imported:
     erased: int = 0  # files that were erased, and stay so
     left_out: list[str] = field(default_factory=list)  # logs that are not here, and may tell what was erased here
     rows: dict[str, int] = field(default_factory=dict)  # new ones
+    known_rows: int = 0  # that are here already, or follow from the files
     conflicts: list[Conflict] = field(default_factory=list)
     index: Report | None = None
 
@@ -417,7 +418,7 @@ class Import:
                     self._write_turns(turns, name, left, report)
             elif self._files.create(name, text):
                 report.created += 1
-                new.add(name.split("--")[1])
+                new.update([name.split("--")[1]] if not name.startswith(TOMBSTONES) else ())
             else:
                 report.unchanged += 1
 
@@ -464,6 +465,7 @@ class Import:
         with self._database.write() as tx:
             added = transfer.add(tx, self._owner, table, batch)
         report.rows[table.name] = report.rows.get(table.name, 0) + added
+        report.known_rows += len(batch) - added
         self._wrote(table.name)
 
 

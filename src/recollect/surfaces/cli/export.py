@@ -36,7 +36,8 @@ def command(file: Path, force: bool, as_json: bool, agent_id: str | None) -> int
     if as_json:
         print_json(asdict(report) | {"problems": [asdict(each) | {"hint": each.hint} for each in report.problems]})
     else:
-        packed = f"{count(report.conversations, 'conversation')} in {count(report.artifacts, 'file')}"
+        files = report.artifacts + report.tombstones + report.turns
+        packed = f"{count(report.conversations, 'conversation')} in {count(files, 'file')}"
         echo(f"{report.file}: {packed}, {count(sum(report.rows.values()), 'row')}, {size(report.bytes)}")
         if report.waiting:
             what = count(report.waiting, "conversation")

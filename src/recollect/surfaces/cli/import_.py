@@ -38,7 +38,8 @@ def command(file: Path, as_json: bool, agent_id: str | None) -> int:
         print_json(asdict(report) | {"index": asdict(index) | {"problems": problems}})
     else:
         told = f"{count(report.created, 'new file')} of {count(report.conversations, 'conversation')}"
-        echo(f"{told}, {report.unchanged:,} here already, {count(sum(report.rows.values()), 'new row')}")
+        rows = f"{count(sum(report.rows.values()), 'new row')}, {report.known_rows:,} here already"
+        echo(f"{told}, {report.unchanged:,} here already; {rows}")
         if report.erased:
             echo(f"{count(report.erased, 'file')} left out: erased here")
         if report.left_out:
