@@ -2,9 +2,8 @@
 
 index.json tells which folder is given which file: folders that agents worked in, and the repositories around them. A
 folder that is not named there is given nothing, nor one that has another remote by now, nor any where the environment
-says otherwise whose memory it is or what is switched off. Rows are read and files
-written under one lock, so that whoever writes last has read last: what was erased does not come back through a slower
-writer.
+says otherwise whose memory it is or what is switched off. Rows are read and files written under one lock, so that
+whoever writes last has read last: what was erased does not come back through a slower writer.
 """
 
 from __future__ import annotations
