@@ -507,9 +507,24 @@ def test_a_sentence_says_nothing_twice_and_names_stay_as_they_are_written() -> N
     )
     sentence = summary.memory_sentence(told, statements(spoken), "billing")
     assert sentence.startswith("The user said in billing: We decided to use PostgreSQL")
-    assert sentence.count("PostgreSQL") == 1 and "; test_refund fails" in sentence
+    assert sentence.count("PostgreSQL") == 1 and "; the agent: test_refund fails" in sentence
     for text in (summary.raw_memory(told, ()), summary.rollout_summary(told, ())):
         assert "test_refund" in text and "Test_refund" not in text
+
+
+def test_a_sentence_does_not_put_the_agents_words_into_the_users_mouth() -> None:
+    spoken = talk(
+        "Can you set up the alignment step of the ribosome pipeline?",
+        "I suggest STAR for the alignment of the ribosome pipeline with hg38.",
+        "No, that needs too much memory on the node.",
+        "The alignment step of the pipeline runs with four threads.",
+        "Good.",
+    )
+    sentence = summary.memory_sentence(summary.story(spoken), (), "ribo")
+    assert sentence.endswith("; the agent: The alignment step of the pipeline runs with four threads.")
+    assert "STAR" not in summary.raw_memory(summary.story(spoken), ()), "it was turned down"
+    decided = statements(talk("We decided to use hisat2 for alignment in all of our pipelines."))
+    assert "; decided: We decided to use hisat2" in summary.memory_sentence(summary.story(spoken), decided, "ribo")
 
 
 def test_what_is_written_is_bounded() -> None:

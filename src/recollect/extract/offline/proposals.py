@@ -161,6 +161,22 @@ def found(messages: Sequence[Message]) -> list[Found]:
     return kept
 
 
+def refused(messages: Sequence[Message]) -> set[int]:
+    """The assistant's messages, by number, that the user's reply turned down."""
+    replies = enumerate(_replies(messages))
+    return {index for index, reply in replies if messages[index].role is Role.ASSISTANT and _is_no(_first(reply))}
+
+
+def _first(reply: str) -> str:
+    """What it begins with."""
+    answer = own_words(reply, Role.USER)
+    return (" ".join(each for _, each in answer[:2]) or reply.strip()[:200]).replace("’", "'")
+
+
+def _is_no(first: str) -> bool:
+    return bool(_OPPOSES.search(first) or _REFUSES.search(first))
+
+
 def _replies(messages: Sequence[Message]) -> list[str]:
     """To each message the user's next one; none where the assistant worked on, for then it waited for no answer."""
     replies: list[str] = []
@@ -208,17 +224,16 @@ class View:
 def views_of(text: str, reply: str) -> list[View]:
     said = [(form, each) for form, each in own_words(text, Role.ASSISTANT) if form != "heading"]
     answer = own_words(reply, Role.USER)
-    first = (" ".join(each for _, each in answer[:2]) or reply.strip()[:200]).replace("’", "'")
-    opposed = bool(_OPPOSES.search(first))
-    refused = opposed or bool(_REFUSES.search(first))
+    first = _first(reply)
+    opposed, declined = bool(_OPPOSES.search(first)), _is_no(first)
     may_agree = bool(reply) and not opposed and not (answer and answer[0][1].endswith("?"))
-    accepted = may_agree and not refused and bool(_ACCEPTS.search(first)) and not _GOES_ON.match(first)
+    accepted = may_agree and not declined and bool(_ACCEPTS.search(first)) and not _GOES_ON.match(first)
     options = _options(text)
     pick = _pick(options, reply.strip()[:200]) if may_agree and 1 < len(options) <= _MOST_OPTIONS else None
     lines = [each for _, each in said]
     if pick is not None:  # an option may be several lines long
         said, lines = [*said, ("choice", options[pick])], [*lines, options[pick]]
-    general = _seen(first, accepted or pick is not None, refused)
+    general = _seen(first, accepted or pick is not None, declined)
     views = []
     for place, (form, line) in enumerate(said):
         before = lines[place - 1] if place else ""

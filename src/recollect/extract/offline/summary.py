@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from recollect.extract.offline.proposals import refused
 from recollect.extract.offline.units import TOOL, Unit, units
 from recollect.text import content_words, ended, unique, words
 from recollect.types import MemoryKind, Message, Role, Statement
@@ -36,6 +37,8 @@ _TITLES = (
     (MemoryKind.OPEN_THREAD, "Open ends"),
 )
 
+_LEADS = {MemoryKind.DECISION: "decided", MemoryKind.LESSON: "learnt"}  # whoever said it
+
 
 @dataclass(frozen=True, slots=True)
 class Activity:
@@ -50,13 +53,15 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Story:
     asks: tuple[str, ...] = ()  # in order
-    outcome: tuple[str, ...] = ()  # the assistant's most telling sentences
+    outcome: tuple[str, ...] = ()  # the assistant's most telling sentences, but for what the user turned down
     activity: Activity = field(default_factory=Activity)
 
 
 def story(messages: Sequence[Message]) -> Story:
     found = units(messages)
-    return Story(tuple(_asks(found)), tuple(_outcome(found)), activity(messages))
+    declined = refused(messages)
+    said = [unit for unit in found if unit.message not in declined]
+    return Story(tuple(_asks(found)), tuple(_outcome(said)), activity(messages))
 
 
 def activity(messages: Sequence[Message]) -> Activity:
@@ -166,9 +171,9 @@ def memory_sentence(told: Story, statements: Sequence[Statement], project: str) 
     place = f" in {project}" if project else ""
     subject = told.asks[0] if told.asks else (statements[0].text if statements else "")
     subject = _clip(subject.rstrip(".!?… "), 140)
-    results = [each.text for each in statements if each.kind in (MemoryKind.DECISION, MemoryKind.LESSON)]
-    _, *others = unique([subject, *results[:1], *told.outcome[-1:]])
-    tail = f"; {_clip(others[0].rstrip('.!?… '), 140)}" if others else ""
+    results = {each.text: _LEADS[each.kind] for each in statements if each.kind in _LEADS}
+    _, *others = unique([subject, *list(results)[:1], *told.outcome[-1:]])
+    tail = f"; {results.get(others[0], 'the agent')}: {_clip(others[0].rstrip('.!?… '), 140)}" if others else ""
     return f"The user {_verb(told)}{place}: {subject}{tail}." if subject else ""
 
 
