@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.extract.offline import summary
-from recollect.extract.offline.statements import LONGEST, MOST, statements, typed
+from recollect.extract.offline.statements import LONGEST, MOST, scoped, statements, typed
 from recollect.extract.offline.strategy import Offline
 from recollect.extract.offline.units import is_machine, own_words, units
 from recollect.surfaces.bench import quality
@@ -138,6 +138,7 @@ def test_no_text_is_slow(piece: str) -> None:
     [
         ("Never push to main.", MemoryKind.CONSTRAINT, Severity.DO_NOT),
         ("Use tabs, not spaces.", MemoryKind.PREFERENCE, Severity.NONE),
+        ("99991231 means open end, not a date.", MemoryKind.FACT, Severity.NONE),
         ("I prefer short answers.", MemoryKind.PREFERENCE, Severity.PREFER),
         ("We decided to use PostgreSQL.", MemoryKind.DECISION, Severity.NONE),
         ("I'm allergic to peanuts.", MemoryKind.CONSTRAINT, Severity.NONE),
@@ -205,6 +206,9 @@ def test_what_passes_is_not(text: str) -> None:
         ("No, thanks.", Severity.NONE),
         ("I don't know Rust, so never answer in Rust.", Severity.DO_NOT),
         ("Migrations are never edited.", Severity.DO_NOT),
+        ("My colleagues do not speak English.", Severity.NONE),
+        ("They ship bootloader 1.3, which can't verify ECDSA.", Severity.NONE),
+        ("No no, the calls go through the proxy.", Severity.NONE),
         ("Files must never exceed 5 MB.", Severity.DO_NOT),
         ("We never deploy on Fridays.", Severity.DO_NOT),
         ("I never want to see ads.", Severity.DO_NOT),
@@ -420,10 +424,35 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     assert len(made[0]) > 20 and made[0] == made[1]
 
 
-@pytest.mark.parametrize(("half", "recall", "precision"), [("held", 0.7, 0.8), ("long-held", 0.75, 0.5)])
+@pytest.mark.parametrize(
+    ("half", "recall", "precision"), [("held", 0.7, 0.8), ("long-held", 0.75, 0.5), ("reports-held", 0.8, 0.55)]
+)
 def test_quality_on_conversations_that_were_not_fitted_on(half: str, recall: float, precision: float) -> None:
     held = quality.measure(quality.load(half), quality._ours)
     assert held["recall"] >= recall and held["precision"] >= precision, held
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "when I click on save the spinner keeps turning and after a while I get a blank page with nothing on it",
+        "I merged Anna's branch and now there are conflicts in package.json and in two of the test files",
+        "you changed the signature of load_user but the caller in views.py still passes the old arguments",
+        "the second graph has the axis labels on the wrong side and the legend covers the first two bars",
+    ],
+)
+def test_a_long_report_of_the_work_at_hand_is_no_memory(text: str) -> None:
+    assert texts("Let's go on.", text) == []
+
+
+def test_short_answers_do_not_make_a_session_long() -> None:
+    vague = "The staging tables live in the schema raw_eu."
+    assert texts(vague, *["ok, next"] * 80) == [vague]
+
+
+def test_everywhere_in_something_is_not_everywhere() -> None:
+    assert scoped("We say workspace everywhere in the UI.") is Scope.PROJECT
+    assert scoped("Use British spelling everywhere.") is Scope.USER
 
 
 @pytest.mark.parametrize(

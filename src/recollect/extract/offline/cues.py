@@ -24,6 +24,15 @@ _DO = (  # verbs that ask for something to be done once
     r"do|see|kindly|proceed|begin)"
 )
 
+_DID = (
+    r"(?:began|bought|broke|built|came|did|felt|found|gave|got|had|heard|knew|left|lost|made|met|ran|said|saw|sent|"
+    r"thought|told|took|tried|went|wrote|put|forgot)"
+)
+_ACTED = (  # what is decided is no report
+    r"(?!(?:need|feed|heed|seed|speed|exceed|proceed|succeed|embed|shed|shred|decided|agreed|settled|switched|migrated|"
+    r"moved|standardi[sz]ed|used|supposed|based)\b)\w+ed"
+)
+
 PATTERNS: tuple[tuple[str, str], ...] = (
     # said in so many words
     ("explicit", r"^(?:and |also |so |but )*(?:before|after|for) (?:every|each|any)\b|"
@@ -39,8 +48,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"insist)\b|\bi'?d rather\b|\bcan'?t stand\b|\bdrives? me\b|\buse [\w`'\"“”./@ -]{2,40}(?:,? not |,? never |"
      r",? instead of |,? rather than )|, not [\w`'\"“”./@-]+\s*[.!]?$|\b(?:is|are|be) (?:strictly )?(?:not allowed|"
      r"not permitted|forbidden|mandatory|required|off limits|out of bounds|non-?negotiable)\b|\b(?:must|"
-     r"may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?:more |"
-     r"new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]| please\b)|\b(?:rule|convention|policy) (?:is|here|of)\b"),
+     r"may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?!worries|problem|idea|"
+     r"thanks|"
+     r"need|rush)(?:more |new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]|$| please\b)|\b(?:rule|convention|policy) (?:is|here|"
+     r"of)\b"),
     ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
      r"migrated|moved|standardi[sz]ed)\b|\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
      r"\bwe(?:'ll| will| are going to) (?:use|go with|stick|keep)\b"),
@@ -52,7 +63,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"worked) (?:at|as|for|in)|years? old|years of age|my (?:wife|husband|partner|son|daughter|kids?|children|"
      r"team|company|boss|birthday|time ?zone|editor|shell|laptop|machine|phone|email|e-mail|employer|job|dog|"
      r"cat) (?:is|are|has|have|runs|was))"),
-    ("where", r"\b(?:lives?|runs?|sits?|listens?|(?:is|are) (?:at|in|on|under|called|named|hosted|deployed|stored|"
+    ("where", r"\b(?:lives?|runs?|sits?|listens?|(?:is|are) (?:the one )?(?:at|in|on|under|called|named|hosted|"
+     r"deployed|stored|"
      r"located|kept|owned)) (?:in |at |on |under |by |with )?(?:the |a |our |port )*(?:`[^`]+`|"
      r"[\w-]+[./_:@-][\w./_:@-]+|\d{2,}|(?-i:[A-Z])\w+)"),
     ("todo", r"\bto-?do\b:?|\bfixme\b|\bwe still (?:have|need) to\b|\bremind me\b"),
@@ -81,7 +93,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"deploy|work|pin|target|support|ship|publish|report|track|log|name|call)\b"),
     ("keep-x", r"^(?:and |also |please |kindly |so |but )*(?:keep|stick (?:to|with)|use|prefer|avoid|write|put|ask|"
      r"treat|name|call|prefix) "),
-    ("goes", r"\b(?:goes?|live[sd]?|lies|belongs?|stays?|comes?|sits?|resides?|is (?:called|named|stored|kept|located|"
+    ("goes", r"\b(?:goes|go(?= (?:in|into|under|through|to|on the)\b)|live[sd]?|lies|belongs?|stays?|comes?|sits?|"
+     r"resides?|is (?:called|named|stored|kept|located|"
      r"owned|pinned|reserved|written|used|for|at|in|on|under)) (?:in|into|under|through|to|at|on|with|after|before|"
      r"by)?\b"),
     # facts
@@ -125,10 +138,12 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"do|keep|take|stick|make)|decided|decision|settled|agreed|final|definitely|i(?:'ll| will) (?:go|take|use|"
      r"keep)|it'?s (?:going to be|settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to)\b"),
     # against
-    ("question", r"\?\s*[\"')”]*$|^(?:what|why|how|when|where|who|which|can you|could you|would you|will you|do you|"
+    ("question", r"\?\s*[\"')”]*$|^(?:what|why|how|who|which|(?:when|where) (?:is|are|was|do|does|did|will|would|can|"
+     r"could|should)|can you|could you|would you|will you|do you|"
      r"does|did you|is (?:it|there|that|this)|are (?:you|there)|should i|should we|any (?:idea|thoughts|chance))\b"),
     ("imperative", rf"^(?:(?:ok(?:ay)?|so|now|and|then|also|please|pls|just|next|great|good|perfect|well|right|yes|"
-     rf"no|hey|hi|cool|thanks|alright|first|finally|can you|could you|go ahead and|i want you to|i need you to|"
+     rf"no(?=[,.!:])|hey|hi|cool|thanks|alright|first|finally|can you|could you|go ahead and|i want you to|"
+     rf"i need you to|"
      rf"let'?s|i'd like you to)[,.!:]? )*{_DO}\b"),
     ("please", r"\b(?:please|pls|kindly|can you|could you|would you)\b"),
     ("thanks", r"\b(?:thanks?|thank you|thx|cheers|great|perfect|nice|awesome|lovely|brilliant|excellent|amazing|"
@@ -145,14 +160,15 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("deictic", r"\b(?:this|that|these|those|it) (?:line|file|one|function|test|error|bug|page|paragraph|sentence|"
      r"message|thing|screen|button|part)\b|\bline \d+|\b(?:above|below)\b"),
     ("past", r"\b(?:was|were|did|had|went|got|saw|wrote|said|tried|found|watched|slept|noticed|came|ran|made)\b"),
-    ("others", r"\b(?!i |we |you |it |that |this )[a-z]+ (?:says?|said|thinks?|told|wrote|suggest(?:s|ed)|"
-     r"recommend(?:s|ed)|claim(?:s|ed)|reckons?|believes?|blames?|insists?|swears?|mentioned|asked (?:if|whether|"
-     r"me))\b|\baccording to\b|\b(?:friend|mother|father|brother|sister|uncle|aunt|neighbou?r|guy|reviewer|forum|"
+    ("others", r"\b(?!i |we |you |it |that |this )[a-z]+ (?:says|said|thinks|told|wrote|suggest(?:s|ed)|"
+     r"recommend(?:s|ed)|claim(?:s|ed)|reckons|believes|blames|insists|swears|mentioned|asked (?:if|whether|"
+     r"me))\b|\b(?:they|people|folks|guys|others|some) (?:say|think|reckon|believe|insist|swear)\b|\baccording to\b|"
+     r"\b(?:friend|mother|father|brother|sister|uncle|aunt|neighbou?r|guy|reviewer|forum|"
      r"blog|article)\b.*\b(?:would|should)\b|\bsays? (?:that )?we should\b|\btold me\b|“…”"),
     ("wants", r"\b(?:i|we|i'd|we'd) (?:also |really |just )?(?:want|wanna|need|like)\b(?! you)"),
     ("speaks", r"^(?:(?:and|but|so|also|ok|yes|no|well)[,.]? )*(?:i|i'm|im|i'd|i'll|i've|ive|ill)\b"),
     ("points", r"^(?:(?:and|but|so|also)[,.]? )*(?:this|that|it|these|those|it's|its|that's|thats|there|here)\b"),
-    ("denies", r"^(?:no|nope|nah)\b"),
+    ("denies", r"^(?:no(?=[,.;:!]|$)|nope|nah)\b"),
     ("if", r"^(?:(?:and|but|so)[,.]? )*if\b"),
     ("step", r"^(?:first|then|next|now|after that|finally|and then)\b"),
     ("looks", r"\b(?:looks?|feels?|seems?|sounds?)\b"),
@@ -161,10 +177,36 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("picture", r"[\w)]\.(?:png|jpe?g|gif|webp|heic|mov|mp4)\b"),
     ("ack", r"^(?:ok(?:ay)?|yes|yep|yeah|yup|no|nope|nah|sure|right|good|great|fine|perfect|exactly|agreed|true|hm+|"
      r"mm+|ah+|oh+|ooh+|ugh|ha)(?:[.,!;:]|\s*$)"),
+    # reports of the work at hand
+    ("symptom", r"\b(?:fail(?:s|ed|ing)|hangs?|hung|crash(?:es|ed|ing)|throws?|errors?|typos?|exception|traceback|"
+     r"conflicts?|"
+     r"(?:is|are|was|were|still|comes? (?:back|out)) (?:still |now |all |completely )?(?:missing|empty|wrong|broken|"
+     r"blank|red|stuck|gone|cut off|off by)|(?:doesn'?t|don'?t|does not|won'?t|isn'?t|not|didn'?t) (?:work|show|load|"
+     r"open|compile|build|start|render|appear|update|align)\w*)\b|\b(?:says|shows?|returns?|prints?|gets?|gives?|got) "
+     r"(?:me |us )?(?:an? |the )?(?:\d{3}|error|message|nothing|null|none|undefined|blank|same)\b"),
+    ("did", rf"\b(?:i|we|he|she|they)(?:'ve| have| had)? (?:just |already |also |only |now )?(?:{_DID}|{_ACTED})\b"),
+    ("you-did", rf"\byou(?:'ve| have)? (?:just |already |also |only |still )?(?:{_DID}|{_ACTED}|moved)\b|"
+     r"\byour (?:pr|change|fix|patch|commit|version|answer|last)\b"),
+    ("which-one", r"\b(?:the|in|on) (?:first|second|third|fourth|last|next|other|new|old|wrong|same|top|bottom|left|"
+     r"right) \w+"),
+    ("when-i", r"\b(?:when|if|after|since|every time|whenever) i \w+"),
+    ("lasting", r"\b(?:has|have) been \w+ing\b|\b(?:we are|i am|we're|i'm) (?:now|at the|still)\b|"
+     r"\b(?:so far|by now|until now|since (?:lunch|this morning|yesterday|the update))\b"),
+    ("tail-ask", r"\w[,;]? (?:and |so |then |but )?(?:can|could|would) you\b|\bgoing on\b|\bany idea\b|"
+     r", (?:fix|check|look|see|tell|find)\b"),
+    ("lately", r"\b(?:this (?:morning|afternoon|evening|week|time)|last (?:hour|night|week|run|time)|an hour|"
+     r"minutes? ago|yesterday|just now|lunch|tonight)\b"),
+    # of everything, and in so many signs
+    ("universal", r"\b(?:everything|anything|every|throughout|all the time|anyone|everyone|anywhere|"
+     r"any(?! idea| more| chance| luck)|each|all(?= \w+s\b)|in general|generally)\b"),
+    ("value", r"(?<![\w/.])(?=[\w.-]*\d)(?=[\w.-]*[a-z])[\w-]{2,}(?:\.[\w-]+)*(?![\w/])|\b[\w.-]+:\d{2,5}\b|"
+     r"\S@\S+\.\w+|#[0-9a-f]{6}\b|\b\d\d:\d\d"),
+    ("or-else", r"\b(?:or|else|otherwise) (?:it|they|we|i|the|he|she|you)\b|, (?:i|we|they) can'?t\b"),
 )  # fmt: skip
 
 _PAST = (  # forms that are not those of the present, too
-    r"(?:been|began|bought|broke|built|came|chose|did|done|felt|forgotten|found|gave|gone|got|had|heard|kept|knew|known|"
+    r"(?:been|began|bought|broke|built|came|chose|did|done|felt|forgotten|found|gave|gone|got|had|heard|kept|knew|"
+    r"known|"
     r"left(?!-)|lost|made|met|misunderstood|paid|ran|said|saw|seen|sent|sold|spent|thought|told|took|tried|was|went|"
     r"were|wrote)\b"
 )
@@ -176,7 +218,8 @@ _HAPPENS = (  # to people, rather than that they do it
     r"reali[sz]e|learn|lose|miss|hope|wonder|own|speak|live|sleep|have(?! to))\b"
 )
 _ANSWERED = (  # what "no" is an answer before, rather than a ban on
-    r"i|i'm|you|we|he|she|it|it's|its|they|that|that's|thats|this|these|those|there|the|my|your|our|a|an|not|but|because|"
+    r"i|i'm|you|we|he|she|it|it's|its|they|that|that's|thats|this|these|those|there|the|my|your|our|a|an|not|but|"
+    r"because|"
     r"wait|just|actually|please|let|don'?t|still|only|keep|use|leave|put|try|do|go|make|give|tell|take|get|i'?ll|i'?d"
 )
 _MENTIONS = re.compile(  # rules in somebody else's words, or in words to be written, translated, committed
@@ -206,7 +249,7 @@ WEIGHTS: dict[str, float] = {
     "forbids": 1.0,
     "self": 1.5,
     "where": 1.1,
-    "order": -0.8,
+    "order": -0.9,
     "todo": 1.2,
     "foreign": -2.5,
     "habit": 0.8,
@@ -214,7 +257,7 @@ WEIGHTS: dict[str, float] = {
     "from-now-on": 0.4,
     "remember": 0.6,
     "must": 0.3,
-    "need": -0.4,
+    "need": -0.3,
     "should": -0.7,
     "prefer": 0.6,
     "dont": 0.4,
@@ -222,67 +265,77 @@ WEIGHTS: dict[str, float] = {
     "use": 0.5,
     "keep-x": 0.4,
     "goes": 0.8,
-    "we": 0.5,
-    "person": 0.8,
+    "we": 0.3,
+    "person": 0.7,
     "named": 0.7,
-    "number": 0.6,
+    "number": 0.4,
     "unit": 0.4,
     "date": 0.3,
-    "code": 0.8,
-    "is-x": 0.3,
+    "code": 0.6,
+    "is-x": 0.2,
     "because": 0.5,
-    "pinned": 0.5,
+    "pinned": 0.3,
     "lesson": 0.5,
-    "procedure": 0.7,
-    "open": 0.7,
+    "procedure": 0.8,
+    "open": 0.8,
     "decision": 0.6,
-    "question": -0.7,
-    "plain-question": -1.5,
+    "question": -0.9,
+    "plain-question": -1.6,
     "wonders": -4.0,
-    "imperative": -0.2,
-    "please": -0.3,
+    "imperative": -0.5,
+    "please": -0.4,
     "thanks": -0.7,
-    "joke": -1.0,
-    "now": -0.8,
-    "hypothetical": -1.2,
+    "joke": -1.1,
+    "now": -0.9,
+    "hypothetical": -1.3,
     "deictic": -0.3,
-    "past": -0.4,
-    "others": -1.2,
-    "wants": -0.8,
-    "speaks": -0.4,
-    "points": -0.8,
-    "denies": -0.5,
+    "past": -0.2,
+    "others": -1.1,
+    "wants": -0.9,
+    "speaks": -0.5,
+    "points": -0.9,
+    "denies": -0.4,
     "if": -0.8,
-    "step": -0.6,
+    "step": -0.7,
     "looks": -0.5,
-    "trails": -0.7,
-    "you": 0.5,
+    "trails": -0.8,
+    "you": 0.3,
     "picture": -2.5,
     "bare": -2.5,
-    "ack": -0.2,
+    "ack": -0.3,
     "short": -1.6,
     "brief": -0.8,
-    "long": 1.5,
-    "long-plain": -0.2,
+    "long": 1.3,
+    "long-plain": -0.1,
     "rule": 0.8,
     "brief-explicit": 0.5,
     "short-rule": 0.3,
-    "task": -1.5,
+    "task": -1.6,
     "first": -0.5,
-    "item": 0.2,
+    "item": 0.1,
     "listed": 1.5,
-    "heads": -0.8,
-    "correcting": 0.5,
-    "answers": 0.4,
+    "heads": -0.9,
+    "answers": 0.2,
+    "symptom": -0.7,
+    "did": -0.6,
+    "you-did": -0.9,
+    "which-one": -1.3,
+    "when-i": -0.7,
+    "lasting": -1.1,
+    "tail-ask": -1.5,
+    "lately": -1.0,
+    "universal": 0.8,
+    "value": 0.6,
+    "or-else": 1.2,
+    "long-symptom": -1.0,
 }
-BIAS = -1.5
+BIAS = -1.1
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What surrounds a sentence."""
 
-    opening: str  # how its message begins
     asked: bool  # the message before it ends with a question
     working: bool  # the agent uses tools: the first message is a task
 
@@ -335,13 +388,13 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "first": unit.message == 0 and not setting.working,
         "item": unit.form == "item",
         "listed": unit.form == "item" and bool(_LISTS.search(unit.under)),
+        "long-symptom": short >= 14 and "symptom" in found,
         "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
         "bare": unnamed < 3 < short or not unnamed,
         "foreign": short > 7 and sum(word in COMMON for word in words(plain)) * 10 < short,
         "plain-question": asks and ("explicit" not in found or wonders),
         "wonders": wonders,
-        "correcting": bool(_CORRECTS.match(setting.opening)),
         "answers": setting.asked and not question,
     }
     return found + [name for name, true in shape.items() if true]
@@ -371,7 +424,6 @@ _WONDERS = re.compile(  # asks whether there is a rule, or why; "could you never
     r"those|there|the|our|my|any|every|each|all)\b(?! please)|would you (?:rather|prefer|recommend|say)\b|"
     r"(?:can|could|would|will) you (?:please |also |just )*(?:check|confirm|explain|find|look|remember|say|see|tell|"
     r"verify)\b[^?]{0,30}\b(?:whether|if|why|who|which|what|how|when|where)\b))|"
-    r"[,;:–—-] (?:should|must|shall|do|did|can|could|may) (?:we|i) \w",
+    r"[,;:–—-] (?:(?:should|must|shall|do|did|can|could|may) (?:we|i) \w|is (?:that|this|it) (?:right|true|correct)\b)",
     re.IGNORECASE,
 )
-_CORRECTS = re.compile(r"(?:no[,.;:! ]|nope|nah|not |don'?t|hm+,? no|wait|actually)", re.IGNORECASE)

@@ -18,7 +18,8 @@ LONGEST = 400  # characters of sentences that are joined
 _MOST_CHARACTERS = 800  # of a statement; some people write without full stops
 MOST = 24  # statements of a conversation
 _THRESHOLD = 0.0
-_USUAL = 22  # sentences of one side of a conversation: weights are for such
+_USUAL = 18  # sentences of one side of a conversation: weights are for such
+_SENTENCE = 4  # words: "ok, next" makes no conversation long
 _CROWDED = 0.4  # how much higher the bar is where there are e times as many
 _NEIGHBOUR = -0.7  # a weaker sentence that explains a kept one
 _STRONG = 0.4  # a statement that speaks for its neighbours too
@@ -42,7 +43,7 @@ def statements(messages: Sequence[Message]) -> list[Statement]:
     every = units(messages)
     mine = [unit for unit in every if unit.role is Role.USER]
     found = [*_said(messages, mine)]
-    bar = _bar(len(every) - len(mine))
+    bar = _bar(unit for unit in every if unit.role is not Role.USER)
     found += [Candidate(each.message, each.text, each.score - bar, each.kind) for each in proposals.found(messages)]
     best = sorted((each for each in _distinct(found) if each.score > 0), key=lambda each: -each.score)[:MOST]
     said = [content_words(each.text) for each in best]
@@ -52,14 +53,15 @@ def statements(messages: Sequence[Message]) -> list[Statement]:
     ]
 
 
-def _bar(sentences: int) -> float:
+def _bar(said: Iterable[Unit]) -> float:
     """A long session is mostly talk about the work at hand, and says hardly more that lasts than a short one does."""
+    sentences = sum(len(unit.text.split()) >= _SENTENCE for unit in said)
     return _CROWDED * max(log(max(sentences, 1) / _USUAL), 0.0) ** 2
 
 
 def _said(messages: Sequence[Message], mine: Sequence[Unit]) -> Iterable[Candidate]:
     """The user's own statements; a sentence that explains its neighbour joins it."""
-    bar, settings = _bar(len(mine)), settings_of(messages, mine)
+    bar, settings = _bar(mine), settings_of(messages, mine)
     scores = _in_context(mine, [cues.score(unit, each) - bar for unit, each in zip(mine, settings, strict=True)])
     group: list[tuple[Unit, float]] = []
     for unit, score in zip(mine, scores, strict=True):
@@ -75,7 +77,7 @@ def settings_of(messages: Sequence[Message], mine: Sequence[Unit]) -> list[cues.
     """What surrounds each of the user's sentences."""
     working = any(TOOL.search(message.text) for message in messages if message.role is Role.ASSISTANT)
     asked = [False, *(message.role is Role.ASSISTANT and _asks(message.text) for message in messages)]
-    return [cues.Setting(messages[unit.message].text.lstrip()[:40], asked[unit.message], working) for unit in mine]
+    return [cues.Setting(asked[unit.message], working) for unit in mine]
 
 
 def _asks(text: str) -> bool:
@@ -140,10 +142,11 @@ def _words_of(candidate: Candidate) -> frozenset[str]:
 
 
 _OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|alright|all right|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|hey|btw|"
+    r"^(?:(?:ok(?:ay)?|alright|all right|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|btw|"
     r"by the way|anyway|fine|good|great|perfect|nice|cool|sweet|agreed|exactly|one (?:more )?thing|two things|"
     r"last thing|before i forget|fyi|note for next time|(?:one )?note(?: that)?|(?:please )?remember(?: that)?|"
-    r"keep in mind(?: that)?|just so you know|finally|hello|hi|thanks|thank you|may i remind you that|"
+    r"keep in mind(?: that)?|just so you know|finally|(?:hello|hi|hey)(?: there| all| everyone)?|thanks|thank you|"
+    r"may i remind you that|"
     r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|no(?:[,.;:!]+\s+|\s+but\s+))+",
     re.IGNORECASE,
 )
@@ -157,7 +160,8 @@ _REQUEST = re.compile(
 )
 _EVERYWHERE = re.compile(
     r"\b(?:in|for|across|on) (?:all|every|each|any)(?: of)?(?: my| our| the)? (?:projects?|repos?|repositor(?:y|"
-    r"ies)|codebases?|conversations?|sessions?)\b|\beverywhere\b|\bglobally\b|\bno matter (?:which|what) project\b",
+    r"ies)|codebases?|conversations?|sessions?)\b|\beverywhere\b(?! (?:in|on|across|else|inside|within|under)\b)|"
+    r"\bglobally\b|\bno matter (?:which|what) project\b",
     re.IGNORECASE,
 )
 
@@ -219,9 +223,10 @@ def _has(text: str, *names: str) -> bool:
 
 
 _SEVERITIES = (
-    (Severity.DO_NOT, r"\b(?:never|must not|mustn'?t|shall not|don'?t|do not|dont|not allowed|not permitted|"
-     r"forbidden|under no|nowhere|nobody may|no new|can'?t)\b|^no (?!thank|worries|problem|idea|doubt|rush|need\b)|"
-     r"^(?:please )?stop \w+ing\b"),
+    (Severity.DO_NOT, r"\b(?:never|must not|mustn'?t|shall not|not allowed|not permitted|forbidden|under no|nowhere|"
+     r"nobody may|no new)\b|^no (?!no\b|thank|worries|problem|idea|doubt|rush|need\b)|^(?:please )?stop \w+ing\b|"
+     r"(?:^|[^\w' ]\s*|\b(?:i|you|we|one|please|pls|kindly|and|but|so|or|also|just|then|ok|really|rather|better) )"
+     r"(?:don'?t|do not|dont|can'?t)\b"),  # what others do not do is no rule
     (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away|i (?:really )?(?:hate|dislike))\b"),
     (Severity.MUST, r"\b(?:must|always|shall|has to|have to|required|mandatory|needs? to|only|every time|"
      r"at (?:the )?most|at least)\b"),
@@ -249,7 +254,7 @@ def _kind(text: str, severity: Severity) -> MemoryKind:
         return MemoryKind.LESSON
     if _has(text, "decision"):
         return MemoryKind.DECISION
-    if _has(text, "prefer", "from-now-on", "x-not-y", "keep-x"):
+    if _has(text, "prefer", "from-now-on", "keep-x") or (_has(text, "x-not-y") and not _has(text, "is-x")):
         return MemoryKind.PREFERENCE
     if _has(text, "must", "pinned", "no-thing") or severity in BINDING:
         return MemoryKind.CONSTRAINT

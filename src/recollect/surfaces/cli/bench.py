@@ -54,7 +54,9 @@ def redact(transcripts: Path | None, as_json: bool) -> int:
 
 @command.command("quality")
 @click.option(
-    "--show", type=click.Choice(["fit", "held", "long-fit", "long-held"]), help="List what was missed, what was wrong."
+    "--show",
+    type=click.Choice(["fit", "held", "long-fit", "long-held", "reports-fit", "reports-held"]),
+    help="List what was missed, what was wrong.",
 )
 @json_option
 def quality(show: str | None, as_json: bool) -> int:
