@@ -445,6 +445,20 @@ def test_a_long_report_of_the_work_at_hand_is_no_memory(text: str) -> None:
     assert texts("Let's go on.", text) == []
 
 
+def test_what_the_user_says_it_is_not_is_no_decision_of_before() -> None:
+    agreed = (
+        "Which aligner should we take for the pipeline?",
+        "I'd suggest that we use STAR for the alignment, with hg38 as the reference. Shall I set it up?",
+        "Yes, let's do that.",
+        "Set up.",
+    )
+    assert [each.text for each in statements(talk(*agreed))] == [
+        "Use STAR for the alignment, with hg38 as the reference."
+    ]
+    (found,) = statements(talk(*agreed, "We always use hisat2 for the alignment, not STAR."))
+    assert found.text.startswith("We always use hisat2")
+
+
 def test_short_answers_do_not_make_a_session_long() -> None:
     vague = "The staging tables live in the schema raw_eu."
     assert texts(vague, *["ok, next"] * 80) == [vague]

@@ -132,9 +132,18 @@ def _distinct(found: Sequence[Candidate]) -> list[Candidate]:
             told = any(is_same(each.text, other.text) or mine <= content_words(other.text) for other in kept)
         else:
             told = any(overlap(mine, theirs) >= _SAME or mine <= theirs for theirs in map(_words_of, kept))
+            told = told or any(_denies(other, each.message) & mine for other in kept)
         if mine and not told:
             kept.append(each)
     return kept
+
+
+def _denies(said: Candidate, before: int) -> frozenset[str]:
+    """What the user says it is not, after that message: "we use hisat2, not STAR"."""
+    return content_words(" ".join(_NOT.findall(said.text)) if said.kind is None and said.message > before else "")
+
+
+_NOT = re.compile(r"\b(?:not|instead of|rather than) (?:the |an? |with |on |in )?([\w.+#-]+)", re.IGNORECASE)
 
 
 def _words_of(candidate: Candidate) -> frozenset[str]:
