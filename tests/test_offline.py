@@ -459,6 +459,37 @@ def test_what_the_user_says_it_is_not_is_no_decision_of_before() -> None:
     assert found.text.startswith("We always use hisat2")
 
 
+@pytest.mark.parametrize(
+    ("text", "kind", "severity"),
+    [
+        ("Die Commit-Messages bitte immer auf Englisch schreiben.", MemoryKind.CONSTRAINT, Severity.MUST),
+        ("Wir benutzen in diesem Projekt pnpm statt npm, weil das Lockfile sonst kaputtgeht.", MemoryKind.FACT, None),
+        ("Il faut toujours lancer les tests avant de pousser sur main.", MemoryKind.CONSTRAINT, Severity.MUST),
+        ("Nunca hagas push a main directamente, abre un PR.", MemoryKind.CONSTRAINT, Severity.DO_NOT),
+        ("Gebruik nooit tabs in de YAML-bestanden van dit project.", MemoryKind.CONSTRAINT, Severity.DO_NOT),
+        ("コミットメッセージは必ず英語で書いてください。", MemoryKind.CONSTRAINT, Severity.MUST),
+        ("不要直接推送到主分支，请先提交合并请求。", MemoryKind.CONSTRAINT, Severity.DO_NOT),
+        ("커밋 메시지는 항상 영어로 작성해 주세요.", MemoryKind.CONSTRAINT, Severity.MUST),
+    ],
+)
+def test_a_plain_rule_is_one_in_other_languages_too(text: str, kind: MemoryKind, severity: Severity | None) -> None:
+    (found,) = said(text)
+    assert (found.text.rstrip("."), found.kind) == (text.rstrip("."), kind)
+    assert found.severity is (severity or Severity.NONE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kannst du bitte den Test noch einmal laufen lassen und mir die Ausgabe zeigen?",
+        "请再运行一次测试。",
+        "Merci beaucoup !",
+    ],
+)
+def test_what_is_asked_for_once_is_no_rule_in_any_language(text: str) -> None:
+    assert texts(text) == []
+
+
 def test_short_answers_do_not_make_a_session_long() -> None:
     vague = "The staging tables live in the schema raw_eu."
     assert texts(vague, *["ok, next"] * 80) == [vague]

@@ -2,7 +2,7 @@
 
 The weights were fitted on one half of the labelled set (`recollect bench quality`) and rounded, with floors set by hand
 where there was little data; a sentence is kept when they add up to more than nothing. A pattern without a weight tells
-kinds apart, or makes a sentence a rule.
+kinds apart, or makes a sentence a rule. English, but for the plainest words of rules in some other languages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from recollect.extract.offline.units import Unit
-from recollect.text import COMMON, words
+from recollect.text import COMMON, pairs, words
 
 _DO = (  # verbs that ask for something to be done once
     r"(?:fix|rename|show|run|rerun|add|make|look|check|open|revert|apply|continue|go|try|move|put|delete|remove|"
@@ -52,6 +52,9 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"thanks|"
      r"need|rush)(?:more |new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]|$| please\b)|\b(?:rule|convention|policy) (?:is|here|"
      r"of)\b"),
+    ("abroad", r"\b(?:immer|stets|niemals|nie|toujours|jamais|il faut|siempre|nunca|jamás|hay que|sempre|altijd|nooit|"
+     r"alltid|aldrig|zawsze|nigdy|всегда|никогда|wir (?:nutzen|benutzen|verwenden)|nous utilisons|usamos|utilizamos)\b|"
+     r"必ず|常に|禁止|しないで|总是|始终|必须|不要|一定要|항상|절대|반드시|하지 마"),
     ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
      r"migrated|moved|standardi[sz]ed)\b|\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
      r"\bwe(?:'ll| will| are going to) (?:use|go with|stick|keep)\b"),
@@ -245,6 +248,7 @@ _REPORTS = re.compile(
 
 WEIGHTS: dict[str, float] = {
     "explicit": 1.7,
+    "abroad": 1.7,
     "decided": 1.4,
     "forbids": 1.0,
     "self": 1.5,
@@ -372,8 +376,9 @@ def features(unit: Unit, setting: Setting) -> list[str]:
     plain, rules = unit.text.replace("’", "'"), binding(unit.text)
     found = [name for name, pattern in compiled() if pattern.search(rules)]
     rule = not _RULES.isdisjoint(found)
-    short, question = len(plain.split()), "question" in found
-    unnamed = len(words(_NAMES.sub(" ", plain)))
+    unspaced = len(pairs(plain)) // 2  # words, about
+    short, question = len(plain.split()) + unspaced, "question" in found
+    unnamed = len(words(_NAMES.sub(" ", plain))) + unspaced
     asks = plain.find("?") > 0.4 * len(plain) or ("?" in plain and bool(_ASKS.match(plain)))
     wonders = asks and (rule or "explicit" in found) and bool(_WONDERS.search(plain))
     shape = {
@@ -392,7 +397,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
         "bare": unnamed < 3 < short or not unnamed,
-        "foreign": short > 7 and sum(word in COMMON for word in words(plain)) * 10 < short,
+        "foreign": short > 7 and "abroad" not in found and sum(word in COMMON for word in words(plain)) * 10 < short,
         "plain-question": asks and ("explicit" not in found or wonders),
         "wonders": wonders,
         "answers": setting.asked and not question,
@@ -401,7 +406,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
 
 
 _RULES = frozenset(
-    ("always", "from-now-on", "prefer", "dont", "no-thing", "only", "x-not-y", "keep-x", "must", "pinned")
+    ("abroad", "always", "from-now-on", "prefer", "dont", "no-thing", "only", "x-not-y", "keep-x", "must", "pinned")
 )
 _TELLING = _RULES | {"person", "named", "number", "unit", "date", "code", "because", "lesson", "procedure", "open"}
 _NAMES = re.compile(r"`[^`]*`|\S*[/\\]\S*")  # code, paths and addresses
