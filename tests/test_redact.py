@@ -217,6 +217,26 @@ def test_time_is_proportional_to_length(unit: str) -> None:
     assert large < 2.0
 
 
+@pytest.mark.parametrize("pair", [" a: b", "\na: b", "\\na: b", "\n a: b c: d"])
+def test_what_follows_a_mention_of_a_private_key_is_read_once(pair: str) -> None:
+    text, began = "-----BEGIN PRIVATE KEY-----" + pair * 40, time.process_time()
+    assert redact(text) is text
+    assert time.process_time() - began < 2.0
+
+
+def test_a_private_key_with_headers_goes_without_its_end() -> None:
+    key = "".join(Random(6).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", k=640))
+    for end in ("\n", "\r\n", "\\n", "\n  "):
+        lines = [
+            "-----BEGIN RSA PRIVATE KEY-----",
+            "Proc-Type: 4,ENCRYPTED",
+            "DEK-Info: AES-256-CBC,0F1E2D3C4B5A6978",
+            "",
+        ]
+        lines += [key[at : at + 64] for at in range(0, 640, 64)]
+        assert redact(end.join(lines)) == "[redacted:private-key]"
+
+
 def test_a_megabyte_of_base64_passes_quickly() -> None:
     blob = "data:image/png;base64," + "".join(
         Random(1).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", k=1_000_000)
