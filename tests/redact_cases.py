@@ -5,6 +5,8 @@ from __future__ import annotations
 # Realistic text without a secret. One line each; \n in a line is a line break.
 NEGATIVES = (
     "WIFI:T:nopass;S:cafe;;",
+    "MAX_TOKENS=16384 INPUT_TOKENS=128k CACHE_KEY=user:42:v3",
+    '"nextToken": "CiQ5mZx7aB3dE5fG7hI9jK1lm", "syncToken": "CPDAlvWDx70C3f9kQ2m"',
     "src/pool.c:5432:12:3: error: expected expression",
     "docker run -p 127.0.0.1:5432:5432 postgres:16",
     "localhost:5432:app:deploy:$PGPASSWORD",
@@ -546,4 +548,10 @@ TOKENS = (
     "the api key is: §",
     "API Key：§",
     "令牌是§。",
+    "$ yarn start\nTOKEN=§",
+    "SYNC_TOKEN=§",
+    "FLASK_SESSION_KEY=§",
+    "cache_secret: §",
+    "PUBLIC_API_SECRET=§",
+    "SECRET_STORE=§",
 )

@@ -199,7 +199,7 @@ _ABOUT = frozenset("""
     fields file filename files fingerprint form format hash header headers hint html id ids index info input js json
     kind label len length limit list manager map max message min model msg name names object page param params parser
     path pattern per policy prefix prompt protected provider py ref regex required reset rule rules schema scope scopes
-    script service set size source state status store stream strength suffix tests ts ttl txt type types uri url urls
+    script set size source state status stream strength suffix tests ts ttl txt type types uri url urls
     usage users validator version with yaml yml
 """.split())  # a name that goes on like this is about a secret, not one: token_count, password_hint
 _PUBLIC = frozenset("""
@@ -422,7 +422,7 @@ _GAP = r"[\"'`)*]{0,3}[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
 _BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
-_PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)|session[_-]?key"
+_PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)"
 _NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'\[])"
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
@@ -517,8 +517,8 @@ def _judge_place(text: str, pos: int, floor: int) -> Finding | None:
 
 
 def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
-    """The telling word at pos, where its name begins and ends, and 1 if the name goes on in an unknown way; None if it
-    tells of something else: tokenizer, next_token, password_hint."""
+    """The telling word at pos, where its name begins and ends, and how much odder the value of such a name has to be;
+    None if it tells of something else: tokenizer, next_token, password_hint."""
     match = _re(_WORDS).match(text, pos)
     if match is None:
         return None
@@ -536,12 +536,16 @@ def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
     if longer or tail[:2] == "--" or _re(_TELLING).search(tail) or text[max(0, start - 2) : start] == "::":
         return None
     after = [piece.lower() for piece in _re(_PIECES).findall(tail)]
-    previous = _re(_PIECES).findall(before) or text[max(0, start - 16) : start].split()[-1:]
-    if not _ABOUT.isdisjoint(after) or _re(_OPENLY).search(text, start, end):
+    if not _ABOUT.isdisjoint(after):
         return None
-    if word.rule != "password" and previous and previous[-1].lower() in _PUBLIC:
-        return None
-    return word, start, end + len(tail), 0 if all(piece.isdigit() or piece in _NEUTRAL for piece in after) else 1
+    extra = 0 if all(piece.isdigit() or piece in _NEUTRAL for piece in after) else 1
+    if word.rule != "password" and match.group()[-6:].lower() != "secret":  # which are never public
+        previous = _re(_PIECES).findall(before) or text[max(0, start - 16) : start].rpartition("\n")[2].split()
+        public = previous[-1:] and previous[-1].lower() in _PUBLIC
+        if _re(_OPENLY).search(text, start, end) or (public and not text[start:end].isupper()):
+            return None
+        extra += 4 - word.tight if public else 0  # SYNC_TOKEN=, of a configuration
+    return word, start, end + len(tail), extra
 
 
 def _judge_word(text: str, pos: int) -> tuple[Finding | None, int]:
