@@ -554,4 +554,9 @@ TOKENS = (
     "cache_secret: §",
     "PUBLIC_API_SECRET=§",
     "SECRET_STORE=§",
+    "\x1b[32mtoken\x1b[0m: \x1b[33m§\x1b[0m",
+    '\\u001b[36m"token"\\u001b[0m: \\u001b[32m"§"\\u001b[0m',
+    "to\u200bken: §",
+    "token\xa0=\xa0'§'",
+    "token: <code>§</code>",
 )

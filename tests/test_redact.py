@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
 import sys
@@ -36,7 +37,8 @@ HOSTILE = (
     "[redacted:password]: ", "\\", "\0", "\ud800", "пароль: ", "token value ", "Private-Lines: 3\n", "mnemonic abc ",
     "${A:-", "token=${A:-", "user: a pass: ", "password set to ", "{a}", "密码是", "password - ", "token：密",
     "mnemonic", "set-cookie", "pscale_", "pw=", "bearer%20", "password=hunter2x", "mongo\u00e9mongo ", "_PAT=",
-    ":*:a", "WIFI:T:a;",
+    ":*:a", "WIFI:T:a;", "----END PRIVATE KEY----\nAAAA\n", "b3BlbnNzaC1rZXktdjE", "\x1b[0m", "pass\u200bword: ",
+    "token=" + "aB3dE5fG" * 3 + "\n",
     "---- BEGIN A PRIVATE KEY BLOCK----\\rxA:  -: ==\\\\n\\\\\\tkya=460xb=1Q/1aP\\\\r1x0MGxAk/F=3=x+AZ/Ilogin",
     "b1a0a519d10abb0bFFFFae1bb100FbF1NRAL//cio0px7xx11A3xYD1aa",
 )  # fmt: skip
@@ -150,6 +152,52 @@ def test_a_private_key_goes_with_its_markers_and_a_mention_of_one_stays() -> Non
         + 'TAIL = "-----END PRIVATE KEY-----"'
     )
     assert redact(code) is code
+
+
+def test_a_private_key_goes_of_which_only_a_part_is_left() -> None:
+    key = "".join(Random(8).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", k=320))
+    lines, begin, end = (
+        [key[at : at + 64] for at in range(0, 320, 64)],
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+    )
+    gutters = (
+        "",
+        "   7 │ ",
+        "key.pem:7:",
+        "// ",
+        "[12:00:01] ",
+        "2024-05-01T12:00:00.000Z ",
+        "\x1b[32m+",
+        "<br>",
+        "7\u2192",
+    )
+    for gutter in gutters:
+        rows = [gutter + line for line in lines]
+        for text in ("\n".join([gutter + begin, *rows]), "\n".join([*rows, gutter + end])):
+            assert not any(line[at : at + 8] in redact(text) for line in lines for at in range(56)), gutter
+    assert redact("\n".join([begin, lines[0], "...", lines[1], "so it was"])) == "[redacted:private-key]\nso it was"
+    assert (
+        redact("$ tail -3 key.pem\n" + "\n".join([*lines, "Zx9k==", end]))
+        == f"$ tail -3 key.pem\n[redacted:private-key]{end}"
+    )
+    assert redact("7\tb3BlbnNzaC1rZXktdjEAAAAABG5vbmU" + "\n8\t".join(lines)) == "7\t[redacted:private-key]"
+    assert redact(base64.b64encode(f"{begin}\n{key}".encode()).decode()) == "[redacted:private-key]"
+    public = base64.b64encode(f"-----BEGIN CERTIFICATE-----\n{key}".encode()).decode()
+    assert redact(public) is public
+
+
+def test_a_secret_goes_that_is_broken_over_lines_or_by_colours() -> None:
+    rng = Random(9)
+    one, two = (
+        "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", k=20)) for _ in "12"
+    )
+    for joint in ("\n", " │\n│ ", "\\\n", "\u200b", "\x1b[0m\x1b[31m"):
+        assert redact(f"│ ghp_{one}{joint}{two}") == "│ [redacted:github]"
+    assert redact(f"secret: |\n  {one}\n  {two}\nhost: x") == "secret: |\n  [redacted:secret]\nhost: x"
+    assert redact(f"API_KEY = '{one}' + \\\n  '{two}'") == "API_KEY = '[redacted:secret]'"
+    head, body = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "eyJzdWIiOiAiNTc2NjQ3NTc3IiwgImlhdCI6IDE3MTJ9"
+    assert redact(f"{head}.\n{body}.\n{one}{two}") == "[redacted:jwt]"
 
 
 def test_a_long_value_goes_to_its_last_character() -> None:

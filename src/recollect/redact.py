@@ -12,6 +12,7 @@ Invariant: scan(redact(text)) is empty for every text, hence redact is idempoten
 """
 
 import binascii
+import bisect
 import functools
 import hashlib
 import re
@@ -101,19 +102,26 @@ _BASE64 = r"""
     grafana gl(?:sa|c)_  fly (?:FlyV1\x20)?f(?:m[12][ar]?|o1)_  aws (?:ABSK|FwoGZXIvYXdz|IQoJb3JpZ2lu)[\w+/%]{40}
     slack (?:xox[abcdeoprs][.-]|xapp-)
 """
+_LINES = (  # of base64; between two of them a gutter, a line break in any form, a note that some were left out
+    r"(?:(?:(?:[\s\"'+>|#*,;()→0-9]|\\+[nrt]){0,40}|[\s\S]{1,60}?(?<![A-Za-z0-9+/])(?=[A-Za-z0-9+/]{40}))"
+    r"[A-Za-z0-9+/=]{16,})+"
+    r"(?:(?:\s|\\+[nr]){1,8}(?=[A-Za-z]*(?:[0-9+/=]|\Z))[A-Za-z0-9+/]{1,15}={0,2})?"
+)
 _PEM = (  # up to the END line; without one, the lines of base64 that follow
     r"(?: BLOCK)? ?-----?(?:(?:(?!----[- ]?BEGIN)[\s\S]){16,16000}?----[- ]?END [A-Z0-9 ]{0,40}-{0,5}"
-    r"|(?:(?:[ \t\r]*+(?:\n|\\++[nr]))++[ \t>|]*+[\w-]{1,30}+: [^\n\\]{0,200}+){0,6}+"  # a header begins a line
-    r"(?:(?:[\s\"'+>|#*,;()→0-9]|\\+[nrt]){0,40}[A-Za-z0-9+/=]{16,})+"
-    r"(?:(?:\s|\\+[nr]){1,8}(?=[A-Za-z]*(?:[0-9+/=]|\Z))[A-Za-z0-9+/]{1,15}={0,2})?)"
-)
+    r"|(?:(?:[ \t\r]*+(?:\n|\\++[nr]))++[ \t>|]*+[\w-]{1,30}+: [^\n\\]{0,200}+){0,6}+" + _LINES + ")"
+)  # each of the headers begins a line
 KEYS = (
     *(Key(rule, mark, r"[\w-]{16,400}", True) for rule, mark in zip(*[iter(_PREFIXED.split())] * 2, strict=True)),
     *(Key(rule, mark, r"[\w+/=%,.-]{16,400}", True) for rule, mark in zip(*[iter(_BASE64.split())] * 2, strict=True)),
     Key("private-key", r"----[- ]?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY", _PEM),
+    Key("private-key", r"----[- ]?END [A-Z0-9 ]{0,30}PRIVATE KEY", r"(?: BLOCK)? ?-{1,5}"),
+    Key("private-key", r"(?:b3BlbnNzaC1rZXktdjE|MII[A-Za-z0-9+/]{3}IBA(?:DANBgkqhkiG9w0BAQEFAASC|AKCA))", _LINES),
+    Key("private-key", r"LS0tLS1CRUdJTiB(?:QUklW|SU0E|FQy|PUEVO|FTkNS|EU0E)", _LINES),  # base64 of BEGIN
     Key("private-key", r"Private-Lines: [0-9]+", r"(?:\s|\\[nr])+(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)+"),
     Key("aws", r"A(?:KIA|SIA|BIA|CCA)", r"[A-Z0-9]{16}(?![A-Z0-9])(?:[\s\"',;:|=/]{1,12}[\w/+]{40}(?![\w/+=]))?"),
-    Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.[\w-]{6,}(?:\.[\w-]*){0,3}"),
+    Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.(?:[\s\\\"'+]{1,40}(?=eyJ))?[\w-]{6,}"
+        r"(?:\.(?:[\s\\\"'+]{1,40}(?=[\w-]{24}))?[\w-]*){0,3}"),
     Key("crypt", r"\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d))\$", r"[\w./$=,+-]{26,300}", True),
     Key("azure", r"[0-9]Q~", r"[\w.~-]{30,40}", back=r"[\w.~-]{3}"),
     Key("azure", r"(?:AZDO|\+AMC|\+ASt|AzCa|APIM|AzFu|AzSe|ACDb)", r"[\w+/]{4,8}={0,2}", True, r"[\w+/]{32,76}"),
@@ -409,7 +417,7 @@ _FORM = (  # how a value is tied to a name; what is not one of these is prose
     r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}[ \t]{0,10}"
     r"(?:(?::[ \t]*" + _TYPE + r"|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
     r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為は]|%3[AD]|(?<=[ \t])(?:->|[→—–-])(?=[ \t])))"
-    r"(?:\*\*|__|</\w+>)?[ \t]{0,10})"
+    r"(?:\*\*|__|</\w+>)?[ \t]{0,10}(?:<(?:b|code|strong|em|i|kbd|tt|pre|span)>)?)"
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
@@ -425,6 +433,9 @@ _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)"
 _NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'\[])"
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
+_WRAP = (  # the rest of a secret, alone in the next line
+    r"[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+]{0,24}(?P<v>[\w+/=-]{8,200})(?=[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$))"
+)
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
 
@@ -457,6 +468,8 @@ def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
         return None, pos + 1
     start, end = match.span()
     if row.rule == "private-key":
+        if "END " in row.mark:
+            return _judge_end(text, pos, floor), end
         real = 2 * sum(map(len, re.findall(r"[A-Za-z0-9+/=]{16,}", body))) > len(body)
         return (Finding(row.rule, start, end), end) if real else (None, pos + 1)
     whole, body = match.group()[:100], body[:100]
@@ -468,8 +481,29 @@ def _judge_key(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
     ):
         return None, end
     rest = _re(r"(?:[\w-]|\.(?=\w\w))*").match(text, end)
-    end = rest.end() if rest else end
+    end = _wrapped(text, rest.end() if rest else end)
     return Finding(row.rule, start, end), end
+
+
+def _judge_end(text: str, pos: int, floor: int) -> Finding | None:
+    """The lines of a private key before its END at pos, where no BEGIN is left."""
+    begin, low = pos, max(floor, pos - 16000)
+    other = text.rfind("----", low, pos)
+    low = other + 4 if other >= 0 else low
+    for line in reversed(list(_re(r"(?:[^\n\\]|\\(?!n))+").finditer(text, low, pos))):
+        size = 40 if begin < pos else 4  # the last one may be short
+        row = _re(rf"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{{{size},}}={{0,2}}\W*\Z").search(text, line.start(), line.end())
+        if row is None and line.end() < pos and re.search(r"\w", line.group()):
+            break
+        begin = row.start() if row else begin
+    return Finding("private-key", begin, pos) if pos - begin > 40 else None
+
+
+def _wrapped(text: str, end: int) -> int:
+    """Where a secret ends that goes on in the next lines."""
+    while (more := _re(_WRAP).match(text, end)) and _re(_MIXED).match(more["v"]) and _rank(more["v"], more["v"]) > 2:
+        end = more.end("v")
+    return end
 
 
 def _accept(text: str, rule: str, value: Value | None, need: int, short: int = 3) -> Finding | None:
@@ -483,6 +517,7 @@ def _accept(text: str, rule: str, value: Value | None, need: int, short: int = 3
         return None
     while not value.quoted and end - start >= 200 and (more := _re(_BARE, 0).match(text, end)):
         end = more.end()
+    end = _wrapped(text, end) if end - start > 15 else end
     key, key_end = _judge_key(text, start, start)
     return Finding(key.rule, start, max(end, key_end)) if key else Finding(rule, start, end)
 
@@ -532,13 +567,17 @@ def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
         start += 1  # the letter of an escape: \nTOKEN=
     before, tail = text[start:begin], text[end : end + 40]
     tail = tail[: len(tail) - len(tail.lstrip(_NAME_CHARS))].rstrip("-.")
-    longer = tail[:1].isalpha() and not (tail[0].isupper() and text[end - 1].islower()) and not _re(_PLURAL).match(tail)
-    if longer or tail[:2] == "--" or _re(_TELLING).search(tail) or text[max(0, start - 2) : start] == "::":
+    extra = 0
+    if tail:
+        longer = tail[0].isalpha() and not (tail[0].isupper() and text[end - 1].islower())
+        if (longer and not _re(_PLURAL).match(tail)) or tail[:2] == "--" or _re(_TELLING).search(tail):
+            return None
+        after = [piece.lower() for piece in _re(_PIECES).findall(tail)]
+        if not _ABOUT.isdisjoint(after):
+            return None
+        extra = 0 if all(piece.isdigit() or piece in _NEUTRAL for piece in after) else 1
+    if text[max(0, start - 2) : start] == "::":
         return None
-    after = [piece.lower() for piece in _re(_PIECES).findall(tail)]
-    if not _ABOUT.isdisjoint(after):
-        return None
-    extra = 0 if all(piece.isdigit() or piece in _NEUTRAL for piece in after) else 1
     if word.rule != "password" and match.group()[-6:].lower() != "secret":  # which are never public
         previous = _re(_PIECES).findall(before) or text[max(0, start - 16) : start].rpartition("\n")[2].split()
         public = previous[-1:] and previous[-1].lower() in _PUBLIC
@@ -618,6 +657,7 @@ _KEYS = "|".join(f"(?P<k{i}>{row.mark}({row.body}))" for i, row in enumerate(KEY
 _MARKS = "|".join(row.mark for row in KEYS if not row.back)
 _INNER = "|".join(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS) if row.back)
 _STANDS = "|".join(row.mark for row in PLACES)
+_SHAPED = f"{_MARKS}|{_STANDS}|" + "|".join(row.mark for row in KEYS if row.back)
 _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
 _FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}\s*[:=,>]{1,2}\s*[\\\"'`]{0,4}[\w+/\-]{6}"
 _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
@@ -659,8 +699,44 @@ def _landmark() -> Any:
     return re2.compile("|".join(marks).encode(), options)
 
 
+_UNSEEN = "\xa0\xad\u200b\u200c\u200d\u2060\ufeff"
+_NOISE = rf"(?:\x1b|\\u001b)\[[0-9;]*[mK]|[{_UNSEEN[1:]}]"  # colours, and signs without a width
+
+
 def scan(text: str) -> list[Finding]:
     """The secrets in a text, sorted, none overlapping another."""
+    found = _find(text)
+    escaped = "\x1b" in text or ("\\" in text and "\\u001b[" in text)
+    if escaped or (not text.isascii() and any(map(text.__contains__, _UNSEEN))):
+        found += _find_below(text)
+    if not found:
+        return found
+    merged: list[Finding] = []
+    for finding in sorted(found, key=lambda one: one.start):
+        if merged and finding.start < merged[-1].end:
+            finding = Finding(merged[-1].rule, merged[-1].start, max(merged.pop().end, finding.end))
+        merged.append(finding)
+    return merged
+
+
+def _find_below(text: str) -> list[Finding]:
+    """What is found once the signs are gone that nobody sees."""
+    parts, starts, gone, at = [], [0], [0], 0
+    for noise in [*_re(_NOISE).finditer(text)]:
+        parts.append(text[at : noise.start()])
+        at = noise.end()
+        gone.append(gone[-1] + at - noise.start())
+        starts.append(at - gone[-1])
+    plain = ("".join(parts) + text[at:]).replace("\xa0", " ")
+    found = []
+    for one in _find(plain):
+        start, last = (pos + gone[bisect.bisect_right(starts, pos) - 1] for pos in (one.start, one.end - 1))
+        found.append(Finding(one.rule, start, last + 1))
+    return found
+
+
+def _find(text: str) -> list[Finding]:
+    """The findings of one reading; a later one may overlap an earlier."""
     data = text.encode("utf-8", "surrogatepass")
     search = _landmark().search
     hit = search(data)
@@ -682,8 +758,12 @@ def scan(text: str) -> list[Finding]:
             resume = found[-1].end
         else:
             floor = found[-1].end if found else 0
-            finding, resume = _judge_key(text, char, floor)
-            if not finding and resume == char + 1 and not (finding := _judge_place(text, char, floor)):
+            finding, resume = None, char + 1
+            if _re(_SHAPED).match(text, char):
+                finding, resume = _judge_key(text, char, floor)
+                if not finding and resume == char + 1:
+                    finding = _judge_place(text, char, floor)
+            if not finding and resume == char + 1:
                 finding, resume = _judge_word(text, char)
             if finding and found and finding.start < found[-1].end and finding.end > found[-1].start:
                 last = found.pop()  # one run, which is left behind as a whole
@@ -693,12 +773,7 @@ def scan(text: str) -> list[Finding]:
         byte = start + (resume - char if narrow else len(text[char:resume].encode("utf-8", "surrogatepass")))
         char = resume
         hit = search(data, byte)
-    merged: list[Finding] = []
-    for finding in sorted(found, key=lambda one: one.start):
-        if merged and finding.start < merged[-1].end:
-            finding = Finding(merged[-1].rule, merged[-1].start, max(merged.pop().end, finding.end))
-        merged.append(finding)
-    return merged
+    return found
 
 
 _PASSES = 6  # no text that a person wrote has needed more than three
