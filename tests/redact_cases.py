@@ -5,6 +5,11 @@ from __future__ import annotations
 # Realistic text without a secret. One line each; \n in a line is a line break.
 NEGATIVES = (
     "WIFI:T:nopass;S:cafe;;",
+    "Pass `verbosity=0` or httpx2.request to it; 12 tests pass 3.11.7",
+    "log in with acme/app2 or as admin / operator1",
+    "stored as password hashes, used as token ids; archive2024.zip is password protected",
+    "pw: required, password={db_password}, app password: see your bank",
+    "パスワードを入力してください、パスワード「必須」",
     "MAX_TOKENS=16384 INPUT_TOKENS=128k CACHE_KEY=user:42:v3",
     '"nextToken": "CiQ5mZx7aB3dE5fG7hI9jK1lm", "syncToken": "CPDAlvWDx70C3f9kQ2m"',
     "src/pool.c:5432:12:3: error: expected expression",
@@ -496,6 +501,21 @@ PASSWORDS = (
     "密码是 §",
     "密码：§，请保存",
     "パスワードは「§」です",
+    "パスワード「§」",
+    "管理者パスワードを§に変更しました",
+    "비밀번호는 § 입니다",
+    "Passwort für den Server: §",
+    "Das Datenbankpasswort heißt §",
+    "le mot de passe « § »",
+    "la contrasena del wifi: §",
+    "hasło: §",
+    "lösenordet är §",
+    "mein PW ist §",
+    "rootpw=§",
+    "requirepass: §",
+    "password is: \n\n    §\n",
+    "the password for elastic (see the manual):\n  §",
+    "admin:\n  -storepass §",
 )
 
 # The same, § being a token or key without a shape.
@@ -559,4 +579,14 @@ TOKENS = (
     "to\u200bken: §",
     "token\xa0=\xa0'§'",
     "token: <code>§</code>",
+    "Der API-Schlüssel ist §",
+    "la clé API est §",
+    "APIキーは§です",
+    "use `§` as the password",
+    "try § as password",
+    "nimm § als Passwort",
+    "requirepass §",
+    "user bob, pass §",
+    "the password's §",
+    "ODBC;UID=u;PWD={§};",
 )

@@ -38,7 +38,7 @@ HOSTILE = (
     "${A:-", "token=${A:-", "user: a pass: ", "password set to ", "{a}", "密码是", "password - ", "token：密",
     "mnemonic", "set-cookie", "pscale_", "pw=", "bearer%20", "password=hunter2x", "mongo\u00e9mongo ", "_PAT=",
     ":*:a", "WIFI:T:a;", "----END PRIVATE KEY----\nAAAA\n", "b3BlbnNzaC1rZXktdjE", "\x1b[0m", "pass\u200bword: ",
-    "token=" + "aB3dE5fG" * 3 + "\n",
+    "token=" + "aB3dE5fG" * 3 + "\n", "as password ", "aB3dE5fG as password ", "login: a/", "pw ist ", "パスワードを", "PWD={",
     "---- BEGIN A PRIVATE KEY BLOCK----\\rxA:  -: ==\\\\n\\\\\\tkya=460xb=1Q/1aP\\\\r1x0MGxAk/F=3=x+AZ/Ilogin",
     "b1a0a519d10abb0bFFFFae1bb100FbF1NRAL//cio0px7xx11A3xYD1aa",
 )  # fmt: skip
@@ -115,8 +115,31 @@ def test_a_token_that_begins_with_a_run_of_one_letter_goes() -> None:
 def test_short_and_plain_passwords_go_where_the_name_leaves_no_doubt() -> None:
     for template in ("DB_PASS: §", "  smtp_pass: §", "Login: admin\nPass: §", "user: admin / pw: §"):
         assert shape(redact(template.replace("§", "hunter" + "2"))) == template
+    for template in ("pw: §", "the pw is §", "sudo pw: §"):
+        assert shape(redact(template.replace("§", "Sommer" + "2024"))) == template
+    for template in ("password: §", "the password is §"):
+        assert shape(redact(template.replace("§", "Winter_" + "2024"))) == template
+    assert shape(redact('password: "Correct Horse Battery Staple 9"')) == 'password: "§"'
+    assert shape(redact("Your app password is: mrnx jajv " + "sczs izqf")) == "Your app password is: §"
     assert shape(redact('password: "blue Monkey 42"')) == 'password: "§"'
     assert shape(redact("password = 'My dog Rex 2019'")) == "password = '§'"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "log in as admin with §",
+        "You can log in with admin / §",
+        "credentials: bob / §",
+        "creds for prod are deploy:§",
+        "The default admin account is admin/§",
+        "Zugangsdaten: bob / §",
+        "user/pass is admin/§",
+    ],
+)
+def test_a_password_goes_beside_its_user(template: str) -> None:
+    for value in ("Pixel%" + "9202GC4", "qiDo#5m" + "LlW?rGjO", "Saffron" + "!6762WZn"):
+        assert shape(redact(template.replace("§", value))) == template
 
 
 def test_several_secrets_in_one_text_go_each() -> None:

@@ -103,7 +103,7 @@ _BASE64 = r"""
     slack (?:xox[abcdeoprs][.-]|xapp-)
 """
 _LINES = (  # of base64; between two of them a gutter, a line break in any form, a note that some were left out
-    r"(?:(?:(?:[\s\"'+>|#*,;()→0-9]|\\+[nrt]){0,40}|[\s\S]{1,60}?(?<![A-Za-z0-9+/])(?=[A-Za-z0-9+/]{40}))"
+    r"(?:(?:(?:[\s\"'+>|#*,;()→0-9]|\\+[nrt]){0,40}|[^\"]{1,60}?(?<![A-Za-z0-9+/])(?=[A-Za-z0-9+/]{40}))"
     r"[A-Za-z0-9+/=]{16,})+"
     r"(?:(?:\s|\\+[nr]){1,8}(?=[A-Za-z]*(?:[0-9+/=]|\Z))[A-Za-z0-9+/]{1,15}={0,2})?"
 )
@@ -142,6 +142,10 @@ _STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
 _UNSET = r"(?:\$\{\w{1,80}:?[-=]){1,8}"  # of ${NAME:-value}, which is its value where the name is not set
 _URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
+_LOGIN = (  # and a user; the password follows
+    r"(?i:cred(?:ential)?s|log-?in|log in|account|zugangsdaten|identifiants|user/pass(?:word)?)(?i: for [\w-]{1,30}| details)?"
+    r"(?i: ?:| is:?| are:?| with:?| as:?| ist| sind) {1,4}[\"'`]?[\w.@+-]{1,40}[\"'`]?(?: ?/ ?|:| with | mit | and | und )[\"'`]?"
+)
 _AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
@@ -176,6 +180,7 @@ PLACES = (
     Place("password", 2, r"(?i:pass|pw)[ \t]{0,4}[:=]",
           r"(?i)(?:login|user(?:name)?|e-?mail)[ \t]{0,4}[:=][ \t]{0,4}[^\s:=]{1,80}[\s,;/|]{1,8}"
           r"(?:pass|pw)[ \t]{0,4}[:=][ \t]{0,4}(?P<v>)", lead=r"(?i)\b(?:login|user|e-?mail)"),
+    Place("password", 3, r"(?i:, pass )\S", r", \w+ (?P<v>)", r"(?i)\b(?:user|login)"),
     Place("password", 2, r"(?i:auth|login|authenticate|credential)\s*=?\s*\(\s*\\?[\"']",
           r"\w+\s{0,3}=?\s{0,3}\(\s{0,40}\\?[\"'][^\"'\n]{0,80}[\"']\s{0,4},\s{0,40}(?P<v>)(?=\\?[\"'])"),
     Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|(?:x-(?:amz|goog)-)?signature)=",
@@ -185,21 +190,27 @@ PLACES = (
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|webhook\.office)\.com/",
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhookb2|catch)/(?P<v>[\w/@+-]{12,})"),
     Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w-]{40,1000})"),
-    Place("secret", 3, r"(?i:(?:as|is) (?:the|my|your|our|a) (?:[\w-]+ )?(?:password|passphrase|api key|token|secret))",
-          r"(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is) (?:the|my|your|our|a) ", lead=r"(?<!\S)\S"),
+    Place("secret", 3, r"(?i:(?:(?:as|is) (?:the|my|your|our|a)|as|als(?: das| dein)?) (?:[\w-]+ )?"
+          r"(?:passwor[dt]|kennwort|passphrase|api key|token|secret))",
+          r"[\"'`]?(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is|als) ", lead=r"(?<!\S)\S{8,93} \S\Z"),
+    Place("password", 3, _LOGIN + r"\S", "(?i)" + _LOGIN + r"(?P<v>(?=\S{0,40}[!#$%&*?+^~])[^\s\"'`/=()<>\[\]{}]{6,90})"),
+    Place("password", 3, r"(?i:pwd|password)=\{", r"\w+=\{(?P<v>[^\s{}]{3,100})\}"),
+    Place("password", 1, r"(?i:app password)", r"\w+ \w+(?: is)?:? {1,4}[\"'`]?(?P<v>[a-z]{4}(?: [a-z]{4}){3})\b(?! [a-z])"),
 )
 _OF = (  # a key of what; any other key is the weaker word further down
     r"(?:api|access|auth|private|secret|sign(?:ing|ature)?|(?:en|de)crypt(?:ion)?|master|service|account"
     r"|deploy|admin|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|write)"
 )
 WORDS = (
-    Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|(?:db|ssh|smtp|root|user|admin)[_-]?pass"
-         r"|kennwort|contrase(?:n|ñ)a|senha|wachtwoord|mot de passe|пароль|密码|密碼|パスワード", 1, 1, 2, 2, short=4),
+    Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|pswd|masterauth"
+         r"|(?:db|ssh|smtp|root|user|admin|key|store|auth|require)[_-]?(?:pass|pw)|kennwort|contrase(?:n|ñ)a|senha"
+         r"|wachtwoord|mot de passe|lösenord(?:et)?|hasło|пароль|密码|密碼|パスワード|暗証番号|비밀번호", 1, 1, 2, 2, short=4),
     Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key"
-         r"|密钥|密鑰|令牌|トークン",
+         r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
          3, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp)|(?-i:_PAT)", 3, 3, 4, NEVER, short=12),
-    Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|pw|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
+    Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|wlan-schlüssel)", 2, 2, 2, 2, short=6),
+    Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
     Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
 )
 _ABOUT = frozenset("""
@@ -251,7 +262,7 @@ _GAPS = (  # stands for a part of one: expansions, templates, what was left out
     r"|\(\)|\.{3,}|…|\*{3,}|•|x{5,}|X{5,}|(.)\1{6,}|[" + _SIGNS + "]+"
 )
 _ID = (  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
-    r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d[\w.+-]*$|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
+    r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d[\w.+-]{0,40}$|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
     r"|(?:sha\d+|md5)[-:]|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$|0x[0-9a-f]{1,16}(?:u?ll?)?$|[\w.+-]+@[\w.-]+\.[a-z]{2,}$"
     r"|(?=\d+\D)(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call"
     r"|chatcmpl|resp|run|thread|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
@@ -290,7 +301,7 @@ def oddness(value: str, bare: bool = False) -> int:
         if len(words) > 8 or not _PROSE.isdisjoint(words) or telling:
             return 0
         phrase = len(words) >= 4 and value.islower() and all(word.isalpha() for word in words)
-        phrase |= re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)* [A-Z][a-z]+ \d{2,}", value) is not None
+        phrase |= re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)* [A-Z][a-z]+ \d{2,}|(?:[A-Z][a-z]+ ){3,}\d", value) is not None
         return 1 if phrase else 2 if len(words) <= 4 and oddness("".join(words)) >= 3 else 0
     digits = not _DIGITS.isdisjoint(value)
     core = _re(_TECH).sub("", value) if digits else value
@@ -344,6 +355,8 @@ def _is_code(value: str, mean: float) -> bool:
     if match is None or match["head"] is None:
         return match is not None
     head, rest = match["head"], match["rest"]
+    if _re(r"[A-Z][a-z]+_\d{3,}\Z").match(value):
+        return False
     if rest and "(" not in rest and "[" not in rest:
         return mean >= 2.9
     if rest:
@@ -389,9 +402,11 @@ def _read(text: str, pos: int) -> Value | None:
         end = text.find(close, start, start + 8000)
         while end > start and text[end - 1] == "\\":
             end = text.find(close, end + 1, start + 8000)
+        if end > start and opened["q"] == "«" and text[start] == text[end - 1] == " ":
+            start, end = start + 1, end - 1
         if end >= 0 and opened["q"] in "\"'“‘„«「『" and text.find("\n", start, end) >= 0:
             end = -1  # not closed on its line
-    quoted, unset = end >= 0, _re(_UNSET).match(text, start)
+    quoted, unset = end >= 0, text.startswith("${", start) and _re(_UNSET).match(text, start)
     start = unset.end() if unset else start
     if scheme := _re(_SCHEME).match(text, start):
         start = scheme.end()
@@ -416,17 +431,17 @@ _FORM = (  # how a value is tied to a name; what is not one of these is prose
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
     r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}[ \t]{0,10}"
     r"(?:(?::[ \t]*" + _TYPE + r"|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
-    r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為は]|%3[AD]|(?<=[ \t])(?:->|[→—–-])(?=[ \t])))"
+    r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為はをが는]|(?=[「『«])|%3[AD]|(?<=[ \t])(?:->|[→—–-])(?=[ \t])))"
     r"(?:\*\*|__|</\w+>)?[ \t]{0,10}(?:<(?:b|code|strong|em|i|kbd|tt|pre|span)>)?)"
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
 _LINK = (
-    r"(?i)(?:(?:\b(?:is|was|to|as|be|are|ist|lautet|est|es)|(?<=[ \t])[èé])"
-    r"(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])[ \t]+(?:\*\*)?"
+    r"(?i)(?:(?:\b(?:is|was|to|as|be|are|ist|lautet|heißt|auf|c['’]est|est|es)|(?<=[ \t])(?:[èé]|är))"
+    r"(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])(?:[ \t]+(?:\*\*)?|(?<=:)(?=\r?\n))"
 )
 _SET = r"(?i)\s*(?:re)?set to\b\W*"
-_GAP = r"[\"'`)*]{0,3}[ \t]+(?:\((?=\S))?"
+_GAP = r"(?:['’]s|[\"'`)*]{0,3})[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
 _BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
@@ -560,9 +575,8 @@ def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
     word = WORDS[int(str(match.lastgroup)[1:])]
     begin, end = match.span()
     begin += not text[begin].isalnum()
-    start, low = begin, max(0, begin - 40)
-    while start > low and text[start - 1] in _NAME_CHARS:
-        start -= 1
+    low = max(0, begin - 40)
+    start = low + len(text[low:begin].rstrip(_NAME_CHARS))
     if start < begin and text[start - 1 : start] == "\\":
         start += 1  # the letter of an escape: \nTOKEN=
     before, tail = text[start:begin], text[end : end + 40]
@@ -626,9 +640,12 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
 
 def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
     """--name value, NAME value, the name for something is value."""
-    label, gap = text[start:end], _re(_GAP).match(text, end)
+    label = text[start:end]
     flag = label.startswith("-") or ("_" in label and label.isupper())
-    if gap is None or (word.loose == NEVER and not flag) or text[start - 1 : start] in ("$", "{"):
+    if (word.loose == NEVER and not flag) or text[start - 1 : start] in ("$", "{"):
+        return None
+    gap = _re(_GAP).match(text, end)
+    if gap is None:
         return None
     value, short = _read(text, gap.end()), max(6, word.short)
     if value and value.quoted:
@@ -638,13 +655,16 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
     need = max(need, 4) if not flag and _re("_|[a-z][A-Z]").search(label) else need
     if finding := _accept(text, word.rule, value, need + extra, short):
         return finding
-    for link in _re(_LINK).finditer(text, end, end + 80):
+    for link in _re(_LINK).finditer(text, end, end + 96):
         between = text[end : link.start()]
         about = not _ABOUT.isdisjoint(between.lower().split()[:1]) and not re.fullmatch(_SET, between + link.group())
         if about or re.search(r"\n|\. |\[redacted:", between):
             return None
-        value = _read(text, link.end())
-        need = min(word.loose, 3) if flag else word.loose
+        fold = _re(_NEXT).match(text, link.end()) if link.group().rstrip()[-1:] == ":" else None
+        value = _read(text, fold.end() if fold else link.end())
+        if fold and value and not _re(_ALONE).match(text, value.end):
+            return None
+        need = 3 if fold else min(word.loose, 3) if flag else word.loose
         need -= bool(value and value.quoted and need > 1)
         if finding := _accept(text, word.rule, value, need + extra, short):
             return finding
@@ -662,11 +682,12 @@ _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS)
 _FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}\s*[:=,>]{1,2}\s*[\\\"'`]{0,4}[\w+/\-]{6}"
 _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
     r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
-    r"(?:[:=|]|<-|!=|->|→|—|–|-[ \t]|：|是|为|為|は|%3[AD]|(?:str|char|text)\w*[ \t]+=)"
+    r"(?:[:=|]|<-|!=|->|→|—|–|-[ \t]|：|是|为|為|は|を|が|는|「|『|«|%3[AD]|(?:str|char|text)\w*[ \t]+=)"
     r"|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
-    r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
-    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|lautet|est|es|è|é|(?:re)?set|changed)[\s:]"
+    r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|(?:'|’)s[ \t]|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
+    r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|lautet|heißt|auf|für|est|es|c['’]est|du|del?|от|är|è|é"
+    r"|(?:re)?set|changed)[\s:]"
     r"|[a-z]+-[a-z]+-[a-z]+-[a-z]|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
 )
 
