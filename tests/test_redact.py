@@ -38,7 +38,9 @@ HOSTILE = (
     "${A:-", "token=${A:-", "user: a pass: ", "password set to ", "{a}", "密码是", "password - ", "token：密",
     "mnemonic", "set-cookie", "pscale_", "pw=", "bearer%20", "password=hunter2x", "mongo\u00e9mongo ", "_PAT=",
     ":*:a", "WIFI:T:a;", "----END PRIVATE KEY----\nAAAA\n", "b3BlbnNzaC1rZXktdjE", "\x1b[0m", "pass\u200bword: ",
-    "token=" + "aB3dE5fG" * 3 + "\n", "as password ", "aB3dE5fG as password ", "login: a/", "pw ist ", "パスワードを", "PWD={",
+    "token=" + "aB3dE5fG" * 3 + "\n", "as password ", "aB3dE5fG as password ", "login: a/", "pw ist ",
+    "パスワードを", "PWD={", "zip -P ", "openssl enc ", "jwt.sign(a,", "password = 'a',", "token=['a',", "'-u','a:",
+    "tokens:\n- ", "7z x ", "token or '",
     "---- BEGIN A PRIVATE KEY BLOCK----\\rxA:  -: ==\\\\n\\\\\\tkya=460xb=1Q/1aP\\\\r1x0MGxAk/F=3=x+AZ/Ilogin",
     "b1a0a519d10abb0bFFFFae1bb100FbF1NRAL//cio0px7xx11A3xYD1aa",
 )  # fmt: skip
@@ -140,6 +142,16 @@ def test_short_and_plain_passwords_go_where_the_name_leaves_no_doubt() -> None:
 def test_a_password_goes_beside_its_user(template: str) -> None:
     for value in ("Pixel%" + "9202GC4", "qiDo#5m" + "LlW?rGjO", "Saffron" + "!6762WZn"):
         assert shape(redact(template.replace("§", value))) == template
+
+
+def test_every_secret_of_a_list_goes() -> None:
+    rng = Random(12)
+    one, two = (
+        "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", k=24)) for _ in "12"
+    )
+    assert redact(f'"tokens": ["{one}", "{two}"]') == '"tokens": ["[redacted:secret]"]'
+    assert redact(f"passwords = [\n  '{one}',\n  '{two}',\n]") == "passwords = [\n  '[redacted:password]',\n]"
+    assert redact(f"tokens:\n  - {one}\n  - {two}\n") == "tokens:\n  - [redacted:secret]\n"
 
 
 def test_several_secrets_in_one_text_go_each() -> None:

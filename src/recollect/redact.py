@@ -15,6 +15,7 @@ import binascii
 import bisect
 import functools
 import hashlib
+import itertools
 import re
 import string
 from dataclasses import dataclass
@@ -79,7 +80,8 @@ _PREFIXED = r"""
     doppler dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w-]+\.)?  notion (?:secret|ntn)_[A-Za-z0-9]{20}  figma fig[dour]_
     shopify shp(?:at|ca|pa|ss|ua|tka)_  square sq0[a-z]{3}-  planetscale pscale_[a-z_]{1,20}_  postman PMA[KT]-
     xai xai-  groq gsk_  newrelic NR(?:AK|II|IQ|RA|JS|SP)-  replicate r8_[A-Za-z0-9]{12}  perplexity pplx-
-    supabase sb(?:p|_secret)_  netlify nf[pcoub]_[A-Za-z0-9]{12}  vercel vc[paikrb]_  docker dckr_[po]at_
+    supabase sb(?:p|_secret)_  netlify nf[pcoub]_[A-Za-z0-9]{12}  vercel (?:vc[paikrb]_|vercel_blob_rw_)
+    docker dckr_[po]at_
     ruby-gems rubygems_  circleci CCI(?:PAT|PRJ)_  buildkite bk(?:ua|ct|at|pt)_  pulumi pul-[0-9a-f]{20}  heroku HRKU-
     tavily tvly-  tailscale tskey-[a-z]{2,12}-  brevo x(?:key|smtp)sib-  resend re_[A-Za-z0-9]{8}_
     langsmith ls(?:v2_[a-z]{2}_|__)  pinecone pc(?:sk|l)_  nvidia nvapi-
@@ -95,12 +97,13 @@ _PREFIXED = r"""
     easypost EZ[AT]K[A-Za-z0-9]{30}  yandex (?:AQVN|y[0-3]_)[\w-]{20}  prefect pn[ub]_[A-Za-z0-9]{12}
     shippo shippo_(?:live|test)_  frameio fio-u-  readme rdme_  infracost ico-[A-Za-z0-9]{16}
     crates-io cio[A-Za-z0-9]{16}  nuget oy2[a-z2-7]{27}  apify apify_api_  browserbase bb_live_  cursor key_[0-9a-f]{32}
-    daytona dtn_[0-9a-f]{16}  inngest signkey-[a-z]+-[0-9a-f]{16}
+    daytona dtn_[0-9a-f]{16}  inngest signkey-[a-z]+-[0-9a-f]{16}  hubspot pat-[a-z]{2}[0-9]-  razorpay rzp_[lt]
+    expo expo_
 """
 _BASE64 = r"""
     stripe (?:[sr]k_(?:live|test|prod)|whsec)_  atlassian AT(?:ATT|CTT|BB|TA|SP)[A-Za-z0-9]{4}  sentry sntry[su]_
     grafana gl(?:sa|c)_  fly (?:FlyV1\x20)?f(?:m[12][ar]?|o1)_  aws (?:ABSK|FwoGZXIvYXdz|IQoJb3JpZ2lu)[\w+/%]{40}
-    slack (?:xox[abcdeoprs][.-]|xapp-)
+    slack (?:xox[abcdeoprs][.-]|xapp-)  confluent cflt[\w+/]{4}
 """
 _LINES = (  # of base64; between two of them a gutter, a line break in any form, a note that some were left out
     r"(?:(?:(?:[\s\"'+>|#*,;()→0-9]|\\+[nrt]){0,40}|[^\"]{1,60}?(?<![A-Za-z0-9+/])(?=[A-Za-z0-9+/]{40}))"
@@ -130,7 +133,7 @@ KEYS = (
     Key("mailchimp", r"-us[0-9]", r"[0-9]?(?![0-9A-Za-z])", back=r"[0-9a-f]{32}"),
     Key("newrelic", r"NRAL", r"(?!\w)", back=r"[0-9a-fF]{32,40}"),
     Key("telegram", r"[0-9]:AA[\w-]{4}", r"[\w-]{28,}", back=r"(?:bot)?[0-9]{7,11}"),
-    Key("discord", r"\.[\w-]{6}\.[\w-]", r"[\w-]{26,}", True, r"[MNO][\w-]{22,30}"),
+    Key("discord", r"\.[\w-]{6}\.[\w-]{12}", r"[\w-]{15,}", True, r"[MNO][\w-]{22,30}"),
     Key("terraform", r"\.atlasv1\.", r"[\w=-]{50,}", back=r"[A-Za-z0-9]{14}"),
 )
 
@@ -143,9 +146,12 @@ _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that g
 _UNSET = r"(?:\$\{\w{1,80}:?[-=]){1,8}"  # of ${NAME:-value}, which is its value where the name is not set
 _URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
 _LOGIN = (  # and a user; the password follows
-    r"(?i:cred(?:ential)?s|log-?in|log in|account|zugangsdaten|identifiants|user/pass(?:word)?)(?i: for [\w-]{1,30}| details)?"
-    r"(?i: ?:| is:?| are:?| with:?| as:?| ist| sind) {1,4}[\"'`]?[\w.@+-]{1,40}[\"'`]?(?: ?/ ?|:| with | mit | and | und )[\"'`]?"
+    r"(?i:cred(?:ential)?s|log-?in|log in|account|zugangsdaten|identifiants|user/pass(?:word)?)"
+    r"(?i: for [\w-]{1,30}| details)?(?i: ?:| is:?| are:?| with:?| as:?| ist| sind) {1,4}"
+    r"[\"'`]?[\w.@+-]{1,40}[\"'`]?(?: ?/ ?|:| with | mit | and | und )[\"'`]?"
 )
+_TYPED = r"(?i:passw\w{1,3}|pwd)[\"'\]]{1,4}\)\.(?:send_keys|type|fill)\("  # into a field
+_ARGS = r"(?:[^\n|;]{0,160}?\s)?"
 _AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
@@ -166,13 +172,25 @@ PLACES = (
     Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
-    Place("password", 1, r"(?:redis-cli|sqlcmd|unzip|sshpass|mongo\w{0,20}|(?:docker|podman|registry) login)\s",
+    Place("password", 1, r"(?:redis-cli|sqlcmd|unzip|sshpass|mongo\w{0,20}|(?:docker|podman|registry|az) login)\s",
           r"(?:redis-cli\s(?:[^\n|;]{0,160}?\s)?-a|(?:sqlcmd|unzip)\s(?:[^\n|;]{0,160}?\s)?-P"
           r"|(?:sshpass|mongo\w{0,20}|\w{1,20} login)\s(?:[^\n|;]{0,160}?\s)?-p)\s*(?P<v>)(?=[^\s-])"),
+    Place("password", 1, r"(?:zip|ldap[a-z]{3,8}|openssl enc|add-(?:generic|internet)-password|7za? [a-z]|htpasswd"
+          r"|net use|gh secret set|encrypt_string|snmp-server community)\s",
+          rf"(?:zip\s{_ARGS}-P|(?:ldap|add-)[a-z-]{{1,24}}\s{_ARGS}-w|openssl enc\s{_ARGS}-k"
+          rf"|gh secret set\s{_ARGS}(?:-b|--body)|encrypt_string(?=\s[\"'])|snmp-server community"
+          r"|htpasswd -[a-zA-Z]{0,4}b[a-zA-Z]{0,4} \S{1,80} \S{1,80}|net use \S{1,80} \\\S{1,80}"
+          rf"|7za? [a-z]\s{_ARGS}-p(?=\S))[ =]?(?P<v>)(?=[^\s/-])"),
+    Place("password", 1, r"(?:sqlplus |oracle:thin:)", r"(?:sqlplus |\w+:\w+:)\w{1,30}/(?P<v>[^\s@\"'/]{3,60})@"),
+    Place("password", 2, r"-U [\"']?[\w.\\]+%", r"-U [\"']?[\w.\\-]{1,64}%(?P<v>)", r"(?:^|\s)(?:smb|rpc|net\b)"),
+    Place("password", 1, r"[\"']-u[\"'], ?[\"']",
+          r"\W-u\W{3,4}[^\s:\"']{1,64}:(?P<v>[^\"'\n]{3,200})", r"\b(?:curl|https?|wget)\b"),
+    Place("password", 1, r"[\"']-p[^\s=\"'-]", r"\W-p(?P<v>[^\"'\n]{3,200})[\"']", r"\b(?:mysql|mariadb)"),
     Place("password", 1, _STDIN, r"(?:echo|printf)\s+(?:-n\s+)?(?P<q>\\?[\"'])?(?P<v>" + _WORD + r")\\?[\"']?"
           r"\s*\|[^|\n]{0,80}?" + _STDIN, lead=r"(?:echo|printf)\s"),
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
-          r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?'))(?P<v>)"),
+          r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?')"
+          r"|IDENTIFIED BY\s+(?=\\?\"))(?P<v>)"),
     Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
     Place("password", 1, r":(?:[56]4[0-9]{2}|\*):[\w.*-]{1,64}:[\w.@*-]{1,64}:[^\s:]",  # of a .pgpass file
           r":[\d*]+(?::[\w.@*-]{1,64}){2}:(?P<v>(?:\\[:\\]|[^\s\"'`\\]){3,200})", r"(?:^|[\s\"'`])[\w.*/-]{1,200}$"),
@@ -183,32 +201,42 @@ PLACES = (
     Place("password", 3, r"(?i:, pass )\S", r", \w+ (?P<v>)", r"(?i)\b(?:user|login)"),
     Place("password", 2, r"(?i:auth|login|authenticate|credential)\s*=?\s*\(\s*\\?[\"']",
           r"\w+\s{0,3}=?\s{0,3}\(\s{0,40}\\?[\"'][^\"'\n]{0,80}[\"']\s{0,4},\s{0,40}(?P<v>)(?=\\?[\"'])"),
-    Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|(?:x-(?:amz|goog)-)?signature)=",
+    Place("password", 1, _TYPED, _TYPED + "(?P<v>)"),
+    Place("password", 2, r"(?i:passw\w{1,3}|pass|pw)[)\]]? = [\[(]?[\"']",
+          r"\w+[)\]]? = [\[(]?[\"'][^\"'\n]{0,60}[\"'], {0,2}(?P<v>)(?=[\"'])", r"\w, ?$"),
+    Place("secret", 3,
+          r"(?:jwt\.(?:sign|encode|verify|decode)|hmac\.new|createHmac|Fernet|WiFi\.begin|[a-z]Password)\(",
+          r"(?:(?:Fernet|\w+Password|hmac\.new)\(|[\w.]+\([^()\n]{1,80}?,)\s{0,8}(?P<v>)(?=b?[\"'])"),
+    Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|code|(?:x-(?:amz|goog)-)?signature)=",
           r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
     Place("seed-phrase", 0, r"(?i:mnemonic|(?:seed|recovery|backup|secret)[ _-]phrase)",
           r"\w{1,30}(?:[ -]\w{1,30})?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
-    Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|webhook\.office)\.com/",
-          r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhookb2|catch)/(?P<v>[\w/@+-]{12,})"),
+    Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|(?:webhook|outlook)\.office)\.com/",
+          r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhook(?:b2)?|catch)/(?P<v>[\w/@+-]{12,})"),
     Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w-]{40,1000})"),
     Place("secret", 3, r"(?i:(?:(?:as|is) (?:the|my|your|our|a)|as|als(?: das| dein)?) (?:[\w-]+ )?"
           r"(?:passwor[dt]|kennwort|passphrase|api key|token|secret))",
           r"[\"'`]?(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is|als) ", lead=r"(?<!\S)\S{8,93} \S\Z"),
-    Place("password", 3, _LOGIN + r"\S", "(?i)" + _LOGIN + r"(?P<v>(?=\S{0,40}[!#$%&*?+^~])[^\s\"'`/=()<>\[\]{}]{6,90})"),
+    Place("password", 3, _LOGIN + r"\S",
+          _LOGIN + r"(?P<v>(?=\S{0,40}[!#$%&*?+^~])[^\s\"'`/=()<>\[\]{}]{6,90})"),
     Place("password", 3, r"(?i:pwd|password)=\{", r"\w+=\{(?P<v>[^\s{}]{3,100})\}"),
-    Place("password", 1, r"(?i:app password)", r"\w+ \w+(?: is)?:? {1,4}[\"'`]?(?P<v>[a-z]{4}(?: [a-z]{4}){3})\b(?! [a-z])"),
+    Place("password", 1, r"(?i:app password)",
+          r"\w+ \w+(?: is)?:? {1,4}[\"'`]?(?P<v>[a-z]{4}(?: [a-z]{4}){3})\b(?! [a-z])"),
 )
 _OF = (  # a key of what; any other key is the weaker word further down
     r"(?:api|access|auth|private|secret|sign(?:ing|ature)?|(?:en|de)crypt(?:ion)?|master|service|account"
-    r"|deploy|admin|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|write)"
+    r"|deploy|admin|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|write|unseal|enc)"
 )
 WORDS = (
     Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|pswd|masterauth"
          r"|(?:db|ssh|smtp|root|user|admin|key|store|auth|require)[_-]?(?:pass|pw)|kennwort|contrase(?:n|ñ)a|senha"
-         r"|wachtwoord|mot de passe|lösenord(?:et)?|hasło|пароль|密码|密碼|パスワード|暗証番号|비밀번호", 1, 1, 2, 2, short=4),
+         r"|wachtwoord|mot de passe|lösenord(?:et)?|hasło|пароль|密码|密碼|パスワード|暗証番号|비밀번호",
+         1, 1, 2, 2, short=4),
     Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key"
          r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
          3, 2, 3, 3, short=8),
-    Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp)|(?-i:_PAT)", 3, 3, 4, NEVER, short=12),
+    Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT)",
+         3, 3, 4, NEVER, short=12),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|wlan-schlüssel)", 2, 2, 2, 2, short=6),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
     Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
@@ -307,7 +335,7 @@ def oddness(value: str, bare: bool = False) -> int:
     core = _re(_TECH).sub("", value) if digits else value
     mean = _mean(core)
     path = mean >= (2.3 if value[0] in "./~" else 2.9) and _re(_PATH).match(value) and not _gibberish(core)
-    variable = mean >= 2.5 and value[0] == "$" and re.fullmatch(r"\$\w+", value)
+    variable = value[0] == "$" and re.fullmatch(r"\$\w+" if mean >= 2.5 else r"\$[A-Z_]+", value)
     about = mean >= 2.9 and _re(_TELLING).search(core) and not (digits and any(c.isdigit() for c in core))
     return 0 if path or variable or about else _rank(core, value)
 
@@ -382,7 +410,7 @@ class Value(NamedTuple):
 
 
 _OPEN = (
-    r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\()?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
+    r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\(|[(\[]\s{0,24})?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
     r"(?P<q>\"{3}|'{3}|[\"'`“‘„«「『]|&quot;)"
 )
 _CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "『": "』"}
@@ -429,9 +457,10 @@ _FORM = (  # how a value is tied to a name; what is not one of these is prose
     r"(?P<pair>\\{0,3}[\"']?,?(?:[\s{-]|\\[nrt]){1,40}\\{0,3}[\"']?(?:value|default)\\{0,3}[\"']?\s{0,3}[:=]\s{0,4}"
     r"|\\?[\"'](?:\r?\n|(?:\\r)?\\n){2})"
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
-    r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}[ \t]{0,10}"
+    r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}(?: \d\d?(?=:))?[ \t]{0,10}"
     r"(?:(?::[ \t]*" + _TYPE + r"|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
-    r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為はをが는]|(?=[「『«])|%3[AD]|(?<=[ \t])(?:->|[→—–-])(?=[ \t])))"
+    r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為はをが는]|(?=[「『«])|%3[AD]"
+    r"|(?<=[ \t])(?:->|[→—–-])(?=[ \t])|(?<=[\w)][ \t])(?:\|\||\?\?|or)(?=[ \t]+[\"'])))"
     r"(?:\*\*|__|</\w+>)?[ \t]{0,10}(?:<(?:b|code|strong|em|i|kbd|tt|pre|span)>)?)"
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
@@ -442,14 +471,15 @@ _LINK = (
 )
 _SET = r"(?i)\s*(?:re)?set to\b\W*"
 _GAP = r"(?:['’]s|[\"'`)*]{0,3})[ \t]+(?:\((?=\S))?"
-_NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|\\n|```\w{0,12}){0,40}"  # on to the next line
+_NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|- |\\n|```\w{0,12}){0,40}"  # on to the next line
 _BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)"
 _NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'\[])"
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
+_MORE = r"[\"'],\s{0,24}[\"'](?P<v>[^\"'\s]{6,200})(?=[\"'])"  # of a list
 _WRAP = (  # the rest of a secret, alone in the next line
-    r"[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+]{0,24}(?P<v>[\w+/=-]{8,200})(?=[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$))"
+    r"[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+-]{0,24}(?P<v>[\w+/=-]{8,200})(?=[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$))"
 )
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
@@ -627,15 +657,20 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
     ):
         need = word.tight
     elif kind == "args":
-        called = lead.rstrip("\"'`\\ ")[-1:] == "(" or text[start] == "-"
+        called = lead.rstrip("\"'`\\ #.")[-1:] == "(" or text[start] == "-"
         need = max(word.quoted, 1 if text[start:end].isupper() else 2) if called else NEVER
-    elif fold or "==" in op or "!=" in op:
+    elif fold or "==" in op or "!=" in op or text[at] in "([":
         need = max(need, 3)
     if kind in _BEHIND or fold:
         behind = _re(_BEHIND.get(str(kind), _ALONE)).match(text, value.end)
         if not behind or (kind == "table" and lead.rstrip(" *`")[-1:] != "|"):
             return None
-    return _accept(text, word.rule, value, need + extra, word.short)
+    finding = _accept(text, word.rule, value, need + extra, word.short)
+    while finding and text[at] == "[" and (more := _re(_MORE).match(text, finding.end)):
+        if oddness(more["v"][:100]) < need:
+            break
+        finding = Finding(finding.rule, finding.start, more.end("v"))
+    return finding
 
 
 def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
@@ -655,7 +690,7 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
     need = max(need, 4) if not flag and _re("_|[a-z][A-Z]").search(label) else need
     if finding := _accept(text, word.rule, value, need + extra, short):
         return finding
-    for link in _re(_LINK).finditer(text, end, end + 96):
+    for link in itertools.islice(_re(_LINK).finditer(text, end, end + 96), 4):
         between = text[end : link.start()]
         about = not _ABOUT.isdisjoint(between.lower().split()[:1]) and not re.fullmatch(_SET, between + link.group())
         if about or re.search(r"\n|\. |\[redacted:", between):
@@ -681,8 +716,9 @@ _SHAPED = f"{_MARKS}|{_STANDS}|" + "|".join(row.mark for row in KEYS if row.back
 _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
 _FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}\s*[:=,>]{1,2}\s*[\\\"'`]{0,4}[\w+/\-]{6}"
 _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
-    r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}[ \t]*"
-    r"(?:[:=|]|<-|!=|->|→|—|–|-[ \t]|：|是|为|為|は|を|が|는|「|『|«|%3[AD]|(?:str|char|text)\w*[ \t]+=)"
+    r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}(?:[ \t][0-9]{1,2})?[ \t]*"
+    r"(?:[:=|]|\?\?|or[ \t]+[\"']|<-|!=|->|→|—|–|-[ \t]|：|是|为|為|は|を|が|는|「|『|«|%3[AD]"
+    r"|(?:str|char|text)\w*[ \t]+=)"
     r"|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
     r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
     r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|(?:'|’)s[ \t]|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
