@@ -5,6 +5,20 @@ from __future__ import annotations
 # Realistic text without a secret. One line each; \n in a line is a line break.
 NEGATIVES = (
     "WIFI:T:nopass;S:cafe;;",
+    "password: !ENV DB_PASSWORD",
+    "password: !GetAtt Db.Secret1",
+    "'password' => 'required|string|min:8',",
+    "replicates a secret to eu-west-3 and copies the token to us-east-1",
+    "the 32k tokens `jev-1.13` takes; 1120 tokens = $0.134/image",
+    "id='pplx-embed-context-v1-4b'",
+    "--secrets HF_TOKEN python:3.12",
+    "from bt import L2CAP_LM_AUTH as L2CAP_LM_AUTH",
+    'PASSWORD_CHARSET "0123456789abcdef"',
+    '"encryptionKey": "arn:aws:kms:us-east-1:123456789012:key/7e859208-ba6e-4593-a79a-546f20d2471b"',
+    '"S3Key": "a8Xk29bQvM/lambda/"',
+    '"ClientRequestToken": "7e859208-ba6e-4593-a79a-546f20d2471b"',
+    "--client-token 7e859208-ba6e-4593-a79a-546f20d2471b --starting-token eyJOZXh0VG9rZW4iOiBudWxs",
+    "password: argon2id$m=65536",
     'an expression identified by "state", "a/etc/passwd" or "a/../file.txt"',
     'the zip file, htpasswd -b f bob "$PW", net use Z: /delete, openssl enc -k "$KEY"',
     '"password": ["MasterUsername", "MasterUserPassword"], tokens = ["the", "cat9"]',
@@ -625,5 +639,6 @@ TOKENS = (
     "sqlplus scott/§@ORCL",
     "Unseal Key 1: §",
     "ENC_KEY=§",
+    "CLIENT_TOKEN=§",
     "GET /cb?code=§&state=xyz",
 )

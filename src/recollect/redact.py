@@ -79,9 +79,9 @@ _PREFIXED = r"""
     databricks (?:dapi|dose|dkea)[0-9a-f]{8}  linear lin_[a-z]+_  vault hv[sbr]\.
     doppler dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w-]+\.)?  notion (?:secret|ntn)_[A-Za-z0-9]{20}  figma fig[dour]_
     shopify shp(?:at|ca|pa|ss|ua|tka)_  square sq0[a-z]{3}-  planetscale pscale_[a-z_]{1,20}_  postman PMA[KT]-
-    xai xai-  groq gsk_  newrelic NR(?:AK|II|IQ|RA|JS|SP)-  replicate r8_[A-Za-z0-9]{12}  perplexity pplx-
-    supabase sb(?:p|_secret)_  netlify nf[pcoub]_[A-Za-z0-9]{12}  vercel (?:vc[paikrb]_|vercel_blob_rw_)
-    docker dckr_[po]at_
+    xai xai-  groq gsk_  newrelic NR(?:AK|II|IQ|RA|JS|SP)-  replicate r8_[A-Za-z0-9]{12}
+    perplexity pplx-[A-Za-z0-9]{16}  supabase sb(?:p|_secret)_  netlify nf[pcoub]_[A-Za-z0-9]{12}
+    vercel (?:vc[paikrb]_|vercel_blob_rw_)  docker dckr_[po]at_
     ruby-gems rubygems_  circleci CCI(?:PAT|PRJ)_  buildkite bk(?:ua|ct|at|pt)_  pulumi pul-[0-9a-f]{20}  heroku HRKU-
     tavily tvly-  tailscale tskey-[a-z]{2,12}-  brevo x(?:key|smtp)sib-  resend re_[A-Za-z0-9]{8}_
     langsmith ls(?:v2_[a-z]{2}_|__)  pinecone pc(?:sk|l)_  nvidia nvapi-
@@ -242,17 +242,17 @@ WORDS = (
     Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
 )
 _ABOUT = frozenset("""
-    arn at auth based cache class config count digest dir encoder endpoint entry env error errors expires expiry field
-    fields file filename files fingerprint form format hash header headers hint html id ids index info input js json
-    kind label len length limit list manager map max message min model msg name names object page param params parser
-    path pattern per policy prefix prompt protected provider py ref regex required reset rule rules schema scope scopes
-    script set size source state status stream strength suffix tests ts ttl txt type types uri url urls
-    usage users validator version with yaml yml
+    alphabet arn at auth based cache chars charset class config count digest dir encoder endpoint entry env error errors
+    expires expiry field fields file filename files fingerprint form format hash header headers hint html id ids index
+    info input js json kind label len length limit list manager map max message min model msg name names object page
+    param params parser path pattern per policy prefix prompt protected provider py ref regex required reset rule rules
+    schema scope scopes script set size source state status stream strength suffix tests ts ttl txt type types uri url
+    urls usage users validator version with yaml yml
 """.split())  # a name that goes on like this is about a secret, not one: token_count, password_hint
 _PUBLIC = frozenset("""
     cache cached cancellation continuation cursor cycle dedup dedupe design end foreign group hash idempotency input
     item lookup map mask max min next num object output page pagination partition prefix primary prompt resume row s3
-    sort start stop sync total unique
+    sort start starting stop sync total unique
 """.split())  # a name that begins like this is no secret: next_token, primary_key
 _NEUTRAL = frozenset("""
     admin again aws b base confirm confirmation current db default dev gitlab github hex live main new old plain primary
@@ -280,9 +280,9 @@ _BIGRAMS = frozenset("""
 _FAKE = (  # stands for a secret: placeholders, regular expressions
     r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|example|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
     r"|change.?me|CHANGE.?ME|replace.?(?:me|with|this)|REPLACE.?(?:ME|WITH|THIS)|[_-](?:here|HERE)$"
-    r"|abcdefghijk|ABCDEFGHIJK|^--[a-z]|^![a-z]+$|^:[a-z_]\w*$|^&(?:lt|#)|^<[\w\s:-]*>?$"
+    r"|abcdefghijk|ABCDEFGHIJK|^--[a-z]|^![A-Za-z]{2,12}$|^:[a-z_]\w*$|^&(?:lt|#)|^<[\w\s:-]*>?$"
     r"|^%(?:[sd]|[a-z_]\w*%)$|^\[[\w\s-]*\]?$|^\{(?![a-z_]\w*\})|\(\?|\[\^|\[0-9|\[[aA]-|\[\\x|\\[sSwWdD]"
-    r"|^(?:\\x[0-9a-f]{2})+$|^[\w\s./:=-]*%[sd](?![\w%])"
+    r"|^(?:\\x[0-9a-f]{2})+$|^[\w\s./:=-]*%[sd](?![\w%])|[a-z]\|[a-z]+\||\]\|\w"
 )
 _SIGNS = "\u0e00-\u0e7f\u2e80-\ud7ff\uf900-\uffef"  # of scripts that put no space between words: never a password's
 _GAPS = (  # stands for a part of one: expansions, templates, what was left out
@@ -294,6 +294,8 @@ _ID = (  # has digits and is no secret: versions, dates, sizes, digests, address
     r"|(?:sha\d+|md5)[-:]|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$|0x[0-9a-f]{1,16}(?:u?ll?)?$|[\w.+-]+@[\w.-]+\.[a-z]{2,}$"
     r"|(?=\d+\D)(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call"
     r"|chatcmpl|resp|run|thread|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
+    r"|arn:aws|(?:us|eu|ap|sa|ca|me|af|il)-(?:gov-)?[a-z]+-\d[a-f]?$|[a-z]+(?:-[a-z]+)*-v?\d+(?:\.\d+)+$|\$\d+\.\d+(?:/\w+)?$"
+    r"|[a-z][a-z0-9./-]*:\d+(?:\.\d+)+(?:-\w+)?$|(?-i:[A-Z][A-Z0-9]+(?:_[A-Z]{2,})+$)|argon2\w{0,2}\$[mtpv=\d,$]*$"
 )
 _TECH = (  # digits that belong to a term
     r"(?i)sha-?\d+|base-?(?:16|32|58|64)|utf-?(?:8|16)|oauth-?2(?:\.0)?|x\.?509|[ial]\d\d?[nty]\b|k8s|s3|ec2|md5|b64|\dfa"
@@ -475,6 +477,7 @@ _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|- |\\n|```\w{0,12}){0,40}"  
 _BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)"
+_UUID = r"\W{1,8}[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
 _NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'\[])"
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _MORE = r"[\"'],\s{0,24}[\"'](?P<v>[^\"'\s]{6,200})(?=[\"'])"  # of a list
@@ -624,7 +627,10 @@ def _name(text: str, pos: int) -> tuple[Word, int, int, int] | None:
         return None
     if word.rule != "password" and match.group()[-6:].lower() != "secret":  # which are never public
         previous = _re(_PIECES).findall(before) or text[max(0, start - 16) : start].rpartition("\n")[2].split()
-        public = previous[-1:] and previous[-1].lower() in _PUBLIC
+        last = previous[-1].lower() if previous else ""
+        public = last in _PUBLIC or before.strip("_-.").lower() in _PUBLIC  # S3Key is S, 3 and Key
+        if last in ("client", "request", "change", "lock") and _re(_UUID).match(text, end):
+            return None  # made up for one call
         if _re(_OPENLY).search(text, start, end) or (public and not text[start:end].isupper()):
             return None
         extra += 4 - word.tight if public else 0  # SYNC_TOKEN=, of a configuration
