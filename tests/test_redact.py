@@ -140,7 +140,7 @@ def test_short_and_plain_passwords_go_where_the_name_leaves_no_doubt() -> None:
     ],
 )
 def test_a_password_goes_beside_its_user(template: str) -> None:
-    for value in ("Pixel%" + "9202GC4", "qiDo#5m" + "LlW?rGjO", "Saffron" + "!6762WZn"):
+    for value in ("Pixel%" + "9202GC4", "Marble+" + "9066KZT", "qiDo#5m" + "LlW?rGjO", "Saffron" + "!6762WZn"):
         assert shape(redact(template.replace("§", value))) == template
 
 
@@ -230,6 +230,7 @@ def test_a_secret_goes_that_is_broken_over_lines_or_by_colours() -> None:
     for joint in ("\n", " │\n│ ", "\\\n", "\u200b", "\x1b[0m\x1b[31m"):
         assert redact(f"│ ghp_{one}{joint}{two}") == "│ [redacted:github]"
     assert redact(f"secret: |\n  {one}\n  {two}\nhost: x") == "secret: |\n  [redacted:secret]\nhost: x"
+    assert redact(f"API_KEY = '{one}' + \\\n  'bWYBojaAoNVCOGFf'") == "API_KEY = '[redacted:secret]'"
     assert redact(f"API_KEY = '{one}' + \\\n  '{two}'") == "API_KEY = '[redacted:secret]'"
     head, body = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9", "eyJzdWIiOiAiNTc2NjQ3NTc3IiwgImlhdCI6IDE3MTJ9"
     assert redact(f"{head}.\n{body}.\n{one}{two}") == "[redacted:jwt]"

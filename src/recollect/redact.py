@@ -213,7 +213,7 @@ PLACES = (
           r"\w{1,30}(?:[ -]\w{1,30})?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|(?:webhook|outlook)\.office)\.com/",
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhook(?:b2)?|catch)/(?P<v>[\w/@+-]{12,})"),
-    Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w-]{40,1000})"),
+    Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w+/-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w+/=-]{40,1000})"),
     Place("secret", 3, r"(?i:(?:(?:as|is) (?:the|my|your|our|a)|as|als(?: das| dein)?) (?:[\w-]+ )?"
           r"(?:passwor[dt]|kennwort|passphrase|api key|token|secret))",
           r"[\"'`]?(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is|als) ", lead=r"(?<!\S)\S{8,93} \S\Z"),
@@ -359,7 +359,7 @@ def _rank(core: str, value: str) -> int:
     noise |= (size >= 10 or mean < 3) and re.search("[A-Z]|[a-z]{8}", core) is not None and _gibberish(core)
     if not digit and not noise:  # words; with a symbol, very many or a very long one they are a pass phrase
         return 2 if symbol or re.fullmatch(r"[a-z]{18,}|[a-z]+(?:-[a-z]+){3,}", core) else 1
-    if not (noise or symbol or mean < 2.9 or re.search(r"[A-Za-z][0-9]+[A-Za-z]", core)) or len(value) < 8:
+    if not (noise or symbol or mean < 2.9 or re.search(r"[A-Za-z]\+?[0-9]+[A-Za-z]", core)) or len(value) < 8:
         return 2
     random = mean < 2.8 or (digit and (noise or mean < (3.3 if len(value) < 32 else 4.5)))
     return 4 if random and len(value) >= 16 and len(set(value)) > 7 else 3
@@ -482,7 +482,9 @@ _NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'
 _MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _MORE = r"[\"'],\s{0,24}[\"'](?P<v>[^\"'\s]{6,200})(?=[\"'])"  # of a list
 _WRAP = (  # the rest of a secret, alone in the next line
-    r"[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+-]{0,24}(?P<v>[\w+/=-]{8,200})(?=[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$))"
+    r"[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+-]{0,24}"
+    r"(?P<v>(?=[\w+/-]{0,200}[A-Z])(?=[\w+/-]{0,200}[a-z])[\w+/-]{8,200}={0,2})"
+    r"(?=[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$))"
 )
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
@@ -549,7 +551,7 @@ def _judge_end(text: str, pos: int, floor: int) -> Finding | None:
 
 def _wrapped(text: str, end: int) -> int:
     """Where a secret ends that goes on in the next lines."""
-    while (more := _re(_WRAP).match(text, end)) and _re(_MIXED).match(more["v"]) and _rank(more["v"], more["v"]) > 2:
+    while (more := _re(_WRAP).match(text, end)) and _rank(more["v"], more["v"]) > 2:
         end = more.end("v")
     return end
 
