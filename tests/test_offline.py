@@ -597,6 +597,13 @@ def test_a_sentence_does_not_put_the_agents_words_into_the_users_mouth() -> None
     sentence = summary.memory_sentence(summary.story(spoken), (), "ribo")
     assert sentence.endswith("; the agent: The alignment step of the pipeline runs with four threads.")
     assert "STAR" not in summary.raw_memory(summary.story(spoken), ()), "it was turned down"
+    found = talk(
+        "The checkout tests are flaky again.",
+        "test_refund compares timestamps taken before and after the call. I'd suggest to add a sleep.",
+        "Don't add a sleep.",
+    )
+    assert "test_refund compares" in summary.memory_sentence(summary.story(found), (), "shop"), "a finding stays"
+    assert "suggest" not in summary.raw_memory(summary.story(found), ())
     decided = statements(talk("We decided to use hisat2 for alignment in all of our pipelines."))
     assert "; decided: We decided to use hisat2" in summary.memory_sentence(summary.story(spoken), decided, "ribo")
 

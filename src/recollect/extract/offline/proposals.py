@@ -167,6 +167,10 @@ def refused(messages: Sequence[Message]) -> set[int]:
     return {index for index, reply in replies if messages[index].role is Role.ASSISTANT and _is_no(_first(reply))}
 
 
+def is_proposal(text: str) -> bool:
+    return any(pattern.search(text) for pattern in (_PROPOSES, _RECOMMENDS, _OFFERS))
+
+
 def _first(reply: str) -> str:
     """What it begins with."""
     answer = own_words(reply, Role.USER)

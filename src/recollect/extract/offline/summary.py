@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from recollect.extract.offline.proposals import refused
+from recollect.extract.offline.proposals import is_proposal, refused
 from recollect.extract.offline.units import TOOL, Unit, units
 from recollect.text import content_words, ended, unique, words
 from recollect.types import MemoryKind, Message, Role, Statement
@@ -53,14 +53,14 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Story:
     asks: tuple[str, ...] = ()  # in order
-    outcome: tuple[str, ...] = ()  # the assistant's most telling sentences, but for what the user turned down
+    outcome: tuple[str, ...] = ()  # the assistant's most telling sentences, but for proposals that the user turned down
     activity: Activity = field(default_factory=Activity)
 
 
 def story(messages: Sequence[Message]) -> Story:
     found = units(messages)
     declined = refused(messages)
-    said = [unit for unit in found if unit.message not in declined]
+    said = [unit for unit in found if unit.message not in declined or not is_proposal(unit.text)]
     return Story(tuple(_asks(found)), tuple(_outcome(said)), activity(messages))
 
 
