@@ -510,19 +510,17 @@ def test_sigterm_is_heard_at_each_step_of_beginning_to_wait() -> None:
     assert int(done.stdout) > 5, "the steps of an Event's wait"
 
 
-def test_a_worker_that_is_started_while_the_lane_is_stopped_is_asked_too(tmp_path: Path) -> None:
+def test_a_worker_that_is_started_while_the_lane_is_stopped_is_asked_too() -> None:
     backlog = Backlog()
     backlog.add(Work(task=Task.SCAN))
-    lane = Lane("bulk", backlog, load(), lambda work, result: pytest.fail(f"it was not asked: {result}"))
-    start = lane._start
 
-    def started_as_it_stops() -> subprocess.Popen[bytes]:
-        lane._start = start  # type: ignore[method-assign]
-        backlog.close()
-        lane.stop()
-        return start()
+    class StopsAsItStarts(Lane):
+        def _start(self) -> subprocess.Popen[bytes]:
+            backlog.close()
+            self.stop()
+            return super()._start()
 
-    lane._start = started_as_it_stops  # type: ignore[method-assign]
+    lane = StopsAsItStarts("bulk", backlog, load(), lambda work, result: pytest.fail(f"it was not asked: {result}"))
     lane.start()
     lane.join(20)
     assert not lane.is_alive()

@@ -418,7 +418,8 @@ class Import:
                     self._write_turns(turns, name, left, report)
             elif self._files.create(name, text):
                 report.created += 1
-                new.update([name.split("--")[1]] if not name.startswith(TOMBSTONES) else ())
+                if not name.startswith(TOMBSTONES):
+                    new.add(name.split("--")[1])
             else:
                 report.unchanged += 1
 

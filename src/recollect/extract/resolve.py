@@ -268,7 +268,7 @@ def is_same(one: str, other: str) -> bool:
 def is_revision(newer: str, older: str, share: float = _RELATED) -> bool:
     """Does the newer text say something else about what the older is about? `share` is what they have in common. Where
     each has a word of its own (staging, production) they are about two things, unless the newer says it corrects."""
-    if _are_apart(newer, older):
+    if _about(newer).isdisjoint(_about(older)) or _are_apart(newer, older):  # most are told apart by that alone
         return False
     ends = _ends(newer)
     if any(_about(older) <= _about(each) and _is_contrary(each, older, share) for each in ends):

@@ -28,9 +28,14 @@ _DID = (
     r"(?:began|bought|broke|built|came|did|felt|found|gave|got|had|heard|knew|left|lost|made|met|ran|said|saw|sent|"
     r"thought|told|took|tried|went|wrote|put|forgot)"
 )
+_ED = r"(?!(?:need|feed|heed|seed|speed|exceed|proceed|succeed|embed|shed|shred)\b)\w+ed\b"
 _ACTED = (  # what is decided is no report
-    r"(?!(?:need|feed|heed|seed|speed|exceed|proceed|succeed|embed|shed|shred|decided|agreed|settled|switched|migrated|"
-    r"moved|standardi[sz]ed|used|supposed|based)\b)\w+ed"
+    rf"(?!(?:decided|agreed|settled|switched|migrated|moved|standardi[sz]ed|used|supposed|based)\b){_ED}"
+)
+NEVER_ABROAD = r"\b(?:niemals|nie|jamais|nunca|jamás|nooit|aldrig|nigdy|никогда)\b|禁止|しないで|不要|절대|하지 마"
+ALWAYS_ABROAD = (
+    r"\b(?:immer|stets|toujours|il faut|siempre|hay que|sempre|altijd|alltid|zawsze|всегда)\b|"
+    r"必ず|常に|总是|始终|必须|一定要|항상|반드시"
 )
 
 PATTERNS: tuple[tuple[str, str], ...] = (
@@ -49,12 +54,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r",? instead of |,? rather than )|, not [\w`'\"“”./@-]+\s*[.!]?$|\b(?:is|are|be) (?:strictly )?(?:not allowed|"
      r"not permitted|forbidden|mandatory|required|off limits|out of bounds|non-?negotiable)\b|\b(?:must|"
      r"may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?!worries|problem|idea|"
-     r"thanks|"
-     r"need|rush)(?:more |new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]|$| please\b)|\b(?:rule|convention|policy) (?:is|here|"
-     r"of)\b"),
-    ("abroad", r"\b(?:immer|stets|niemals|nie|toujours|jamais|il faut|siempre|nunca|jamás|hay que|sempre|altijd|nooit|"
-     r"alltid|aldrig|zawsze|nigdy|всегда|никогда|wir (?:nutzen|benutzen|verwenden)|nous utilisons|usamos|utilizamos)\b|"
-     r"必ず|常に|禁止|しないで|总是|始终|必须|不要|一定要|항상|절대|반드시|하지 마"),
+     r"thanks|need|rush)(?:more |new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]|$| please\b)|"
+     r"\b(?:rule|convention|policy) (?:is|here|of)\b"),
+    ("abroad", rf"{NEVER_ABROAD}|{ALWAYS_ABROAD}|"
+     r"\b(?:wir (?:nutzen|benutzen|verwenden)|nous utilisons|usamos|utilizamos)\b"),
     ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
      r"migrated|moved|standardi[sz]ed)\b|\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
      r"\bwe(?:'ll| will| are going to) (?:use|go with|stick|keep)\b"),
@@ -67,8 +70,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"team|company|boss|birthday|time ?zone|editor|shell|laptop|machine|phone|email|e-mail|employer|job|dog|"
      r"cat) (?:is|are|has|have|runs|was))"),
     ("where", r"\b(?:lives?|runs?|sits?|listens?|(?:is|are) (?:the one )?(?:at|in|on|under|called|named|hosted|"
-     r"deployed|stored|"
-     r"located|kept|owned)) (?:in |at |on |under |by |with )?(?:the |a |our |port )*(?:`[^`]+`|"
+     r"deployed|stored|located|kept|owned)) (?:in |at |on |under |by |with )?(?:the |a |our |port )*(?:`[^`]+`|"
      r"[\w-]+[./_:@-][\w./_:@-]+|\d{2,}|(?-i:[A-Z])\w+)"),
     ("todo", r"\bto-?do\b:?|\bfixme\b|\bwe still (?:have|need) to\b|\bremind me\b"),
     ("habit", r"\bwe (?:all |always |usually |only |still )?(?:use|deploy|run|write|follow|ship|release|work|sign|"
@@ -146,8 +148,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"does|did you|is (?:it|there|that|this)|are (?:you|there)|should i|should we|any (?:idea|thoughts|chance))\b"),
     ("imperative", rf"^(?:(?:ok(?:ay)?|so|now|and|then|also|please|pls|just|next|great|good|perfect|well|right|yes|"
      rf"no(?=[,.!:])|hey|hi|cool|thanks|alright|first|finally|can you|could you|go ahead and|i want you to|"
-     rf"i need you to|"
-     rf"let'?s|i'd like you to)[,.!:]? )*{_DO}\b"),
+     rf"i need you to|let'?s|i'd like you to)[,.!:]? )*{_DO}\b"),
     ("please", r"\b(?:please|pls|kindly|can you|could you|would you)\b"),
     ("thanks", r"\b(?:thanks?|thank you|thx|cheers|great|perfect|nice|awesome|lovely|brilliant|excellent|amazing|"
      r"good (?:job|morning|night|call|day|evening)|well done|hello|hi|hey|bye|welcome|wow|cool|sweet|yay|congrats|"
@@ -182,18 +183,18 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"mm+|ah+|oh+|ooh+|ugh|ha)(?:[.,!;:]|\s*$)"),
     # reports of the work at hand
     ("symptom", r"\b(?:fail(?:s|ed|ing)|hangs?|hung|crash(?:es|ed|ing)|throws?|errors?|typos?|exception|traceback|"
-     r"conflicts?|"
-     r"(?:is|are|was|were|still|comes? (?:back|out)) (?:still |now |all |completely )?(?:missing|empty|wrong|broken|"
-     r"blank|red|stuck|gone|cut off|off by)|(?:doesn'?t|don'?t|does not|won'?t|isn'?t|not|didn'?t) (?:work|show|load|"
-     r"open|compile|build|start|render|appear|update|align)\w*)\b|\b(?:says|shows?|returns?|prints?|gets?|gives?|got) "
-     r"(?:me |us )?(?:an? |the )?(?:\d{3}|error|message|nothing|null|none|undefined|blank|same)\b"),
+     r"conflicts?|(?:is|are|was|were|still|comes? (?:back|out)) (?:still |now |all |completely )?(?:missing|empty|"
+     r"wrong|broken|blank|red|stuck|gone|cut off|off by)|(?:doesn'?t|don'?t|does not|won'?t|isn'?t|not|"
+     r"didn'?t) (?:work|show|load|open|compile|build|start|render|appear|update|align)\w*)\b|"
+     r"\b(?:says|shows?|returns?|prints?|gets?|gives?|got) (?:me |us )?(?:an? |the )?"
+     r"(?:\d{3}|error|message|nothing|null|none|undefined|blank|same)\b"),
     ("did", rf"\b(?:i|we|he|she|they)(?:'ve| have| had)? (?:just |already |also |only |now )?(?:{_DID}|{_ACTED})\b"),
     ("you-did", rf"\byou(?:'ve| have)? (?:just |already |also |only |still )?(?:{_DID}|{_ACTED}|moved)\b|"
      r"\byour (?:pr|change|fix|patch|commit|version|answer|last)\b"),
     ("which-one", r"\b(?:the|in|on) (?:first|second|third|fourth|last|next|other|new|old|wrong|same|top|bottom|left|"
      r"right) \w+"),
     ("when-i", r"\b(?:when|if|after|since|every time|whenever) i \w+"),
-    ("lasting", r"\b(?:has|have) been \w+ing\b|\b(?:we are|i am|we're|i'm) (?:now|at the|still)\b|"
+    ("under-way", r"\b(?:has|have) been \w+ing\b|\b(?:we are|i am|we're|i'm) (?:now|at the|still)\b|"
      r"\b(?:so far|by now|until now|since (?:lunch|this morning|yesterday|the update))\b"),
     ("tail-ask", r"\w[,;]? (?:and |so |then |but )?(?:can|could|would) you\b|\bgoing on\b|\bany idea\b|"
      r", (?:fix|check|look|see|tell|find)\b"),
@@ -208,12 +209,10 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 _PAST = (  # forms that are not those of the present, too
-    r"(?:been|began|bought|broke|built|came|chose|did|done|felt|forgotten|found|gave|gone|got|had|heard|kept|knew|"
-    r"known|"
+    r"(?:been|began|bought|broke|built|came|chose|did|done|felt|forgotten|found|gave|gone|got|had|heard|kept|knew|known|"
     r"left(?!-)|lost|made|met|misunderstood|paid|ran|said|saw|seen|sent|sold|spent|thought|told|took|tried|was|went|"
     r"were|wrote)\b"
 )
-_ED = r"(?!(?:need|feed|heed|seed|speed|exceed|proceed|succeed|embed|shed|shred)\b)\w+ed\b"
 _BY = r"(?<=\w )(?<!\bis )(?<!\bare )(?<!\bbe )"  # "is never edited" is a rule
 _WHO = r"(?:(?<=\bi )|(?<=\b(?:we|he|it) )|(?<=\b(?:you|she) )|(?<=\bthey ))"
 _HAPPENS = (  # to people, rather than that they do it
@@ -221,8 +220,7 @@ _HAPPENS = (  # to people, rather than that they do it
     r"reali[sz]e|learn|lose|miss|hope|wonder|own|speak|live|sleep|have(?! to))\b"
 )
 _ANSWERED = (  # what "no" is an answer before, rather than a ban on
-    r"i|i'm|you|we|he|she|it|it's|its|they|that|that's|thats|this|these|those|there|the|my|your|our|a|an|not|but|"
-    r"because|"
+    r"i|i'm|you|we|he|she|it|it's|its|they|that|that's|thats|this|these|those|there|the|my|your|our|a|an|not|but|because|"
     r"wait|just|actually|please|let|don'?t|still|only|keep|use|leave|put|try|do|go|make|give|tell|take|get|i'?ll|i'?d"
 )
 _MENTIONS = re.compile(  # rules in somebody else's words, or in words to be written, translated, committed
@@ -325,7 +323,7 @@ WEIGHTS: dict[str, float] = {
     "you-did": -0.9,
     "which-one": -1.3,
     "when-i": -0.7,
-    "lasting": -1.1,
+    "under-way": -1.1,
     "tail-ask": -1.5,
     "lately": -1.0,
     "universal": 0.8,

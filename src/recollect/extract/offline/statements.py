@@ -236,11 +236,10 @@ _SEVERITIES = (
      r"nobody may|no new)\b|^no (?!no\b|thank|worries|problem|idea|doubt|rush|need\b)|^(?:please )?stop \w+ing\b|"
      r"(?:^|[^\w' ]\s*|\b(?:i|you|we|one|please|pls|kindly|and|but|so|or|also|just|then|ok|really|rather|better) )"
      r"(?:don'?t|do not|dont|can'?t)\b|"  # what others do not do is no rule
-     r"\b(?:niemals|nie|jamais|nunca|jamás|nooit|aldrig|nigdy|никогда)\b|禁止|しないで|不要|절대|하지 마"),
+     + cues.NEVER_ABROAD),
     (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away|i (?:really )?(?:hate|dislike))\b"),
     (Severity.MUST, r"\b(?:must|always|shall|has to|have to|required|mandatory|needs? to|only|every time|"
-     r"at (?:the )?most|at least|immer|stets|toujours|il faut|siempre|hay que|sempre|altijd|alltid|zawsze|всегда)\b|"
-     r"必ず|常に|总是|始终|必须|一定要|항상|반드시"),
+     r"at (?:the )?most|at least)\b|" + cues.ALWAYS_ABROAD),
     (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b"),
     (Severity.ALLOW, r"(?<!\bin )(?<!\bby )(?<!\bof )(?<!\d )\b(?-i:may)\b(?! \d)|"  # no month
      r"\b(?:allowed|is fine|are fine|it'?s ok(?:ay)?|feel free)\b"),
