@@ -115,6 +115,15 @@ def test_a_fork_in_which_nothing_was_said_hands_its_ancestry_on(memory: Memory, 
     assert texts(memory) == [*FIRST, *THIRD]
 
 
+def test_a_fork_that_only_copied_its_parent_s_meta_line_keeps_only_its_own(memory: Memory, root: Path) -> None:
+    parent = rollout(root, A, FIRST, 0)
+    fork = rollout(root, B, [*FIRST, *SECOND], 20)
+    own, *rest = fork.read_bytes().splitlines(keepends=True)
+    fork.write_bytes(b"".join([own, parent.read_bytes().splitlines(keepends=True)[0], *rest]))
+    memory.ingest(folder=root)
+    assert counts(memory) == {A: 4, B: 2}
+
+
 def test_a_fork_follows_its_parent_s_branch_and_not_what_was_said_there_later(memory: Memory, root: Path) -> None:
     later = ["Said in the first after the fork.", "Aye."]
     rollout(root, A, [*FIRST, *later], 0)

@@ -488,6 +488,13 @@ def test_a_hostile_text_costs_no_more_than_its_length(text: str) -> None:
 def test_a_fork_names_its_parent() -> None:
     assert run(CODEX, meta(forked_from_id="parent"), meta(id="parent"))["fork_of"] == "parent"
     assert run(CODEX, meta(), meta(forked_from_id="parent"))["fork_of"] == ""
+    assert run(CODEX, meta(), meta(), meta(id="parent"), meta(id="its parent"))["fork_of"] == "parent"
+    assert run(CODEX, meta(), "U Hello", meta(id="stray"))["fork_of"] == ""
+
+
+def test_a_fork_that_refers_to_its_parent_s_file_repeats_nothing() -> None:
+    base = {"thread_id": "parent", "end_ordinal_exclusive": 4, "end_byte_offset": 900}
+    assert run(CODEX, meta(forked_from_id="parent", history_base=base), "U Continue.")["fork_of"] == ""
 
 
 def test_a_compaction_is_one_change_however_many_lines_report_it() -> None:

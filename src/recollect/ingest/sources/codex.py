@@ -92,6 +92,7 @@ class _Record(msgspec.Struct):
     source: Any = None
     thread_source: Any = None
     forked_from_id: Any = None
+    history_base: Any = None
     parent_thread_id: Any = None
     agent_role: Any = None
     agent_nickname: Any = None
@@ -208,7 +209,9 @@ def _untyped(state: CodexState, record: _Record) -> Sequence[Change]:
 def _meta(state: CodexState, meta: _Record) -> Sequence[Change]:
     thread = as_text(meta.id)
     if state.identified and thread != state.session_id:
-        return NOTHING  # a fork copies its parent's meta line with the history
+        if not state.turns and not state.fork_of:
+            state.fork_of = thread  # a fork copies its parent's meta line; older ones tell of it nowhere else
+        return NOTHING
     state.cwd = as_text(meta.cwd) or state.cwd
     if isinstance(meta.git, dict):
         state.branch = as_text(meta.git.get("branch")) or state.branch
@@ -218,7 +221,8 @@ def _meta(state: CodexState, meta: _Record) -> Sequence[Change]:
         return NOTHING
     state.identified = True
     state.session_id = thread or state.session_id
-    state.fork_of = as_text(meta.forked_from_id)
+    if not isinstance(meta.history_base, dict):  # else the file refers to its parent's, and repeats nothing
+        state.fork_of = as_text(meta.forked_from_id)
     state.excluded = _is_subagent(meta)
     return _roll_back(state, len(state.turns)) if state.excluded else NOTHING
 
