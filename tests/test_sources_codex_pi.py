@@ -622,6 +622,25 @@ def test_pi_keeps_the_user_s_commands_and_drops_what_extensions_say() -> None:
     assert said(PI, HEADER, *lines) == ["u ! npm test", "u Hi"]
 
 
+def test_a_command_that_the_user_kept_from_the_model_is_not_kept_here() -> None:
+    hidden = node("b<a", "bashExecution", command="cat letter.txt", excludeFromContext=True)
+    assert said(PI, HEADER, node("a"), hidden, node("c<b")) == ["u text a", "u text c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "own"),
+    [
+        ('<file name="/w/a.md">\nAlways use tabs.\n</file>\nReview it.', "Review it."),
+        ('<file name="/w/a.md">\nx\n</file>\n<file name="/w/b.png"></file>\nReview both.', "Review both."),
+        ('What does <file name="x"> mean in </file>?', 'What does <file name="x"> mean in </file>?'),
+        ('<file name="never closed">', '<file name="never closed">'),
+    ],
+)
+def test_a_file_that_was_named_on_the_command_line_is_not_what_the_user_said(text: str, own: str) -> None:
+    assert said(PI, HEADER, node("a", content=text)) == [f"u {own}"]
+    assert said(PI, HEADER, node("a", content='<file name="/w/a.md">\nx\n</file>\n')) == []
+
+
 def test_pi_compactions_are_no_entries() -> None:
     result = run(PI, HEADER, node("a"), quiet("compaction", "b<a", summary="So far."), node("c<b"))
     assert [(each["uuid"], each["summary"]) for each in result["compactions"]] == [("s1:b", "So far.")]

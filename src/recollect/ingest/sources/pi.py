@@ -2,7 +2,8 @@
 
 The payload trusted here: a header `{type: session, id, cwd}`, then records; a `message` record has a `message` with
 `role` and `content` (text, or a list of blocks). Kept are the user's text and shell commands, and the assistant's text
-with a line per tool call. Left out: tool results, thinking, what extensions put in.
+with a line per tool call. Left out: tool results, thinking, what extensions put in, files named on the command line,
+shell commands that the user kept from the model (`!!`).
 
 From version 2 on the records are a tree: `id` and `parentId`, unique only within the file. What counts is the path from
 the root to the message that was written last. A message that grows elsewhere abandons the branch it left: its entries
@@ -38,6 +39,7 @@ from recollect.ingest.sources.base import (
     decode,
     read_time,
 )
+from recollect.ingest.sources.tags import behind
 from recollect.ingest.sources.tools import summarise
 from recollect.types import Entry, Role, Timestamp
 
@@ -52,6 +54,7 @@ class _Message(msgspec.Struct, rename="camel"):
     tool_call_id: Any = None
     is_error: Any = None
     command: Any = None
+    exclude_from_context: Any = None  # `!!`: the user kept it from the model
     summary: Any = None
 
 
@@ -230,11 +233,11 @@ def _message(state: PiState, record: _Record, offset: int) -> Sequence[Change]:
 
 def _user(state: PiState, record: _Record, message: _Message, offset: int) -> Sequence[Change]:
     if message.role == "bashExecution":
-        raw = as_text(message.command)
+        raw = "" if message.exclude_from_context is True else as_text(message.command)
         text = clean(f"! {raw}") if raw.strip() else ""
     else:
         raw = "\n\n".join(block.text for block in _blocks(message.content) if block.type == "text")
-        text = clean(_SKILL.sub(r"/skill:\1 ", raw))
+        text = clean(_SKILL.sub(r"/skill:\1 ", behind(raw, _FILE)))
     at = _time(state, record)
     uuid = _identity(state, record, at, Role.USER, raw) if text else ""
     state.last_timestamp = at
@@ -303,6 +306,7 @@ def _compaction(state: PiState, record: _Record, summary: object, offset: int) -
     return [Compaction(uuid, state.session_id, clean(text), at, offset)]
 
 
+_FILE = re.compile(r'\s*<(file) name="[^"<>]*">')  # `pi @notes.md`: what stands in it is not the user's
 _SKILL = re.compile(r'\A\s*<skill name="([^"<>]*)"[^<>]*>.*?(?:</skill>\s*|\Z)', re.DOTALL)
 
 
