@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import PurePath
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 
 from recollect.ingest.sources import claude_code
-from recollect.ingest.sources.base import Compaction, Malformed
+from recollect.ingest.sources.base import Compaction, Malformed, Restored, Withdrawn
 from recollect.types import Entry
 from tests.transcripts import claude
 
@@ -183,6 +184,74 @@ def test_what_was_answered_to_a_question_is_the_user_s_and_no_other_tool_can_ans
 )
 def test_what_no_person_said_is_not_the_user_s(line: bytes) -> None:
     assert said(line) == []
+
+
+def chained(short: str, **more: Any) -> bytes:
+    """`u3<1` is the third record, the user's, behind the first; `a` is the assistant's, `t` a tool's result, `s` the
+    harness's."""
+    number, _, parent = short[1:].partition("<")
+    role = {"u": "user", "a": "assistant", "t": "user", "s": "system"}[short[0]]
+    result = [{"type": "tool_result", "tool_use_id": "c1", "content": "x"}]
+    message = {"role": role, "content": result if short[0] == "t" else number, "id": f"msg_{number}"}
+    chain = {"uuid": number, "parentUuid": parent or None, "message": None if role == "system" else message}
+    return claude(int(number), "", role=role, **chain | more)
+
+
+def standing(*lines: bytes | str) -> str:
+    """The messages that are not withdrawn at the end, reading on after each line from the saved state."""
+    state, stands = claude_code.begin(PurePath("p/s.jsonl")), dict[str, bool]()
+    for number, line in enumerate(lines):
+        state = msgspec.json.decode(msgspec.json.encode(state), type=claude_code.ClaudeState)
+        for change in claude_code.fold(state, line if isinstance(line, bytes) else chained(line), number):
+            if isinstance(change, Entry):
+                stands.setdefault(change.uuid, True)
+            elif isinstance(change, Withdrawn | Restored):
+                stands[change.uuid] = isinstance(change, Restored)
+    return " ".join(uuid for uuid, there in stands.items() if there)
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        ("u1 a2<1 u3<2 a4<3 u5<2 a6<5", "1 2 5 6"),
+        ("u1 a2<1 u3<2 a4<3 u5<4 a6<5 s7<6 u8<2 a9<8", "1 2 8 9"),
+        ("u1 a2<1 u3<2 u4<2 u5<2 a6<5", "1 2 5 6"),
+        ("s1 u2<1 a3<2 u4<1 a5<4 u6<5 a7<6 u8<5", "4 5 8"),
+        ("u1 a2<1 u3<2 a4<3 t5<4 u6<2 a7<6", "1 2 6 7"),
+    ],
+    ids=["one turn", "two turns", "again and again", "all, then one", "tools ran"],
+)
+def test_who_goes_back_to_an_earlier_prompt_takes_back_what_was_said_since(lines: str, left: str) -> None:
+    assert standing(*lines.split()) == left
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "u1 a2<1 a3<2 t4<2 t5<3 a6<4 u7<6 a8<7",  # calls side by side
+        "u1 a2<1 s3<2 s4<2 u5<2 a6<5 u7<6",  # hooks
+        "u1 a2<1 u3 a4<3 u5 a6<5 u7<gone u8<lost",  # no parent is told, or is known
+        "u1 a2<1 u3<2 a4<3 u1 a2<1 u3<2 a4<3 u5<4 a6<5",  # a history that is written again
+    ],
+)
+def test_other_shapes_of_the_tree_take_nothing_back(lines: str) -> None:
+    assert standing(*lines.split()) == " ".join(dict.fromkeys(re.findall(r"[ua](\d)", lines)))
+
+
+def test_what_a_second_process_writes_beside_the_first_takes_nothing_back() -> None:
+    assert standing("u1", "a2<1", "u3<2", "u4<2", "a5<3", "a6<4", "u7<5", "u8<6") == "1 2 3 4 5 6 7 8"
+
+
+def test_a_prompt_written_anew_takes_nothing_back() -> None:
+    again = chained("u5<2", timestamp=json.loads(chained("u3<2"))["timestamp"])
+    assert standing("u1", "a2<1", "u3<2", "a4<3", again, "a6<5") == "1 2 3 4 5 6"
+    assert standing("u1", "a2<1", "u3<2", "a4<3", "u5<2", "u3<2", "a6<5") == "1 2 5 6"
+
+
+def test_nobody_goes_back_behind_a_summary_and_a_sub_agent_goes_nowhere() -> None:
+    summary = chained("u5<4", isCompactSummary=True)
+    assert standing("u1", "a2<1", "u3<2", "s4", summary, "u6<2") == "1 2 3 6"
+    assert standing("u1", "a2<1", "u3<2", chained("u4<2", isSidechain=True), "a5<3") == "1 2 3 5"
 
 
 def test_a_summary_of_what_went_before_is_a_compaction_with_and_without_its_flag() -> None:

@@ -9,6 +9,11 @@ results (they arrive as user records), `isMeta`, `isSidechain` and sub-agent rec
 said in the user's place (`origin`) or the model's (`<synthetic>`), other attachments, hook output, API errors,
 everything that is no message. One assistant message may stand on several lines with the same `message.id`: it is one
 entry, with the uuid of its first line.
+
+Who goes back to an earlier prompt (`/rewind`, Esc Esc) leaves the records behind it in the file: the new prompt has the
+same `parentUuid` as the one that it stands for. What was said from there on is withdrawn, and restored if somebody goes
+on with it after all: two processes may write one file. No other shape of the tree tells a return: calls that run side
+by side, hooks and gaps give records several children, too.
 """
 
 from __future__ import annotations
@@ -30,8 +35,10 @@ from recollect.ingest.sources.base import (
     Malformed,
     OpenMessage,
     OpenTool,
+    Restored,
     Source,
     State,
+    Withdrawn,
     as_text,
     clean,
     content_id,
@@ -44,6 +51,8 @@ from recollect.types import Entry, Role, Timestamp
 
 NAME = "claude-code"
 _MOST_OPEN = 4  # assistant messages that may still wait for lines or tool results
+_MOST_TURNS = 50  # prompts that the user may go back to
+_MOST_LEFT = 8  # branches that somebody may go on with
 
 
 class _Block(msgspec.Struct):
@@ -86,6 +95,7 @@ class _Answers(msgspec.Struct):
 class _Record(msgspec.Struct, rename="camel"):
     type: Any = None
     uuid: Any = None
+    parent_uuid: Any = None
     session_id: Any = None
     timestamp: Any = None
     cwd: Any = None
@@ -107,8 +117,26 @@ class _Opened(OpenMessage, kw_only=True):
     lines: list[str] = []  # uuids of the lines it was made of
 
 
+class _Turn(msgspec.Struct, array_like=True):
+    """A prompt, and what was said since."""
+
+    parent: str  # the record before the prompt; empty when it is not told
+    at: str
+    entries: list[str] = []
+
+
+class _Left(msgspec.Struct, array_like=True):
+    """What was withdrawn when the user went back."""
+
+    leaf: str  # its last record
+    entries: list[str]
+
+
 class ClaudeState(State, kw_only=True):
     open: dict[str, _Opened] = {}  # message.id → the message that may still grow
+    leaf: str = ""  # the record written last
+    turns: list[_Turn] = []
+    left: list[_Left] = []
 
 
 _records = msgspec.json.Decoder(_Record)
@@ -129,6 +157,15 @@ def fold(state: ClaudeState, line: bytes, offset: int) -> Sequence[Change]:
         record = _records.decode(line)
     except UNDECODABLE as error:
         raise Malformed(str(error)) from None
+    changes = _changes(state, record, line, offset)
+    if record.uuid and not record.is_sidechain and not record.agent_id:
+        if state.left and record.message is not None:
+            changes = [*_resumed(state, as_text(record.parent_uuid)), *changes]
+        state.leaf = as_text(record.uuid)
+    return changes
+
+
+def _changes(state: ClaudeState, record: _Record, line: bytes, offset: int) -> Sequence[Change]:
     kind = record.type
     if kind != "assistant" and kind != "user":
         if not isinstance(kind, str):
@@ -203,11 +240,15 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
     state.last_timestamp = at
     if record.is_compact_summary or text.startswith(_CONTINUED):
         state.open.clear()
+        state.turns.clear()  # nobody goes back behind it
         return [*changes, Compaction(uuid, session, clean(text), at, offset)]
     text = clean(_own_words(text))
     if not text:
         return changes
     state.open.clear()  # the user spoke: nothing before this can still grow
+    if record.type == "user" and not any(type(item) is _Block and item.type == "tool_result" for item in blocks):
+        changes += _prompted(state, as_text(record.parent_uuid), uuid, at)
+    _note(state, uuid)
     entry = Entry(
         uuid=uuid,
         session_id=session,
@@ -250,6 +291,7 @@ def _assistant(
             branch=as_text(record.git_branch),
         )
         state.last_timestamp = at
+        _note(state, opened.uuid)
         state.open[key or opened.uuid] = opened
         while len(state.open) > _MOST_OPEN:
             del state.open[next(iter(state.open))]
@@ -265,6 +307,34 @@ def _assistant(
         if name and name not in opened.names:
             opened.names.append(name)
     return [opened.entry()]
+
+
+def _prompted(state: ClaudeState, parent: str, uuid: str, at: str) -> list[Change]:
+    """A turn begins. Where an earlier one begins at the same record, the user went back; but the same prompt written
+    anew, as a copy or at the same time, is no return: what is said behind it is nobody's to take back."""
+    place = next((n for n, turn in enumerate(state.turns) if parent and turn.parent == parent), None)
+    gone = [] if place is None else [each for turn in state.turns[place:] for each in turn.entries]
+    copied = uuid in gone or any(uuid in left.entries for left in state.left)
+    if copied or (place is not None and state.turns[place].at == at):
+        parent, gone = "", []
+    elif place is not None:
+        del state.turns[place:]
+        state.left.append(_Left(state.leaf, gone))
+        del state.left[:-_MOST_LEFT]
+    state.turns.append(_Turn(parent, at))
+    del state.turns[:-_MOST_TURNS]
+    return [Withdrawn(each) for each in gone]
+
+
+def _note(state: ClaudeState, uuid: str) -> None:
+    if state.turns and state.turns[-1].parent:
+        state.turns[-1].entries.append(uuid)
+
+
+def _resumed(state: ClaudeState, parent: str) -> list[Change]:
+    back = [left for left in state.left if left.leaf == parent]
+    state.left = [left for left in state.left if left.leaf != parent]
+    return [Restored(each) for left in back for each in left.entries]
 
 
 def _said(result: Raw) -> str:
