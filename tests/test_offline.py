@@ -297,6 +297,20 @@ def test_what_only_opens_a_statement_is_left_out_of_it() -> None:
         assert texts(f"{opening} web-1 runs Debian 12.") == ["web-1 runs Debian 12."]
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("hmm wait, never commit to main", "Never commit to main."),
+        ("no no, we only ship on mondays, so can you check the date?", "We only ship on mondays."),
+        ("actually we never use docker here btw", "We never use docker here."),
+        ("Never wait for the healthcheck, tho.", "Never wait for the healthcheck."),
+        ("hold on to the receipts for 7 years, always", "hold on to the receipts for 7 years, always."),
+    ],
+)
+def test_what_is_said_or_asked_along_with_a_statement_is_left_out_of_it(text: str, kept: str) -> None:
+    assert texts(text) == [kept]
+
+
 def test_user_wide_only_when_the_user_says_so() -> None:
     assert said("In all my projects, use British spelling.")[0].scope is Scope.USER
     assert said("Use British spelling, not American.")[0].scope is Scope.PROJECT

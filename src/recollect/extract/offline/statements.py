@@ -151,12 +151,17 @@ def _words_of(candidate: Candidate) -> frozenset[str]:
 
 
 _OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|alright|all right|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|btw|"
+    r"^(?:(?:ok(?:ay)?|alright|all right|actually|then|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|btw|"
     r"by the way|anyway|fine|good|great|perfect|nice|cool|sweet|agreed|exactly|one (?:more )?thing|two things|"
     r"last thing|before i forget|fyi|note for next time|(?:one )?note(?: that)?|(?:please )?remember(?: that)?|"
     r"keep in mind(?: that)?|just so you know|finally|(?:hello|hi|hey)(?: there| all| everyone)?|thanks|thank you|"
     r"may i remind you that|"
-    r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|no(?:[,.;:!]+\s+|\s+but\s+))+",
+    r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|(?:(?:no )*no|wait|hold on)(?:[,.;:!]+\s+|\s+but\s+))+",
+    re.IGNORECASE,
+)
+_TAIL = re.compile(  # what is asked along with it, and what is said by the way
+    r"(?:[,;] (?:and |so |then |but )*(?:can|could|would|will|did|have) you\b[^.!?;]*[.?]?|"
+    r",? (?:btw|by the way|lol|tho)[.!]?)$",
     re.IGNORECASE,
 )
 _REQUEST = re.compile(
@@ -178,6 +183,7 @@ _EVERYWHERE = re.compile(
 def _statement(candidate: Candidate, entry: str, asked: str) -> Statement:
     text = re.sub(r"\s+", " ", candidate.text).strip()
     text = _OPENING.sub("", text) or text
+    text = _TAIL.sub("", text) or text
     if len(text) > _MOST_CHARACTERS:
         text = text[:_MOST_CHARACTERS].rsplit(" ", 1)[0] + "…"
     first = text.split(" ", 1)[0]
