@@ -34,9 +34,12 @@ _ACTED = (  # what is decided is no report
 )
 NEVER_ABROAD = r"\b(?:niemals|nie|jamais|nunca|jamás|nooit|aldrig|nigdy|никогда)\b|禁止|しないで|不要|절대|하지 마"
 ALWAYS_ABROAD = (
-    r"\b(?:immer|stets|toujours|il faut|siempre|hay que|sempre|altijd|alltid|zawsze|всегда)\b|"
+    r"\b(?:immer|stets|toujours|il faut|siempre|hay que|sempre|altijd|alltid|zawsze|всегда|(?<!ich )muss(?! ich)|"
+    r"müssen|höchstens|doit|doivent|deben?|tienen? que|deve|devono|devem|måste|musi|muszą|должен|должны)\b|"
     r"必ず|常に|总是|始终|必须|一定要|항상|반드시"
 )
+PREFER_ABROAD = r"\b(?:bevorzuge|je préfère|prefiero|preferisco|prefiro|wolę|предпочитаю)\b"
+_DECIDED_ABROAD = r"\b(?:entschieden|décidé|decidido|deciso|besloten)\b"
 
 PATTERNS: tuple[tuple[str, str], ...] = (
     # said in so many words
@@ -56,8 +59,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?!worries|problem|idea|"
      r"thanks|need|rush)(?:more |new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]|$| please\b)|"
      r"\b(?:rule|convention|policy) (?:is|here|of)\b"),
-    ("abroad", rf"{NEVER_ABROAD}|{ALWAYS_ABROAD}|"
-     r"\b(?:wir (?:nutzen|benutzen|verwenden)|nous utilisons|usamos|utilizamos)\b"),
+    ("abroad", rf"{NEVER_ABROAD}|{ALWAYS_ABROAD}|{PREFER_ABROAD}|{_DECIDED_ABROAD}|"
+     r"\b(?:wir (?:nutzen|benutzen|verwenden)|bei uns|nous utilisons|on utilise|chez nous|usamos|utilizamos)\b"),
     ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
      r"migrated|moved|standardi[sz]ed)\b|\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
      r"\bwe(?:'ll| will| are going to) (?:use|go with|stick|keep)\b"),
@@ -75,7 +78,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("todo", r"\bto-?do\b:?|\bfixme\b|\bwe still (?:have|need) to\b|\bremind me\b"),
     ("habit", r"\bwe (?:all |always |usually |only |still )?(?:use|deploy|run|write|follow|ship|release|work|sign|"
      r"store|host|keep|pin|target|support|review|tag|squash|merge|test|log|track|report|do|go|eat|pay|meet|speak|"
-     r"train|sell|teach|grow)\b"),
+     r"train|sell|teach|grow)\b|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)days\b"),
     # rules and preferences
     ("always", r"\b(?:always|never|ever|every time|at all times|under no circumstances|no exceptions?)\b"),
     ("from-now-on", r"\b(?:from now on|going forward|in (?:the )?future|whenever|each time|by default|as (?:usual|"
@@ -114,8 +117,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"euros?|€|\$|usd|eur|km|m|cm|mm|kg|g|grams?|degrees?|fps|hz|khz|mhz|words?|pages?|people|users?|am|pm)\b|"
      r"[€$£]\s?\d"),
     ("date", r"\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|june|july|aug(?:ust)?|sept(?:ember)?|oct(?:ober)?|"
-     r"nov(?:ember)?|dec(?:ember)?|mon(?:day)?|tues?(?:day)?|wed(?:nesday)?|thu(?:rsday)?|fri(?:day)?|"
-     r"sat(?:urday)?|sun(?:day)?|spring|summer|autumn|winter|20\d\d)\b"),
+     r"nov(?:ember)?|dec(?:ember)?|mon(?:days?)?|tues?(?:days?)?|wed(?:nesdays?)?|thu(?:rsdays?)?|"
+     r"fri(?:days?)?|sat(?:urdays?)?|sun(?:days?)?|spring|summer|autumn|winter|20\d\d)\b"),
     ("code", r"`[^`]+`|\b[\w-]+(?:/[\w.-]+)+|\b\w+\.(?:py|ts|tsx|js|json|ya?ml|toml|md|go|rs|java|kt|c|h|cpp|css|sql|"
      r"sh|txt|tf|gd|ipynb)\b|--[a-z][\w-]+|\b\w+_\w+\b|\b(?-i:[a-z]+[A-Z]\w+)"),
     ("is-x", r"\b(?:is|are|was|were|has|have|had|it's|that's|there's|takes?|needs?|costs?|means?|works?|"
@@ -141,7 +144,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     # decisions
     ("decision", r"\b(?:let'?s (?:go|use|do|keep|take|stick|make|say|call)|go(?:ing)? with|we(?:'ll| will) (?:go|use|"
      r"do|keep|take|stick|make)|decided|decision|settled|agreed|final|definitely|i(?:'ll| will) (?:go|take|use|"
-     r"keep)|it'?s (?:going to be|settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to)\b"),
+     r"keep)|it'?s (?:going to be|settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to)\b|"
+     + _DECIDED_ABROAD),
     # against
     ("question", r"\?\s*[\"')”]*$|^(?:what|why|how|who|which|(?:when|where) (?:is|are|was|do|does|did|will|would|can|"
      r"could|should)|can you|could you|would you|will you|do you|"

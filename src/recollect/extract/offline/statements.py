@@ -246,7 +246,7 @@ _SEVERITIES = (
     (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away|i (?:really )?(?:hate|dislike))\b"),
     (Severity.MUST, r"\b(?:must|always|shall|has to|have to|required|mandatory|needs? to|only|every time|"
      r"at (?:the )?most|at least)\b|" + cues.ALWAYS_ABROAD),
-    (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b"),
+    (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b|" + cues.PREFER_ABROAD),
     (Severity.ALLOW, r"(?<!\bin )(?<!\bby )(?<!\bof )(?<!\d )\b(?-i:may)\b(?! \d)|"  # no month
      r"\b(?:allowed|is fine|are fine|it'?s ok(?:ay)?|feel free)\b"),
 )  # fmt: skip
