@@ -377,6 +377,50 @@ def test_the_option_that_was_chosen_counts(reply: str) -> None:
     assert any("SQLite with WAL" in each for each in found) and not any("CSV" in each for each in found)
 
 
+@pytest.mark.parametrize(
+    ("offer", "reply", "kept"),
+    [
+        (
+            "- bcrypt: well known\n- argon2id: memory hard\n\nWhich one would you like for password hashing?",
+            "ok argon2id it is then",
+            "Which one would you like for password hashing? – argon2id it is then.",
+        ),
+        (
+            "I could keep it in localStorage or in the user's profile on the server. Which do you prefer?",
+            "server, ppl switch devices",
+            "I could keep it in localStorage or in the user's profile on the server. – server, ppl switch devices.",
+        ),
+        (
+            "Veux-tu un dump complet chaque nuit ou des WAL en continu ?",
+            "dump complet",
+            "Veux-tu un dump complet chaque nuit ou des WAL en continu ? – dump complet.",
+        ),
+    ],
+)
+def test_an_answer_is_kept_with_what_it_answers(offer: str, reply: str, kept: str) -> None:
+    (found,) = statements(talk("What do you think?", offer, reply, "Done."))
+    assert (found.text, found.kind, found.entries) == (kept, MemoryKind.DECISION, ("u2",))
+
+
+@pytest.mark.parametrize(
+    ("offer", "reply"),
+    [
+        ("For the unit test: Jest or Vitest?", "not jest"),
+        ("For the unit test: Jest or Vitest?", "what is vitest?"),
+        ("Shall I commit now or when the tests are done?", "when the tests are done"),
+        ("The unit tests run with Vitest.", "vitest"),
+    ],
+)
+def test_what_chooses_nothing_that_lasts_is_no_answer(offer: str, reply: str) -> None:
+    assert statements(talk("What do you think?", offer, reply, "Done.")) == []
+
+
+def test_the_agents_question_makes_no_answer_hold_everywhere() -> None:
+    offer = "Should the linter be ruff or flake8 in all your projects?"
+    (found,) = statements(talk("What do you think?", offer, "ruff", "Done."))
+    assert found.scope is Scope.PROJECT
+
+
 def test_a_finding_with_cause_and_cure_is_a_lesson() -> None:
     answer = "Found it. The worker crashed because the pool was exhausted; raising `max_size` to 20 fixed it."
     (found,) = statements(talk("Why does the worker crash?", answer, "great, thanks", "Sure."))

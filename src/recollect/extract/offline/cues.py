@@ -322,6 +322,7 @@ WEIGHTS: dict[str, float] = {
     "listed": 1.5,
     "heads": -0.9,
     "answers": 0.2,
+    "chosen": 2.8,
     "symptom": -0.7,
     "did": -0.6,
     "you-did": -0.9,
@@ -344,6 +345,7 @@ class Setting:
 
     asked: bool  # the message before it ends with a question
     working: bool  # the agent uses tools: the first message is a task
+    chosen: str = ""  # what the message before left to choose, where it begins by naming one
 
 
 @cache
@@ -403,6 +405,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "plain-question": asks and ("explicit" not in found or wonders),
         "wonders": wonders,
         "answers": setting.asked and not question,
+        "chosen": bool(setting.chosen) and not question,
     }
     return found + [name for name, true in shape.items() if true]
 

@@ -353,7 +353,7 @@ WEIGHTS: dict[str, float] = {
     "before-question": 0.3,
     "cause": 0.7,
     "cause-fix": 3.0,
-    "choice": 1.0,
+    "choice": 1.6,
     "code": 0.9,
     "fix": 0.9,
     "found": 1.1,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -36,6 +36,7 @@ class Candidate:
     text: str
     score: float
     kind: MemoryKind | None = None
+    asked: str = ""  # what it answers, without which nobody knows what was chosen
 
 
 def statements(messages: Sequence[Message]) -> list[Statement]:
@@ -63,21 +64,43 @@ def _said(messages: Sequence[Message], mine: Sequence[Unit]) -> Iterable[Candida
     """The user's own statements; a sentence that explains its neighbour joins it."""
     bar, settings = _bar(mine), settings_of(messages, mine)
     scores = _in_context(mine, [cues.score(unit, each) - bar for unit, each in zip(mine, settings, strict=True)])
+    chosen = {unit: each.chosen for unit, each in zip(mine, settings, strict=True)}
     group: list[tuple[Unit, float]] = []
     for unit, score in zip(mine, scores, strict=True):
         if group and _continues(group, unit, score):
             group.append((unit, score))
             continue
-        yield from _candidate(group)
+        yield from _candidate(group, chosen)
         group = [(unit, score)] if score > _NEIGHBOUR else []
-    yield from _candidate(group)
+    yield from _candidate(group, chosen)
 
 
 def settings_of(messages: Sequence[Message], mine: Sequence[Unit]) -> list[cues.Setting]:
     """What surrounds each of the user's sentences."""
     working = any(TOOL.search(message.text) for message in messages if message.role is Role.ASSISTANT)
     asked = [False, *(message.role is Role.ASSISTANT and _asks(message.text) for message in messages)]
-    return [cues.Setting(asked[unit.message], working) for unit in mine]
+    return [cues.Setting(asked[unit.message], working, _chosen(messages, unit)) for unit in mine]
+
+
+def _chosen(messages: Sequence[Message], unit: Unit) -> str:
+    """What is answered by a message that begins with one of several things: the question that left the choice or, where
+    that is only "which one?", the sentence before it that names what was chosen. Empty: nothing that lasts."""
+    before = messages[unit.message - 1] if unit.message else unit
+    if unit.position or before.role is Role.USER or len(unit.text.split()) > _ANSWER or _TURNS_DOWN.search(unit.text):
+        return ""
+    lines = [text for _, text in own_words(before.text, Role.ASSISTANT)]
+    if not lines or not _CHOICE.search(lines[-1]) or _has(lines[-1], "now"):
+        return ""
+    shared = [len(content_words(line) & content_words(unit.text)) for line in lines]
+    named = lines[shared.index(max(shared))] if any(shared) else ""
+    asked = lines[-1] if named and len(content_words(lines[-1]) - _CHOOSING) > 1 else named
+    return asked if len(asked) <= _CLOSE else ""
+
+
+_ANSWER = 14  # words
+_TURNS_DOWN = re.compile(r"^\W*(?:no|not|nope|nah|neither)\b|\bbut not\b|\.\.\.|…", re.IGNORECASE)
+_CHOICE = re.compile(r"\b(?:which|either|or|prefer|oder|welche\w*|ou|quel\w*|o(?!')|cuál)\b.*\?$", re.IGNORECASE)
+_CHOOSING = content_words("which one of the two would you like, prefer, want, rather take, use")
 
 
 def _asks(text: str) -> bool:
@@ -107,12 +130,13 @@ def _continues(group: Sequence[tuple[Unit, float]], unit: Unit, score: float) ->
     return close or bool(_EXPLAINS.match(unit.text)) or bool(content_words(unit.text) & content_words(last.text))
 
 
-def _candidate(group: Sequence[tuple[Unit, float]]) -> Iterable[Candidate]:
+def _candidate(group: Sequence[tuple[Unit, float]], chosen: Mapping[Unit, str]) -> Iterable[Candidate]:
     """The sentences of a group from the first kept one to the last kept one or its explanation."""
     kept = [index for index, (_, score) in enumerate(group) if score > _THRESHOLD]
     if kept:
         text = " ".join(ended(unit.text) for unit, _ in group[kept[0] :])
-        yield Candidate(group[0][0].message, text, max(score for _, score in group))
+        first = group[kept[0]][0]
+        yield Candidate(first.message, text, max(score for _, score in group), asked=chosen[first])
 
 
 _EXPLAINS = re.compile(
@@ -132,7 +156,7 @@ def _distinct(found: Sequence[Candidate]) -> list[Candidate]:
             told = any(is_same(each.text, other.text) or mine <= content_words(other.text) for other in kept)
         else:
             told = any(overlap(mine, theirs) >= _SAME or mine <= theirs for theirs in map(_words_of, kept))
-            told = told or any(_denies(other, each.message) & mine for other in kept)
+            told = told or any(_denies(other, each.message) & mine or _answers(other, each) for other in kept)
         if mine and not told:
             kept.append(each)
     return kept
@@ -141,6 +165,11 @@ def _distinct(found: Sequence[Candidate]) -> list[Candidate]:
 def _denies(said: Candidate, before: int) -> frozenset[str]:
     """What the user says it is not, after that message: "we use hisat2, not STAR"."""
     return content_words(" ".join(_NOT.findall(said.text)) if said.kind is None and said.message > before else "")
+
+
+def _answers(said: Candidate, found: Candidate) -> bool:
+    """The user's own words tell what of the proposals was chosen."""
+    return bool(said.asked) and said.message == found.message + 1 and found.kind is MemoryKind.DECISION
 
 
 _NOT = re.compile(r"\b(?:not|instead of|rather than) (?:the |an? |with |on |in )?([\w.+#-]+)", re.IGNORECASE)
@@ -191,9 +220,11 @@ def _statement(candidate: Candidate, entry: str, asked: str) -> Statement:
         text = text[:1].upper() + text[1:]
     text = ended(text)
     kind, severity = typed(text, candidate.kind)
+    if candidate.asked and kind is MemoryKind.FACT:
+        kind = MemoryKind.DECISION
     return Statement(
         kind=kind,
-        text=text,
+        text=f"{candidate.asked} – {text}" if candidate.asked else text,
         severity=severity,
         scope=scoped(text),
         entries=(entry,),
