@@ -488,7 +488,7 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
 )
 def test_quality_on_conversations_that_were_not_fitted_on(half: str, recall: float, precision: float) -> None:
     held = quality.measure(quality.load(half), quality._ours)
-    assert held["recall"] >= recall and held["precision"] >= precision, held
+    assert held["recall"] >= recall and held["precision"] >= precision and held["kinds"] >= 0.4, held
 
 
 @pytest.mark.parametrize(
