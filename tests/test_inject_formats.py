@@ -117,6 +117,19 @@ def test_results_of_tools_as_the_prompt_go_on_with_the_turn(memory: Memory, form
     assert injector.prepare(before, result).history == [*before, result]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_several_results_or_messages_are_a_prompt_as_one_is(injector: Injector, form: str) -> None:
+    (call, result), (other, last) = tool_use(form, "c2"), tool_use(form, "c3")
+    before = [*injector.prepare(talk(form), user(form, PROMPT)).history, call, other]
+    assert injector.prepare(before, [result, last]).history == [*before, result, last]
+    asked = injector.prepare(talk(form), [user(form, "Good morning."), user(form, PROMPT)])
+    assert [line.id for line in asked.given.lines] == ["m-jwt"] and texts(asked.history[-1])[-1] == PROMPT
+    with pytest.raises(UsageError):
+        injector.prepare([], [user(form, PROMPT), answer(form, "Seen.")])
+    with pytest.raises(UsageError):
+        injector.prepare(talk("pydantic-ai"), [ToolReturnPart("look", "seen", tool_call_id="c2")])
+
+
 @pytest.mark.parametrize("cap", [0, 3])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_turn_that_is_committed_call_by_call_keeps_its_block_to_its_end(memory: Memory, form: str, cap: int) -> None:

@@ -72,8 +72,8 @@ class Format(Protocol):
         """The caller owes it what a tool gives."""
         ...
 
-    def prompt(self, value: Any) -> Any:
-        """A text, or a message of this format, as a message."""
+    def prompt(self, value: Any) -> list[Any]:
+        """A text, its parts, or messages of this format, as messages."""
         ...
 
     def insert(self, history: list[Any], place: int, text: str) -> tuple[list[Any], Any]:
@@ -93,7 +93,7 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
     """The format of a list; `name` settles what its messages leave open."""
     if isinstance(history, str | bytes) or not isinstance(history, Sequence):
         raise UsageError(f"a history is a list of messages, not {type(history).__name__}", hint=_HINT)
-    known = [*history, *([] if prompt is None or isinstance(prompt, str | list) else [prompt])]
+    known = [*history, *several(prompt)]
     if name == "pydantic-ai" or any(type(each).__module__.startswith("pydantic_ai") for each in known):
         from recollect.inject.pydantic_messages import PydanticMessages
 
@@ -107,6 +107,17 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
         )
     cached = "anthropic" if any(map(_is_cached, known)) else "plain"  # proxies take the mark in other formats, too
     return Messages(name or next(iter(told), cached))
+
+
+def several(prompt: Any) -> list[Any]:
+    """The messages of a prompt; none where it is a text or parts of one."""
+    if isinstance(prompt, list):
+        return prompt if prompt and all(map(_is_message, prompt)) else []
+    return [] if prompt is None or isinstance(prompt, str) else [prompt]
+
+
+def _is_message(value: Any) -> bool:
+    return _get(value, "role") is not None or _is_item(_get(value, "type")) or hasattr(value, "parts")
 
 
 _FORMATS = ("plain", "openai", "responses", "anthropic")
@@ -136,12 +147,18 @@ def _evidence(message: Any) -> set[str]:
         answer = "text" in parts or "anthropic" in found or _get(message, "stop_reason") is not None
         return {"anthropic" if answer else "responses"}
     if role is None:
-        if isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_output")) or kind.startswith("mcp_")):
+        if _is_item(kind):
             return {"responses"}
         raise _unknown(message)
     if role in ("tool", "function") or any(_get(message, key) for key in ("tool_calls", "name", "tool_call_id")):
         found.add("openai")
     return found
+
+
+def _is_item(kind: Any) -> bool:
+    if not isinstance(kind, str):
+        return False
+    return kind in _ITEMS or kind.endswith(("_call", "_output")) or kind.startswith("mcp_")
 
 
 def _format(part: str) -> str:
@@ -220,12 +237,11 @@ class Messages:
         asked = _get(message, "tool_calls") or _get(message, "function_call")
         return bool(asked) or any(_get(part, "type") == "tool_use" for part in _parts(message))
 
-    def prompt(self, value: Any) -> Any:
-        if isinstance(value, str | list):
-            return {"role": "user", "content": value}
-        if self.role(value) not in (Role.USER, Role.TOOL):
+    def prompt(self, value: Any) -> list[Any]:
+        messages = several(value) or [{"role": "user", "content": value}]
+        if not {self.role(each) for each in messages} <= {Role.USER, Role.TOOL}:
             raise UsageError("the prompt is no message of a user", hint="Pass a text, or a message with the role user.")
-        return value
+        return messages
 
     def insert(self, history: list[Any], place: int, text: str) -> tuple[list[Any], Any]:
         if _results(history[place]):  # which must follow their calls at once: the block stands behind them

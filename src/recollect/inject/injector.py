@@ -59,7 +59,8 @@ class Injector:
         self._kept: set[str] = set()  # blocks that were in the history when it was last committed: to notice, no more
 
     def prepare(self, history: Sequence[Any], prompt: Any = None) -> Prepared:
-        """`prompt` is a text or a message; without one it is the last message of a user in the history."""
+        """`prompt` is a text, a message or several of them (results of tools, say); without one it is the last message
+        of a user in the history."""
         self._pending = None
         form = detect(history, prompt, self._form)
         whole, at = _asked(form, history, prompt)
@@ -171,7 +172,7 @@ def _asked(form: Format, history: Sequence[Any], prompt: Any) -> tuple[list[Any]
     """The history with the prompt, and where that stands: with results of tools, the one that they belong to. None:
     nothing is asked."""
     if prompt is not None:
-        whole = [*history, window.escaped(form, form.prompt(prompt))]
+        whole = [*history, *(window.escaped(form, each) for each in form.prompt(prompt))]
         if form.role(whole[-1]) is not Role.TOOL:
             return whole, len(whole) - 1 if window.prompts(form, whole[-1:]) else None
     else:
@@ -199,8 +200,8 @@ def _repairs(
     slots = [slot for each in history for slot in form.slots(each)]
     if any(map(window.is_joined, slots)):
         yield "a block behind other words was taken out"
-    messages = [*history] if prompt is None else [*history, form.prompt(prompt)]
-    said = [window.own(slot) for slot in slots]
-    said += [] if prompt is None else [slot.text for slot in form.slots(messages[-1])]
-    if any(escape(text) != text for text in said) or any(form.told(each, escape) is not each for each in messages):
+    asked = [] if prompt is None else form.prompt(prompt)
+    said = [window.own(slot) for slot in slots] + [slot.text for each in asked for slot in form.slots(each)]
+    told = any(form.told(each, escape) is not each for each in (*history, *asked))
+    if told or any(escape(text) != text for text in said):
         yield "a text that looks like a block was escaped"

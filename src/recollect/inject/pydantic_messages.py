@@ -24,11 +24,12 @@ from pydantic_ai.messages import (
 )
 
 from recollect.errors import UsageError
-from recollect.inject.formats import MARK, Role, Slot
+from recollect.inject.formats import MARK, Role, Slot, several
 from recollect.text import in_texts
 
 _METADATA = {"recollect": MARK}
 _ASKED = (UserPromptPart, SpeechPart)  # what was said in a realtime session stands in its transcript
+_PROMPT = "Pass a text, or a ModelRequest."
 _RESULTS = {"tool-return", "retry-prompt", "retry-feedback"}
 
 
@@ -101,12 +102,14 @@ class PydanticMessages:
     def calls(self, message: Any) -> bool:
         return isinstance(message, ModelResponse) and bool(message.tool_calls)
 
-    def prompt(self, value: Any) -> Any:
-        if isinstance(value, str | list):
-            return ModelRequest(parts=[UserPromptPart(content=value)])
-        if not isinstance(value, ModelRequest):
-            raise UsageError("the prompt is no request", hint="Pass a text, or a ModelRequest.")
-        return value
+    def prompt(self, value: Any) -> list[Any]:
+        try:
+            messages = several(value) or [ModelRequest(parts=[UserPromptPart(content=value)])]
+        except ValueError as error:  # parts that are none
+            raise UsageError(f"the prompt is no request: {error}", hint=_PROMPT) from None
+        if not all(isinstance(each, ModelRequest) for each in messages):
+            raise UsageError("the prompt is no request", hint=_PROMPT)
+        return messages
 
     def insert(self, history: list[Any], place: int, text: str) -> tuple[list[Any], Any]:
         message: ModelRequest = history[place]
