@@ -190,8 +190,9 @@ def test_a_compaction_has_what_a_tool_gave_beside_words_and_what_any_tool_was_as
         {"content": [{"type": "refusal", "refusal": "I will not."}]},
         {"type": "message", "content": [{"type": "refusal", "refusal": "I will not."}]},
         {"content": None, "audio": {"id": "audio_1", "transcript": "I will not."}},
+        {"content": "I will not.", "refusal": True},
     ],
-    ids=["chat", "chat in parts", "responses", "spoken"],
+    ids=["chat", "chat in parts", "responses", "spoken", "of a proxy"],
 )
 def test_a_compaction_has_an_answer_that_is_no_text(injector: Injector, message: dict[str, Any]) -> None:
     assert injector.render_for_compaction([{"role": "assistant", **message}]) == "Assistant: I will not."
@@ -319,6 +320,7 @@ def test_words_behind_the_beginning_of_a_block_are_kept_whatever_stands_beside_t
         [{"role": "user", "content": 5}],
         [{"role": "user", "parts": [{"type": "text", "text": "hi"}]}],
         [{"role": "user", "content": [{"text": "no type"}]}],
+        [{"role": "assistant", "content": None, "tool_calls": 5}],
         [{"kind": "request", "parts": []}],
         [SimpleNamespace(role="user", content="hi")],
         [{"role": "user", "content": [SimpleNamespace(type="text", text="hi")]}],

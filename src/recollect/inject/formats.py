@@ -150,7 +150,7 @@ def _evidence(message: Any) -> set[str]:
         if _is_item(kind):
             return {"responses"}
         raise _unknown(message)
-    if role in ("tool", "function") or any(_get(message, key) for key in ("tool_calls", "name", "tool_call_id")):
+    if role in ("tool", "function") or _calls(message) or any(_get(message, key) for key in ("name", "tool_call_id")):
         found.add("openai")
     return found
 
@@ -234,7 +234,7 @@ class Messages:
     def calls(self, message: Any) -> bool:
         if _get(message, "role") is None:  # a tool of the API's own has no such id
             return self.role(message) is Role.ASSISTANT and _get(message, "call_id") is not None
-        asked = _get(message, "tool_calls") or _get(message, "function_call")
+        asked = _calls(message) or _get(message, "function_call")
         return bool(asked) or any(_get(part, "type") == "tool_use" for part in _parts(message))
 
     def prompt(self, value: Any) -> list[Any]:
@@ -262,11 +262,11 @@ class Messages:
             text = _get(part, "text") or _get(part, "refusal")
             said.append(text if isinstance(text, str) else _call(part))
         said += [_get(message, "refusal"), _get(_get(message, "audio"), "transcript")]
-        calls = [*(_get(message, "tool_calls") or ()), _get(message, "function_call")]
+        calls = [*_calls(message), _get(message, "function_call")]
         said += [_call(_get(call, "function") or _get(call, "custom") or call) for call in calls]
         if _get(message, "role") is None:
             said.append(_call(message))
-        return "\n".join(each for each in said if each)
+        return "\n".join(each for each in said if isinstance(each, str) and each)
 
     def speaker(self, message: Any) -> str:
         name = _get(message, "name")
@@ -284,6 +284,13 @@ def _parts(message: Any) -> list[Any]:
     ):
         return list(content)
     raise _unknown(message)
+
+
+def _calls(message: Any) -> Sequence[Any]:
+    calls = _get(message, "tool_calls") or ()
+    if not isinstance(calls, list | tuple):
+        raise _unknown(message)
+    return calls
 
 
 def _results(message: Any) -> bool:
