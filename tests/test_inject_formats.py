@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from anthropic.types import TextBlock, ToolUseBlock
+from anthropic.types import Message, TextBlock, ToolUseBlock
 from openai.types.chat import ChatCompletionMessage
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import BaseModel
@@ -247,6 +247,19 @@ def test_objects_of_the_sdks_are_read_too(injector: Injector) -> None:
     prepared = injector.prepare([{"role": "user", "content": "Look."}, said, result], PROMPT)
     assert prepared.history[1:3] == [said, result] and len(shown(prepared.history)) == 1
     assert "I look.\n[calls look: {}]" in injector.render_for_compaction(prepared.history)
+
+
+def test_an_answer_of_anthropics_is_kept_as_it_may_be_sent_again(injector: Injector) -> None:
+    said = {"role": "assistant", "content": [{"type": "text", "text": "With Ed25519."}]}
+    more = {"id": "msg_1", "type": "message", "model": "claude", "stop_reason": "end_turn", "stop_sequence": None}
+    whole = Message.model_validate({**said, **more, "usage": {"input_tokens": 1, "output_tokens": 1}})
+    injector.prepare([], PROMPT)
+    assert injector.commit(whole)[-1] == {"role": "assistant", "content": whole.content}
+    injector.prepare([], PROMPT)
+    assert injector.commit({**said, **more})[-1] == said
+    item = answer("responses", "With Ed25519.")
+    injector.prepare([], PROMPT)
+    assert injector.commit(item)[-1] is item
 
 
 def test_results_of_tools_that_carry_words_keep_their_place_behind_the_call(injector: Injector) -> None:

@@ -155,6 +155,13 @@ def _evidence(message: Any) -> set[str]:
     return found
 
 
+def sendable(answer: Any) -> Any:
+    """As it may be sent again: no request may have the other keys of an answer of Anthropic's."""
+    if _get(answer, "type") == "message" and _evidence(answer) == {"anthropic"}:
+        return {"role": _get(answer, "role"), "content": _get(answer, "content")}
+    return answer
+
+
 def _is_item(kind: Any) -> bool:
     if not isinstance(kind, str):
         return False

@@ -19,7 +19,7 @@ from typing import Any
 from recollect.blocks import escape
 from recollect.errors import RecollectError, UsageError
 from recollect.inject import render, window
-from recollect.inject.formats import Format, Role, detect
+from recollect.inject.formats import Format, Role, detect, sendable
 from recollect.inject.plan import Plan, Seen, plan
 from recollect.inject.render import Shown
 from recollect.inject.select import Selection
@@ -110,7 +110,7 @@ class Injector:
         if not going_on and self._selection.config.max_injected_blocks_in_history == 0:
             history = window.stripped(form, history)
         self._kept = {each.text for each in window.blocks(form, history, None)}
-        return [*history, *answers]
+        return [*history, *map(sendable, answers)]
 
     def abort(self) -> None:
         """The turn failed or was cancelled. The caller's history is what it was."""
