@@ -310,6 +310,12 @@ def test_storage_a_missing_name_is_an_error_and_never_a_wider_query(memory: Memo
     assert everything(memory) == {table: [] for table in everything(memory)}
 
 
+def test_storage_a_project_alone_is_no_scope(memory: Memory) -> None:
+    with pytest.raises(UsageError) as raised:
+        memory.turns("shop")  # type: ignore[arg-type]
+    assert "by their names" in raised.value.hint
+
+
 def test_storage_the_tenant_is_the_memorys_own(memory: Memory) -> None:
     assert memory.turns(TurnScope("shop", "alice", "c1", tenant="default")).session_id == chat(memory).session_id
     for tenant in ("acme", ""):
@@ -817,9 +823,10 @@ def test_calls_take_null_for_what_is_not_there_and_a_text_for_a_list_of_one(memo
     )
     assert made.assertions == (assertion("units", "metric"),) and made.topics == ("units",)
     assert "city: Lisbon" in turn.view("downstream").text
-    for wrong in ({"key": None, "value": "metric"}, {"key": "units", "value": None}):
+    units = {"key": "units", "value": "metric"}
+    for wrong in ([units | {"key": None}], [units | {"value": None}], [units | {"applies_to": 5}], 5):
         with pytest.raises(UsageError):
-            turn.update_fingerprint(facts=[wrong])
+            turn.update_fingerprint(facts=wrong)  # type: ignore[arg-type]
 
 
 def test_calls_an_old_turn_again_is_found_however_long_the_log_is(memory: Memory) -> None:

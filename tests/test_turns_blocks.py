@@ -358,8 +358,9 @@ def test_rules_hear_what_the_user_thinks_of_the_answer_before(text: str, reactio
     ],
 )
 def test_signals_are_found_by_their_words(answer: str, severity: str | None) -> None:
-    found = signals.extract(answer, {"plus_plan": SignalRule("offers it", ("Plus plan",))})
-    assert [each.severity for each in found] == ([severity] if severity else [])
+    for patterns in (("Plus plan",), "Plus plan"):
+        found = signals.extract(answer, {"plus_plan": SignalRule("offers it", patterns)})  # type: ignore[arg-type]
+        assert [each.severity for each in found] == ([severity] if severity else [])
     assert signals.extract(answer, None) == ()
 
 
@@ -367,9 +368,11 @@ def test_signals_without_patterns_go_by_key_and_description() -> None:
     spec = {"newsletter": "invites the user to subscribe to the weekly newsletter"}
     assert signals.extract("Our newsletter is free.", spec)[0].key == "newsletter"
     assert signals.extract("You can subscribe weekly.", spec) == ()
-    for wrong in ({"": "x"}, {"k": ""}, {"k": SignalRule("d", ("(",))}, {"k": SignalRule("d", severity="loud")}):
+    rules = (SignalRule("d", ("(",)), SignalRule("d", severity="loud"))
+    wrong: tuple[Any, ...] = ({"": "x"}, {"k": ""}, *({"k": each} for each in rules), ["k"], "k")
+    for each in wrong:
         with pytest.raises(UsageError):
-            signals.checked(wrong)
+            signals.checked(each)
 
 
 def test_the_estimate_of_tokens_is_the_one_that_all_budgets_use() -> None:

@@ -133,6 +133,8 @@ class Turns:
     """One conversation of one user."""
 
     def __init__(self, ground: Ground, scope: TurnScope) -> None:
+        if not isinstance(scope, TurnScope):
+            raise UsageError(f"no scope: {scope!r}"[:200], hint="Give project, user and conversation by their names.")
         if scope.tenant not in (None, ground.owner.tenant):
             raise UsageError(f"this memory is not of tenant `{scope.tenant}`", hint="Open one with its tenant.")
         if ground.intake.project_of("", scope.project) != scope.project:

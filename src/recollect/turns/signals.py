@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recollect.errors import UsageError
@@ -17,7 +17,7 @@ from recollect.extract.offline.units import own_words
 from recollect.models.base import ModelFailed
 from recollect.models.paid import CapReached
 from recollect.text import content_words
-from recollect.turns.values import By, Item, Push, normalise_key, signal
+from recollect.turns.values import By, Item, Push, normalise_key, several, signal
 from recollect.types import Role
 
 _MOST = 12  # signals of one answer
@@ -48,11 +48,14 @@ Ask = Callable[[str], Mapping[str, Any]]
 
 
 def checked(spec: SignalSpec | None) -> dict[str, SignalRule]:
+    if not isinstance(spec, Mapping | None):
+        raise UsageError("signals are a mapping", hint="Key → a description, or a SignalRule.")
     found = {}
     for key, rule in (spec or {}).items():
         made = SignalRule(rule) if isinstance(rule, str) else rule
         if not normalise_key(key) or not isinstance(made, SignalRule) or not (made.description or made.patterns):
             raise UsageError(f"the signal `{key}` needs a key, and a description or patterns")
+        made = replace(made, patterns=tuple(several(made.patterns)))
         for pattern in made.patterns:
             try:
                 re.compile(pattern)

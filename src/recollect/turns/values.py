@@ -208,9 +208,13 @@ def item(
     return Item(kind, str(key).strip(), value, strict, within, named, quote, by)
 
 
-def several(given: str | Iterable[str]) -> Iterable[str]:
+def several(given: object) -> Iterable[Any]:
     """A text is one of them, and not its letters."""
-    return (given,) if isinstance(given, str) else given
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable):
+        raise UsageError(f"no list: {given!r}"[:200])
+    return given
 
 
 def _is_value(value: object) -> bool:
@@ -348,7 +352,7 @@ _GIVEN = frozenset(("key", "value", "severity", "scope", "applies_to", "provenan
 def as_items(kind: Kind, given: Iterable[Item | Mapping[str, Any]]) -> tuple[Item, ...]:
     """From values or their JSON, as a caller gives them, without secrets. UsageError for what is neither."""
     made = []
-    for each in given:
+    for each in several(given):
         if isinstance(each, Item) and each.kind is kind:
             one = each
         elif isinstance(each, Mapping) and not set(each) - _GIVEN and isinstance(each.get("provenance") or {}, Mapping):
