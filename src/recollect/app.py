@@ -308,6 +308,7 @@ class Memory(Parts):
         return self._embedded(self._notebook.pin(memory_id))
 
     def unpin(self, memory_id: str) -> Remembered:
+        """It stands where it stood before."""
         return self._embedded(self._notebook.pin(memory_id, pinned=False))
 
     def feedback(self, memory_id: str, opinion: str, text: str = "") -> Remembered:
@@ -344,9 +345,20 @@ class Memory(Parts):
         self.index()
         return self._search.run(query, within, narrowed, limit, now or self.clock())
 
-    def injector(self, scope: SearchScope, config: InjectorConfig | None = None, **named: Any) -> Injector:
-        """Puts memories into message lists. `named` are settings, or `session` and `form`: see `Injection`."""
-        return self._injection.injector(scope, config, **named)
+    def injector(
+        self,
+        scope: SearchScope,
+        config: InjectorConfig | None = None,
+        *,
+        session: str = "",
+        form: str = "",
+        **settings: Any,
+    ) -> Injector:
+        """Puts memories into the message list of one conversation. `scope` is a project (path or id), several, or
+        `ALL_PROJECTS`; `session` is what `recollect context --last` calls the conversation; `form` names the message
+        format (openai, responses, anthropic, pydantic-ai) where the messages leave it open; `settings` are fields of
+        `InjectorConfig`."""
+        return self._injection.injector(scope, config, session=session, form=form, **settings)
 
     def context(
         self, project: SearchScope, prompt: str = "", session: str = "", exchanges: Sequence[Exchange] = ()

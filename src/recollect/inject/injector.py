@@ -125,6 +125,7 @@ class Injector:
         return self.prepare(messages).history
 
     def render_for_compaction(self, history: Sequence[Any]) -> str:
+        """The talk as text for whoever sums it up, with nothing in it that was injected."""
         return render_for_compaction(history, self._form)
 
     def _check(self, history: Sequence[Any], answers: Sequence[Any]) -> None:

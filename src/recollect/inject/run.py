@@ -74,8 +74,7 @@ class Injection:
         form: str = "",
         **overrides: Any,
     ) -> Injector:
-        """`overrides` are settings; `session` is what `recollect context --last` calls what is given here; `form` names
-        the message format (openai, responses, anthropic, pydantic-ai) where the messages leave it open."""
+        """As `Memory.injector` tells; `overrides` are its settings."""
         _check(session)
         if config is not None and not isinstance(config, InjectorConfig):
             raise UsageError(f"no configuration: {type(config).__name__}", hint="Pass settings by name: max_total=5.")
