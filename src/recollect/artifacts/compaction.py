@@ -14,8 +14,8 @@ from recollect.artifacts import bodies, sentence, sets
 from recollect.artifacts.document import Content, rendered, sealed
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
+from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import CURRENT, line, sanitized
-from recollect.artifacts.session_end import Ledger
 from recollect.artifacts.sets import Known
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
@@ -95,7 +95,7 @@ def document(
 class Compactions:
     """Steps 1 to 4 of compaction-complete; 5 to 7 are the caller's: MEMORY.md, rows, live buffers."""
 
-    def __init__(self, files: Files, agent_id: str, clock: Clock, ledger: Ledger | None = None) -> None:
+    def __init__(self, files: Files, agent_id: str, clock: Clock, ledger: Projection | None = None) -> None:
         self._files = files
         self._agent_id = agent_id
         self._clock = clock
@@ -122,4 +122,4 @@ class Compactions:
         by = before.superseded_by if before else None
         manifest = sets.composed(known, name, before or head, sets.points(before), updated, refs, by)
         sets.commit(self._files, known, name, manifest)
-        return sets.index(self._files, name, manifest, known.readable)
+        return sets.index(self._files, known, name, manifest)

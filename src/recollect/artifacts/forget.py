@@ -269,10 +269,10 @@ class Forget:
             at = max(head.updated_at, timestamp(self._clock()))
             to = sets.points(head)
             if to.transcript and parse_name(to.transcript.path) not in known.contents:
-                to = Points(None, None, "")
+                to = Points()
             head = sets.composed(known, name, head, to, at, head.memory_md_refs, head.superseded_by)
             sets.commit(self._files, known, name, head)
-            return sets.index(self._files, name, head, known.readable)
+            return sets.index(self._files, known, name, head)
 
         try:
             return sets.retried(write)

@@ -137,7 +137,8 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     else:
         if good:
             problems.append(Problem(min(good).path, "NoManifest", "its conversation has no manifest"))
-        chosen = _newest(usable)
+        to = sets.newest({name: doc.head for name, doc in usable.items() if isinstance(doc.head, Content)})
+        chosen = [each.path if each else None for each in (to.transcript, to.summary)]
     transcript, summary = (usable.get(name) if path and (name := parse_name(path)) else None for path in chosen)
     derived, snapshot = None, ""
     superseded = manifest is not None and manifest.superseded_by
@@ -226,15 +227,6 @@ def _links(manifest: Manifest, held: Held) -> Iterator[Problem]:
     for path, doc in there.items():
         if isinstance(doc, Document) and isinstance(doc.head, Content) and doc.head.manifest_path != own:
             yield Problem(path, "BrokenLink", f"its manifest {doc.head.manifest_path} is not there")
-
-
-def _newest(good: Mapping[Name, Document]) -> list[str | None]:
-    """Without a manifest, the newest set counts."""
-    newest = max((name for name in good if name.kind is Kind.TRANSCRIPT), default=None)
-    if newest is None:
-        return [None, None]
-    summary = Name(newest.captured_at, newest.token, Kind.SUMMARY)
-    return [newest.path, summary.path if summary in good else None]
 
 
 def _foreign(name: Name, signature: str) -> Indexed:

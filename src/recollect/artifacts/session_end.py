@@ -12,31 +12,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Protocol
 
 from recollect.artifacts import bodies, rows, sentence, sets
 from recollect.artifacts.document import Content, Document, Listed, rendered, sealed
 from recollect.artifacts.files import Files, Tampered
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.names import parse as parse_name
+from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import CURRENT, line, sanitized
-from recollect.artifacts.sets import Known, Points
+from recollect.artifacts.sets import Known
 from recollect.extract.values import Extraction, Transcript, Written
 from recollect.occasions import occasions
 from recollect.store.artifacts import Indexed
-from recollect.types import Message, Remembered, Role, Timestamp, moment
+from recollect.types import Conversation, Message, Remembered, Role, Timestamp, moment
 
 _FLOW = "session-end"
-
-
-class Ledger(Protocol):
-    """MEMORY.md, as the one who ends a session sees it."""
-
-    def update(self, fresh: Sequence[str] | None = None) -> bool: ...
-
-    def refs(self, manifest_path: str) -> tuple[str, ...]:
-        """Where it names this manifest now."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +34,20 @@ class Ended:
     """A conversation that ended, sanitised, and what was made of it."""
 
     agent_id: str
-    transcript: Transcript
+    conversation: Conversation
+    messages: Sequence[Message]
+    snapshot: str  # of the messages as they were said
     extraction: Extraction
+    strategy: str
     stated: tuple[Remembered, ...]
     sentence: sentence.Sentence
     answered_at: Timestamp
     ended_at: Timestamp | None
 
     @property
-    def title(self) -> str:
-        conversation = self.transcript.conversation
-        return sets.title(conversation.project, conversation.source, conversation.first_message_at)
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        return self.transcript.messages
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    path: str
-    head: Content
-    body: str
-
-    @property
-    def document(self) -> Document:
-        return Document(self.head, self.body)
-
-    @property
-    def listed(self) -> Listed:
-        return Listed(self.path, self.head.content_sha256)
+    def key(self) -> str:
+        talk = self.conversation
+        return idempotency_key(self.agent_id, talk.session_key, self.snapshot, self.strategy, self.answered_at)
 
 
 # Decisions
@@ -85,6 +59,7 @@ def ended(
     extraction: Extraction,
     stated: Sequence[Remembered],
     answered_at: Timestamp,
+    strategy: str,
     gap: timedelta,
 ) -> Ended:
     """Steps 1 to 3: sanitise, take the proposed sentence, hold it against the floor."""
@@ -97,8 +72,11 @@ def ended(
     silent = moment(answered_at) - moment(conversation.last_message_at)
     return Ended(
         agent_id,
-        Transcript(conversation, messages),
+        conversation,
+        messages,
+        transcript.snapshot,
         extraction,
+        strategy,
         tuple(_clean(each) for each in stated),
         gated,
         answered_at,
@@ -126,31 +104,29 @@ def place(known: Known, key: str, answered_at: Timestamp) -> Timestamp:
 
 
 def artifacts(
-    end: Ended, snapshot: str, strategy: str, captured: Timestamp, manifest: Name
-) -> tuple[Artifact, Artifact | None]:
-    """Transcript and summary; no summary where nothing was worth keeping."""
-    links = [(manifest.path, "manifest")]
-    head = _content(end, snapshot, strategy, captured, manifest.path)
-    body = bodies.transcript(end.title, links, end.messages)
-    name = Name(captured, manifest.token, Kind.TRANSCRIPT)
-    said = replace(head, kind=name.kind, sanitizer_version=CURRENT)
+    end: Ended, captured: Timestamp, manifest_path: str
+) -> tuple[tuple[Content, str], tuple[Content, str] | None]:
+    """Transcript and summary, each as head and body; no summary where nothing was worth keeping."""
+    talk, links = end.conversation, [(manifest_path, "manifest")]
+    title = sets.title(talk.project, talk.source, talk.first_message_at)
+    head = _content(end, captured, manifest_path)
+    body = bodies.transcript(title, links, end.messages)
+    said = replace(head, kind=Kind.TRANSCRIPT, sanitizer_version=CURRENT)
     if end.extraction.is_empty:
-        return _artifact(name, replace(said, strategy=strategy or None), body), None
-    transcript = _artifact(name, said, body)
+        return sealed(replace(said, strategy=end.strategy or None), body), None
     slug = line(end.extraction.rollout_slug)
     value = bodies.Summary(
-        slug.replace("-", " ").capitalize() or end.title,
+        slug.replace("-", " ").capitalize() or title,
         sanitized(end.extraction.rollout_summary),
         end.stated,
         sanitized(end.extraction.raw_memory),
     )
-    name = replace(name, kind=Kind.SUMMARY)
-    head = replace(head, rollout_slug=slug, parts=end.extraction.parts, strategy=strategy)
-    return transcript, _artifact(name, head, bodies.summary(value, links))
+    head = replace(head, rollout_slug=slug, parts=end.extraction.parts, strategy=end.strategy)
+    return sealed(said, body), sealed(head, bodies.summary(value, links))
 
 
-def _content(end: Ended, snapshot: str, strategy: str, captured: Timestamp, manifest_path: str) -> Content:
-    conversation = end.transcript.conversation
+def _content(end: Ended, captured: Timestamp, manifest_path: str) -> Content:
+    conversation = end.conversation
     return Content(
         kind=Kind.SUMMARY,
         agent_id=end.agent_id,
@@ -167,15 +143,11 @@ def _content(end: Ended, snapshot: str, strategy: str, captured: Timestamp, mani
         memory_sentence_quality=str(end.sentence.quality),
         memory_sentence_generated_at=end.answered_at,
         project_id=conversation.project_id,
-        snapshot=snapshot,
+        snapshot=end.snapshot,
         source_file=conversation.source_file,
         branch=conversation.branch,
-        idempotency_key=idempotency_key(end.agent_id, conversation.session_key, snapshot, strategy, end.answered_at),
+        idempotency_key=end.key,
     )
-
-
-def _artifact(name: Name, head: Content, body: str) -> Artifact:
-    return Artifact(name.path, *sealed(head, body))
 
 
 # The runner
@@ -184,7 +156,7 @@ def _artifact(name: Name, head: Content, body: str) -> Artifact:
 class SessionEnd:
     """`extract.run.Artifacts`: steps 1 to 7 of the session's end."""
 
-    def __init__(self, files: Files, agent_id: str, gap: timedelta, ledger: Ledger | None = None) -> None:
+    def __init__(self, files: Files, agent_id: str, gap: timedelta, ledger: Projection | None = None) -> None:
         self._files = files
         self._agent_id = agent_id
         self._gap = gap  # of silence, after which a conversation has ended
@@ -200,8 +172,8 @@ class SessionEnd:
         strategy: str = "",
     ) -> Written:
         """Steps 1 to 6."""
-        end = ended(self._agent_id, transcript, extraction, stated, captured_at, self._gap)
-        return sets.retried(lambda: self._write(end, transcript.snapshot, strategy))
+        end = ended(self._agent_id, transcript, extraction, stated, captured_at, strategy, self._gap)
+        return sets.retried(lambda: self._write(end))
 
     def settle(
         self,
@@ -213,20 +185,20 @@ class SessionEnd:
     ) -> tuple[Indexed, ...]:
         """The same for a conversation that nobody extracts. A set of the same messages that is there stays as it is;
         one that was begun is finished."""
-        known = sets.look(self._files, self._token(transcript))
+        known = self._look(transcript.conversation)
         begun = [head for head in known.readable.values() if head.snapshot == transcript.snapshot]
         answered_at = max((head.memory_sentence_generated_at for head in begun), default=captured_at)
-        end = ended(self._agent_id, transcript, extraction, stated, answered_at, self._gap)
+        end = ended(self._agent_id, transcript, extraction, stated, answered_at, strategy, self._gap)
 
         def write() -> tuple[Indexed, ...]:
-            there = sets.look(self._files, self._token(transcript))
+            there = self._look(transcript.conversation)
             head, name = there.manifest, there.manifest_name
             if head and name and head.transcript_path and head.snapshot == transcript.snapshot:
                 if head.transcript_path in there.readable:
-                    return sets.index(self._files, name, head, there.readable)
+                    return sets.index(self._files, there, name, head)
                 if self._files.read(head.transcript_path) is not None:
                     raise Tampered(f"{head.transcript_path}: it was changed by hand")
-            return self._write(end, transcript.snapshot, strategy).files
+            return self._write(end).files
 
         return sets.retried(write)
 
@@ -236,31 +208,30 @@ class SessionEnd:
             self._ledger.update(self._fresh)
         self._fresh.clear()
 
-    def _write(self, end: Ended, snapshot: str, strategy: str) -> Written:
-        conversation = end.transcript.conversation
-        known = sets.look(self._files, self._token(end.transcript))
-        name = known.name(conversation.first_message_at)
-        key = idempotency_key(self._agent_id, conversation.session_key, snapshot, strategy, end.answered_at)
-        captured = place(known, key, end.answered_at)
-        transcript, summary = artifacts(end, snapshot, strategy, captured, name)
-        current = [transcript, *([summary] if summary else [])]
-        for each in current:
-            self._files.create(each.path, rendered(each.head, each.body))
-        to = Points(transcript.listed, summary.listed if summary else None, snapshot)
+    def _write(self, end: Ended) -> Written:
+        known = self._look(end.conversation)
+        name = known.name(end.conversation.first_message_at)
+        captured = place(known, end.key, end.answered_at)
+        transcript, summary = artifacts(end, captured, name.path)
+        made: dict[Name, Content] = {}
+        for head, body in filter(None, (transcript, summary)):
+            own = Name(captured, known.token, head.kind)
+            self._files.create(own.path, rendered(head, body))
+            made[own] = head
+        known = replace(known, contents={**known.contents, **made})
+        to = sets.newest(made)
         refs = self._ledger.refs(name.path) if self._ledger else ()
-        head = sets.composed(known, name, transcript.head, to, captured, refs)
-        sets.commit(self._files, known, name, head)
-        gone = self.drop(head.superseded, {each.uuid for each in end.messages})
-        held = {path: each for path, each in known.readable.items() if path not in gone}
-        files = sets.index(self._files, name, head, held | {each.path: each.head for each in current})
-        if summary:
-            self._fresh.append(summary.path)
-        told = rows.derived(transcript.document, summary.document if summary else None)
+        manifest = sets.composed(known, name, transcript[0], to, captured, refs)
+        sets.commit(self._files, known, name, manifest)
+        gone = self.drop(manifest.superseded, {each.uuid for each in end.messages})
+        files = sets.index(self._files, known, name, manifest, gone)
+        if to.summary:
+            self._fresh.append(to.summary.path)
+        told = rows.derived(Document(*transcript), Document(*summary) if summary else None)
         return Written(told.stage1, told.stated, files)
 
-    def _token(self, transcript: Transcript) -> str:
-        conversation = transcript.conversation
-        return session_token(self._agent_id, conversation.session_key, conversation.session_id)
+    def _look(self, talk: Conversation) -> Known:
+        return sets.look(self._files, session_token(self._agent_id, talk.session_key, talk.session_id))
 
     def drop(self, superseded: Sequence[Listed], entries: Collection[str]) -> set[str]:
         """Deletes superseded transcripts whose every entry is among these; what was tampered with stays."""

@@ -7,7 +7,7 @@ so that the end of a session and a compaction, whichever comes first, name the s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
@@ -62,19 +62,30 @@ class Known:
 class Points:
     """What a manifest points at."""
 
-    transcript: Listed | None
-    summary: Listed | None
-    snapshot: str
+    transcript: Listed | None = None
+    summary: Listed | None = None
+    snapshot: str = ""
 
 
 def points(before: Manifest | None) -> Points:
     if before is None:
-        return Points(None, None, "")
+        return Points()
     return Points(
         _listed(before.transcript_path, before.transcript_sha256),
         _listed(before.summary_path, before.summary_sha256),
         before.snapshot,
     )
+
+
+def newest(contents: Mapping[Name, Content | None]) -> Points:
+    """The newest set whose transcript can be read."""
+    readable = {name: head for name, head in contents.items() if head}
+    said = max((name for name in readable if name.kind is Kind.TRANSCRIPT), default=None)
+    if said is None:
+        return Points()
+    told = replace(said, kind=Kind.SUMMARY)
+    summary = Listed(told.path, readable[told].content_sha256) if told in readable else None
+    return Points(Listed(said.path, readable[said].content_sha256), summary, readable[said].snapshot)
 
 
 def current(head: Manifest) -> set[str]:
@@ -221,9 +232,10 @@ def commit(held: Files, known: Known, name: Name, head: Manifest) -> None:
         held.replace(name.path, rendered(head, manifest_body(head)), before)
 
 
-def index(held: Files, name: Name, head: Manifest, contents: Mapping[str, Content]) -> tuple[Indexed, ...]:
-    """The rows of a conversation's files."""
-    heads: dict[str, Content | Manifest] = {**contents, name.path: head}
+def index(held: Files, known: Known, name: Name, head: Manifest, gone: Collection[str] = ()) -> tuple[Indexed, ...]:
+    """The rows of a conversation's files, but for those that are gone by now."""
+    heads: dict[str, Content | Manifest] = {**known.readable, name.path: head}
+    heads = {path: each for path, each in heads.items() if path not in gone}
     signatures, now = held.signatures(heads), current(head)
     return tuple(
         rows.indexed(path, each, signatures.get(path, ""), current=path in now) for path, each in sorted(heads.items())

@@ -13,14 +13,14 @@ from datetime import timedelta
 from enum import StrEnum
 
 from recollect.artifacts import rows, sets
-from recollect.artifacts.document import Content, Listed
+from recollect.artifacts.document import Content
 from recollect.artifacts.files import Files
 from recollect.artifacts.ledger import DAYS
-from recollect.artifacts.names import Kind, Name, session_token
+from recollect.artifacts.names import Kind, session_token
 from recollect.artifacts.projection import Projection
 from recollect.artifacts.sentence import Quality
 from recollect.artifacts.session_end import idempotency_key
-from recollect.artifacts.sets import Known, Points
+from recollect.artifacts.sets import Known
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.run import Extract
 from recollect.store import artifacts, compactions, memories, stage1
@@ -77,19 +77,6 @@ def detect(evidence: Evidence) -> tuple[State, ...]:
     return tuple(found)
 
 
-def newest(known: Known) -> Points:
-    """The newest set whose transcript can be read."""
-    sets_: dict[str, dict[Kind, tuple[Name, Content]]] = {}
-    for name, head in known.contents.items():
-        if head and name.kind in sets.SET:
-            sets_.setdefault(name.captured_at, {})[name.kind] = name, head
-    whole = [each for _, each in sorted(sets_.items()) if Kind.TRANSCRIPT in each]
-    if not whole:
-        return Points(None, None, "")
-    listed = {kind: Listed(name.path, head.content_sha256) for kind, (name, head) in whole[-1].items()}
-    return Points(listed[Kind.TRANSCRIPT], listed.get(Kind.SUMMARY), whole[-1][Kind.TRANSCRIPT][1].snapshot)
-
-
 def _is_committed(known: Known) -> bool:
     """Does the manifest point at the newest set, and list every compaction?"""
     if known.manifest is None:
@@ -99,7 +86,7 @@ def _is_committed(known: Known) -> bool:
         return False
     if known.manifest.superseded_by:
         return True
-    there, said = newest(known).transcript, known.manifest.transcript_path
+    there, said = sets.newest(known.contents).transcript, known.manifest.transcript_path
     return there is None or (said is not None and there.path <= said)
 
 
@@ -170,7 +157,7 @@ class Recovery:
         head = max(known.readable.values(), key=lambda each: each.captured_at)
         name = known.name(head.started_at or head.captured_at)
         to = sets.points(known.manifest)
-        if (there := newest(known)).transcript and not (known.manifest and known.manifest.superseded_by):
+        if (there := sets.newest(known.contents)).transcript and not (known.manifest and known.manifest.superseded_by):
             to = there
         by = known.manifest.superseded_by if known.manifest else None
         refs = self._projection.refs(name.path)
@@ -187,7 +174,7 @@ class Recovery:
         kept = [
             rows.compacted(each) for one in known.manifest.compactions if (each := sets.load(self._files, one.path))
         ]
-        indexed = sets.index(self._files, known.manifest_name, known.manifest, known.readable)
+        indexed = sets.index(self._files, known, known.manifest_name, known.manifest)
         with self._database.write() as tx:
             if self._jobs.is_held(tx, EXTRACT, session_key, lock=True):
                 return

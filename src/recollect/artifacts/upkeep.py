@@ -22,8 +22,9 @@ from recollect.artifacts.bodies import BadBody
 from recollect.artifacts.compaction import Compactions, owner_of
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, session_token
+from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import sanitized
-from recollect.artifacts.session_end import Ledger, SessionEnd
+from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
@@ -76,7 +77,7 @@ class _Done:
 
 class Upkeep:
     def __init__(
-        self, database: Database, settings: Settings, owner: Owner, clock: Clock, files: Files, ledger: Ledger
+        self, database: Database, settings: Settings, owner: Owner, clock: Clock, files: Files, ledger: Projection
     ) -> None:
         gap = timedelta(minutes=settings.config.conversation_gap_minutes)
         self._oldest = timedelta(days=settings.config.max_rollout_age_days)  # that is extracted unasked
@@ -227,8 +228,7 @@ class Upkeep:
         head = sets.composed(known, known.manifest_name, known.manifest, nothing, now, refs, by)
         sets.commit(self._files, known, known.manifest_name, head)
         gone = self._end.drop(head.superseded, theirs.get(by, set()))
-        left = {path: each for path, each in known.readable.items() if path not in gone}
-        return _Done(lease, sets.index(self._files, known.manifest_name, head, left), (), forget=True)
+        return _Done(lease, sets.index(self._files, known, known.manifest_name, head, gone), (), forget=True)
 
     def _entries(self, path: str) -> set[str]:
         found = sets.load(self._files, path)
