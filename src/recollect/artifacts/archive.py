@@ -186,17 +186,11 @@ def checked(name: Name, text: str) -> Document | Tombstone:
 
 
 def _check_links(name: Name, head: Content | Manifest) -> None:
-    linked: list[str | None] = []
-    if isinstance(head, Manifest):
-        listed = (each.path for each in (*head.superseded, *head.compactions))
-        linked += [head.transcript_path, head.summary_path, head.compaction_path, *listed]
-    elif not head.manifest_path.endswith(f"--{Kind.MANIFEST}.md"):
+    if isinstance(head, Content) and not head.manifest_path.endswith(f"--{Kind.MANIFEST}.md"):
         raise BadFrontmatter(f"it leads to {head.manifest_path[:200]!r}, which is no manifest")
-    else:
-        linked.append(head.manifest_path)
-    for path in linked:
-        there = names.parse(path) if path else None
-        if path and (there is None or there.path != path or there.token != name.token):
+    for path in head.paths if isinstance(head, Manifest) else [head.manifest_path]:
+        there = names.parse(path)
+        if there is None or there.path != path or there.token != name.token:
             raise BadFrontmatter(f"it leads to {path[:200]!r}, which is not its own")
 
 

@@ -107,6 +107,12 @@ class Manifest:
     content_sha256: str = ""
     hash_scope: str = HASH_SCOPE
 
+    @property
+    def paths(self) -> list[str]:
+        """Of every content that it names, there or not."""
+        listed = (each.path for each in (*self.superseded, *self.compactions))
+        return [path for path in (self.transcript_path, self.summary_path, self.compaction_path, *listed) if path]
+
 
 @dataclass(frozen=True, slots=True)
 class Document:

@@ -190,9 +190,7 @@ def swallowed_by(manifests: Mapping[str, Manifest | None], going: Set[str]) -> s
 
 def listed(head: Manifest, token: str) -> set[str]:
     """Files of its conversation that a manifest names, there or not."""
-    paths = {each.path for each in (*head.superseded, *head.compactions)}
-    paths |= {path for path in (head.transcript_path, head.summary_path) if path}
-    return {path for path in paths if (name := parse_name(path)) and name.token == token and name.path == path}
+    return {path for path in head.paths if (name := parse_name(path)) and name.token == token and name.path == path}
 
 
 def _goes(each: Said, gone: Set[str]) -> bool:

@@ -41,9 +41,7 @@ class Known:
     @property
     def past(self) -> set[Name]:
         """Every transcript and summary that there is or was."""
-        listed = {each.path for each in self.manifest.superseded} if self.manifest else set()
-        if self.manifest:
-            listed |= {path for path in (self.manifest.transcript_path, self.manifest.summary_path) if path}
+        listed = self.manifest.paths if self.manifest else ()
         names = {name for path in listed if (name := parse_name(path))} | set(self.contents)
         return {name for name in names if name.kind in SET}
 
