@@ -1055,7 +1055,7 @@ def test_a_tombstone_holds_no_text_and_reads_back(memory: Memory, root: Path, cl
     assert stone.whole_tokens == (stone.session_token,)
     assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     path.write_text(path.read_text().replace(stone.hashes[0], "0" * 40))
-    assert [each for _, each in tombstones.read_all(Files(memory.settings.home))] == [None]
+    assert list(tombstones.read_all(Files(memory.settings.home)).values()) == [None]
 
 
 def test_a_sentence_that_says_the_same_is_recognised() -> None:

@@ -233,15 +233,14 @@ def test_what_the_pipeline_wrote_meanwhile_stands(
     ran = []
 
     class Late(Reindex):
-        def _load(self, token: str, signatures: Any) -> Any:
-            held = super()._load(token, signatures)
+        def _store(self, *found: Any) -> bool:
             if not ran:
-                ran.append(token)
+                ran.append(True)
                 append(talk, session("Remember: Omar owns tide-prod-1.", "Noted.", first=7))
                 with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url) as other:
                     other.ingest(folder=root)
                     other.process(now=True)
-            return held
+            return super()._store(*found)
 
     clock.advance(3600)
     Late(memory.database, memory.settings, memory.owner, clock).run(full=True)

@@ -37,17 +37,16 @@ from recollect.extract.jobs import abandoned, read_by, resume
 from recollect.extract.load import load
 from recollect.extract.values import Extraction
 from recollect.ingest.intake import Intake
-from recollect.ingest.run import KIND as INGEST
 from recollect.ingest.scan import Problem
 from recollect.inject.briefing import Briefing
-from recollect.overview import LOW_SPACE, UNREADABLE, damage
+from recollect.overview import LOW_SPACE, UNREADABLE, damage, half_read
 from recollect.redact import scan
 from recollect.store import artifacts as artifact_rows
-from recollect.store import conversations, entries, files, memories, stage1
+from recollect.store import conversations, entries, memories, stage1
 from recollect.store.database import Database
 from recollect.store.entries import FileKey
 from recollect.store.jobs import Job, Jobs
-from recollect.types import Clock, Conversation, ConversationStatus, FileStatus, JobStatus, Owner, timestamp
+from recollect.types import Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
 
 _OLD_LITTER = 60.0  # seconds after which nobody is writing a temporary file any more
 _PATIENCE = timedelta(days=1)  # before waiting conversations are a backlog
@@ -131,7 +130,7 @@ def of_files(found: Iterable[reindex.Problem], keys: Mapping[str, str], written:
         name = parse_name(each.path)
         is_stone = name is not None and name.kind is Kind.TOMBSTONE  # never moved: what it names must not come back
         key = keys.get(name.token, "") if name and not is_stone else ""
-        kind = Fault(each.kind) if each.kind in set(Fault) else Fault.TAMPERED
+        kind = Fault(each.kind)
         if name and kind in _UNFINISHED:
             key = key or written.get(name.token, "")
         hint = _FIX if key or kind is Fault.ERASED else _STONE if is_stone else _NO_ROWS
@@ -147,7 +146,7 @@ def uncommitted(held: Held, agent_id: str) -> str:
         return ""
     (name, manifest) = manifests[0]
     contents = {each: head if isinstance(head, Content) else None for each, head in good.items() if each != name}
-    known = Known(held.token, manifest, name, contents)
+    known = Known(name.token, manifest, name, contents)
     evidence = Evidence(known, None, False, False, False, {})
     return max(contents).path if contents and State.NO_MANIFEST in detect(evidence) else ""
 
@@ -307,11 +306,7 @@ class Doctor:
             return found + of_space(self._free())
         found += self._look_at_files(report)
         with self._database.read() as tx:
-            reading = [
-                f"{state.source}/{state.file_path}"
-                for state in files.with_status(tx, self._owner, FileStatus.INGESTING)
-                if not self._jobs.is_held(tx, INGEST, f"{state.source}/{state.file_path}")
-            ]
+            reading = half_read(tx, self._owner, self._jobs)
             idle = abandoned(tx, self._owner, self._jobs)
             unwell = self._jobs.list(tx, (JobStatus.DEAD, JobStatus.FAILED), limit=1000)
             ready = conversations.for_extraction(tx, self._owner, [ConversationStatus.READY])
@@ -348,10 +343,9 @@ class Doctor:
         return [Finding(Fault.DAMAGED_DATABASE, f"the database is damaged: {broken[0]}", hint)] if broken else []
 
     def _look_at_files(self, report: Report) -> list[Finding]:
-        stones = list(tombstones.read_all(self._files))
-        every = (stone for _, stone in stones)
-        erased = tombstones.erased(every, self._database, self._owner, self._files.names())
-        problems = [reindex.Problem(path, "BadFrontmatter", "no tombstone") for path, stone in stones if stone is None]
+        stones = tombstones.read_all(self._files)
+        erased = tombstones.erased(stones.values(), self._database, self._owner, self._files.names())
+        problems = reindex.unreadable(stones)
         there = dict(self._files.scan())
         report.files = len(there)
         with self._database.read() as tx:
@@ -363,7 +357,7 @@ class Doctor:
         written: dict[str, str] = {}
         secrets: list[Finding] = []
         for token in sorted(groups):
-            held = reindex.loaded(self._files, token, groups[token])
+            held = reindex.loaded(self._files, groups[token])
             assessed = assess(held, self._owner.agent_id, erased)
             problems += assessed.problems
             written[token] = assessed.session_key
@@ -450,7 +444,7 @@ class Doctor:
             ({Fault.TOO_OPEN}, self._close),
             ({Fault.LEFTOVER}, lambda: self._sweep(found)),
             ({Fault.ERASED}, lambda: self._delete_erased(found)),
-            ({Fault.STUCK_FILE}, self._roll_back),
+            ({Fault.STUCK_FILE}, lambda: self._intake().recover()),
             ({Fault.STUCK_CONVERSATION}, self._release),
             (_UNFINISHED, lambda: self._finish(found)),
             (_REMADE, lambda: self._remake(found, report)),
@@ -477,11 +471,11 @@ class Doctor:
     def _delete_erased(self, found: Sequence[Finding]) -> None:
         """A set that tells more than what was erased goes once rows hold the rest: a re-index takes it in."""
         names = [name for each in found if each.kind is Fault.ERASED and (name := parse_name(each.path))]
-        stones = (stone for _, stone in tombstones.read_all(self._files))
-        erased = tombstones.erased(stones, self._database, self._owner, names)
+        stones = tombstones.read_all(self._files)
+        erased = tombstones.erased(stones.values(), self._database, self._owner, names)
         rest: dict[str, set[tuple[str, str]]] = {}
         for token in sorted({name.token for name in names if not erased.covers(name)}):
-            held = reindex.loaded(self._files, token, dict.fromkeys(self._files.names(token), ""))
+            held = reindex.loaded(self._files, dict.fromkeys(self._files.names(token), ""))
             rest[token] = reindex.beside(held, self._owner.agent_id, erased)
             keys = {each.head.session_key for each in held.documents.values() if isinstance(each, Document)}
             with self._database.write() as tx:
@@ -497,9 +491,6 @@ class Doctor:
             return all(
                 entries.find(tx, FileKey(self._owner, source, ""), [uuid]).keys() == {uuid} for source, uuid in messages
             )
-
-    def _roll_back(self) -> None:
-        self._intake().recover()
 
     def _release(self) -> None:
         with self._database.write() as tx:
@@ -529,22 +520,22 @@ class Doctor:
         """Still, after what was mended so far."""
         names = self._files.names(self._token(key))
         gone = {each.path for each in faults if each.kind is Fault.MISSING} - {name.path for name in names}
-        return bool(gone or self._problems(self._token(key), names))
+        return bool(gone or self._problems(names))
 
     def _is_spoiled(self, path: str) -> bool:
         """Not put back by somebody in the meantime. What leads to another manifest than its own is spoiled, too: it
         never changes, and a manifest does."""
         name = parse_name(path)
         assert name is not None
-        if any(each.kind in _SPOILED for each in self._problems(name.token, [name])):
+        if any(each.kind in _SPOILED for each in self._problems([name])):
             return True
-        around = self._problems(name.token, self._files.names(name.token))
+        around = self._problems(self._files.names(name.token))
         misled = {each.path for each in around if each.kind == Fault.BROKEN_LINK}
         return name.kind is not Kind.MANIFEST and path in misled
 
-    def _problems(self, token: str, names: Sequence[Name]) -> Sequence[reindex.Problem]:
-        """Of these files, whatever was erased."""
-        held = reindex.loaded(self._files, token, dict.fromkeys(names, ""))
+    def _problems(self, names: Sequence[Name]) -> Sequence[reindex.Problem]:
+        """Of these files of a conversation, whatever was erased."""
+        held = reindex.loaded(self._files, dict.fromkeys(names, ""))
         nothing = tombstones.graveyard((), self._owner.agent_id)
         return assess(held, self._owner.agent_id, nothing).problems
 

@@ -13,7 +13,7 @@ from recollect.store import answers, conversations, files, memories, vectors
 from recollect.store.answers import Spent
 from recollect.store.database import Transaction
 from recollect.store.jobs import Job, Jobs
-from recollect.types import FileStatus, JobStatus, timestamp
+from recollect.types import FileStatus, JobStatus, Owner, timestamp
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -95,11 +95,14 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         result.tokens = answers.spent(tx, owner, timestamp(memory.clock() - _RECENT)[:10])
         result.waiting = jobs.list(tx, _UNWELL)
         result.vectors = _vectors(tx, memory)
-        result.problems += _stuck(tx, memory, jobs)
+        if stuck := half_read(tx, owner, jobs):
+            what = f"{len(stuck)} files were left in the middle of being read"
+            result.problems.append(Trouble(what, "`recollect ingest` resumes them."))
         result.problems += [_job_trouble(job) for job in result.waiting]
         result.problems += _malformed(tx, memory, result.tables["memory_malformed_lines"], deep)
         if deep and not postgres:
-            result.problems += _integrity(tx)
+            hint = "`recollect doctor --fix` sets it aside and rebuilds it from the files."
+            result.problems += [Trouble(f"the database is damaged: {each}", hint) for each in damage(tx)]
     if deep and settings.config.enabled:
         result.problems += [Trouble(f"{each.path}: {each.reason}", UNREADABLE) for each in memory.intake.unreadable()]
     if deep:
@@ -133,15 +136,10 @@ def _sources(tx: Transaction, names: dict[str, Any]) -> dict[str, dict[str, int]
     return found
 
 
-def _stuck(tx: Transaction, memory: Memory, jobs: Jobs) -> list[Trouble]:
-    stuck = [
-        state.file_path
-        for state in files.with_status(tx, memory.owner, FileStatus.INGESTING)
-        if not jobs.is_held(tx, "ingest", f"{state.source}/{state.file_path}")
-    ]
-    if not stuck:
-        return []
-    return [Trouble(f"{len(stuck)} files were left in the middle of being read", "`recollect ingest` resumes them.")]
+def half_read(tx: Transaction, owner: Owner, jobs: Jobs) -> list[str]:
+    """Files that nobody who is alive reads on, as source/path."""
+    reading = [f"{each.source}/{each.file_path}" for each in files.with_status(tx, owner, FileStatus.INGESTING)]
+    return [each for each in reading if not jobs.is_held(tx, "ingest", each)]
 
 
 def _job_trouble(job: Job) -> Trouble:
@@ -171,19 +169,14 @@ def damage(tx: Transaction) -> list[str]:
     return [row[0] for row in tx.rows("PRAGMA quick_check") if row[0] != "ok"]
 
 
-def _integrity(tx: Transaction) -> list[Trouble]:
-    hint = "`recollect doctor --fix` sets it aside and rebuilds it from the files."
-    return [Trouble(f"the database is damaged: {each}", hint) for each in damage(tx)]
-
-
 def _risen(memory: Memory) -> list[Trouble]:
     """What was erased and is here again: an older copy of the database was put back."""
     from recollect.artifacts import tombstones
     from recollect.artifacts.files import Files
     from recollect.artifacts.forget import Forget
 
-    stones = (stone for _, stone in tombstones.read_all(Files(memory.settings.root)))
-    graves = tombstones.erased(stones, memory.database, memory.owner, ())
+    stones = tombstones.read_all(Files(memory.settings.root))
+    graves = tombstones.erased(stones.values(), memory.database, memory.owner, ())
     what = Forget(memory.database, memory.settings, memory.owner, memory.clock).risen(graves)
     return [Trouble(what, "`recollect reindex` erases it again.")] if what else []
 

@@ -28,7 +28,7 @@ from recollect.artifacts.archive import LARGEST, LIST, TURNS, BadArchive, Conten
 from recollect.artifacts.document import BadFrontmatter, Document
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name, session_token
-from recollect.artifacts.reindex import Held, Problem, Report, assess
+from recollect.artifacts.reindex import Held, Problem, Report, assess, unreadable
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.artifacts.upkeep import Upkeep
 from recollect.config import Settings
@@ -231,16 +231,16 @@ class Export:
         files: set[tuple[str, str]] = set()
         for table in sorted(transfer.operational().values(), key=lambda each: each.name != _FILES):
             report.rows[table.name] = self._pack_rows(writer, table, files)
-        stones = list(tombstones.read_all(self._files))
-        for path, stone in stones:
-            if stone is None:
-                report.problems.append(Problem(path, "BadFrontmatter", "no tombstone"))
-            elif stone.agent_id == self._owner.agent_id and (text := self._files.read(path)) is not None:
+        stones = tombstones.read_all(self._files)
+        report.problems += unreadable(stones)
+        for path, stone in stones.items():
+            is_ours = stone is not None and stone.agent_id == self._owner.agent_id
+            if is_ours and (text := self._files.read(path)) is not None:
                 report.tombstones += 1
                 writer.add(path, text.encode())
         listed = sorted((name.token, name) for name in self._files.names())
         told = (name for _, name in listed)
-        graves = tombstones.erased((stone for _, stone in stones), self._database, self._owner, told)
+        graves = tombstones.erased(stones.values(), self._database, self._owner, told)
         for token, pairs in groupby(listed, lambda each: each[0]):
             self._pack_conversation(writer, token, [name for _, name in pairs], graves, report)
         self._pack_turns(writer, report)
@@ -276,7 +276,7 @@ class Export:
             texts, documents = self._read(there)
             if self._is_foreign(documents):
                 return
-            found = assess(Held(token, dict.fromkeys(documents, ""), documents), self._owner.agent_id, graves)
+            found = assess(Held(dict.fromkeys(documents, ""), documents), self._owner.agent_id, graves)
             if attempt + 1 == _TRIES or not any(each.kind == "BrokenLink" for each in found.problems):
                 break
             there = self._files.names(token)  # it was being written
@@ -361,11 +361,13 @@ class Import:
             check = _Check()
             archive.walk(opened, check.visit)
             contents = check.verdict(self._owner.agent_id)
-            here = list(tombstones.read_all(self._files))
-            stones = [*check.stones, *(stone for _, stone in here)]
+            here = tombstones.read_all(self._files)
+            stones = [*check.stones, *here.values()]
             told = (name for path in contents.members if (name := names.parse(path)))
             erased = tombstones.erased(stones, self._database, self._owner, told)
-            since = buried((stone for path, stone in here if path not in contents.members), self._owner.agent_id)
+            since = buried(
+                (stone for path, stone in here.items() if path not in contents.members), self._owner.agent_id
+            )
             chosen = plan(contents.members, self._here(contents.members), erased)
             self._require_space(contents, chosen)
             report.unchanged, report.erased = len(chosen.unchanged), len(chosen.erased)

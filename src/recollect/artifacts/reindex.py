@@ -15,6 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePath
+from typing import Any
 
 from recollect.artifacts import bodies, rows, sets, tombstones
 from recollect.artifacts.document import Content, Document, Manifest
@@ -24,7 +25,7 @@ from recollect.artifacts.names import FOLDER, Kind, Name, wikilinks
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.removal import spoken, telling
 from recollect.artifacts.rows import Derived
-from recollect.artifacts.tombstones import Graveyard
+from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.artifacts.upkeep import KIND as ARCHIVE
 from recollect.config import Settings
 from recollect.errors import ArtifactError
@@ -93,7 +94,6 @@ class Report:
 class Held:
     """The files of one conversation, as they are on disk."""
 
-    token: str
     signatures: Mapping[Name, str]
     documents: Mapping[Name, Document | ArtifactError]
 
@@ -231,24 +231,16 @@ def _links(manifest: Manifest, held: Held) -> Iterator[Problem]:
 
 def _foreign(name: Name, signature: str) -> Indexed:
     """Nothing but the name of a file that is another agent's, so that it is not read again."""
-    return Indexed(
-        source_path=name.path,
-        source_sha256="",
-        source_kind=FOREIGN,
-        session_token=name.token,
-        session_key=f"{FOREIGN} {name.token}",
-        session_id="",
-        harness="",
-        project="",
-        project_id="",
-        captured_at=name.captured_at,
-        ended_at="",
-        manifest_path="",
-        memory_sentence="",
-        is_current=0,
-        signature=signature,
-        source_node_id="",
-    )
+    known: dict[str, Any] = {
+        "source_path": name.path,
+        "source_kind": FOREIGN,
+        "session_token": name.token,
+        "session_key": f"{FOREIGN} {name.token}",
+        "captured_at": name.captured_at,
+        "is_current": 0,
+        "signature": signature,
+    }
+    return Indexed(**dict.fromkeys(Indexed._fields, "") | known)
 
 
 def entry_rows_of(owner: Owner, derived: Derived) -> list[EntryRow]:
@@ -328,7 +320,7 @@ class Reindex:
         tells = False
         left = iter(held.items())
         while batch := list(islice(left, _BATCH)):
-            found = [self._load(token, {name: there[name] for name in names}) for token, names in batch]
+            found = [loaded(self._files, {name: there[name] for name in names}) for _, names in batch]
             tells |= self._store([assess(each, self._owner.agent_id, erased) for each in found], known, report)
             self._stored()
             report.read += sum(len(names) for _, names in batch)
@@ -351,9 +343,9 @@ class Reindex:
 
     def _bury(self, report: Report) -> Graveyard:
         """What tombstones say is known to the database before anything else is read."""
-        every = list(tombstones.read_all(self._files))
-        report.problems += [Problem(path, "BadFrontmatter", "no tombstone") for path, stone in every if stone is None]
-        own = {path: stone for path, stone in every if stone and stone.agent_id == self._owner.agent_id}
+        every = tombstones.read_all(self._files)
+        report.problems += unreadable(every)
+        own = {path: stone for path, stone in every.items() if stone and stone.agent_id == self._owner.agent_id}
         with self._database.read() as tx:
             new = own.keys() - tombstone_rows.known(tx, self._owner, sorted(own))
         if new:
@@ -361,10 +353,7 @@ class Reindex:
                 for path in sorted(new):
                     told = (own[path].hashes, own[path].whole_tokens, own[path].removed_paths)
                     tombstone_rows.save(tx, self._owner, path, *told)
-        return tombstones.erased((stone for _, stone in every), self._database, self._owner, self._files.names())
-
-    def _load(self, token: str, signatures: Mapping[Name, str]) -> Held:
-        return loaded(self._files, token, signatures)
+        return tombstones.erased(every.values(), self._database, self._owner, self._files.names())
 
     def _store(self, found: Sequence[Assessed], known: Mapping[str, str], report: Report) -> bool:
         """Is something among it that was erased, and goes again with the set that tells it?"""
@@ -431,9 +420,13 @@ def _is_overtaken(now: Iterable[Indexed], known: Mapping[str, str]) -> bool:
     return any(known.get(row.source_path) != row.signature for row in now)
 
 
-def loaded(files: Files, token: str, signatures: Mapping[Name, str]) -> Held:
+def loaded(files: Files, signatures: Mapping[Name, str]) -> Held:
     """These files of a conversation; one that is gone by now is left out."""
-    return Held(token, signatures, sets.read(files, signatures))
+    return Held(signatures, sets.read(files, signatures))
+
+
+def unreadable(stones: Mapping[str, Tombstone | None]) -> list[Problem]:
+    return [Problem(path, "BadFrontmatter", "no tombstone") for path, stone in stones.items() if stone is None]
 
 
 def _changed(there: Mapping[Name, str], known: Mapping[str, str]) -> set[str]:

@@ -6,7 +6,7 @@ id: in a fork, or in a transcript that was rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -85,13 +85,15 @@ class Graveyard:
         return name.token in self.tokens or name.path in self.paths
 
 
-def read_all(files: Files) -> Iterator[tuple[str, Tombstone | None]]:
-    """Every tombstone with its path; None when it cannot be read."""
+def read_all(files: Files) -> dict[str, Tombstone | None]:
+    """Every tombstone by its path; None when it cannot be read."""
+    found: dict[str, Tombstone | None] = {}
     for name in files.names(within=TOMBSTONES):
         try:
-            yield name.path, parse(files.read(name.path) or "")
+            found[name.path] = parse(files.read(name.path) or "")
         except (BadFrontmatter, ChecksumMismatch):
-            yield name.path, None
+            found[name.path] = None
+    return found
 
 
 def graveyard(stones: Iterable[Tombstone | None], agent_id: str) -> Graveyard:
