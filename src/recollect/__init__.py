@@ -19,24 +19,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["ALL_PROJECTS", "InjectorConfig", "Memory", "open_memory", "render_for_compaction"]
+_ELSEWHERE = {
+    "ALL_PROJECTS": "search.values",
+    "InjectorConfig": "inject.values",
+    "render_for_compaction": "inject.injector",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Imported on first use: the command line and the hooks must not pay for what they do not need."""
-    if name == "ALL_PROJECTS":
-        from recollect.search.values import ALL_PROJECTS
+    from importlib import import_module
 
-        return ALL_PROJECTS
-    if name == "InjectorConfig":
-        from recollect.inject.values import InjectorConfig
-
-        return InjectorConfig
-    if name == "render_for_compaction":
-        from recollect.inject.injector import render_for_compaction
-
-        return render_for_compaction
-    if name in __all__:
-        from recollect import app
-
-        return getattr(app, name)
-    raise AttributeError(name)
+    if name not in __all__:
+        raise AttributeError(name)
+    return getattr(import_module(f"recollect.{_ELSEWHERE.get(name, 'app')}"), name)

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from recollect.artifacts.forget import Plan
     from recollect.artifacts.forget import Report as Forgotten
     from recollect.artifacts.lineage import Day, Shown
     from recollect.artifacts.moving import Exported, Imported
     from recollect.artifacts.reading import Opened
     from recollect.artifacts.reindex import Progress as Reading
     from recollect.artifacts.reindex import Report as Reindexed
+    from recollect.artifacts.removal import Plan
     from recollect.consolidate.run import Report as Consolidated
     from recollect.doctor import Report as Examined
     from recollect.extract.run import Progress as Done
@@ -231,7 +231,7 @@ class Memory(Parts):
         self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", reason: str
     ) -> Forgotten:
         """Erases for good: a session, a conversation by its key, what a memory came from, or a project."""
-        from recollect.artifacts.forget import Target
+        from recollect.artifacts.removal import Target
 
         if not reason.strip():
             raise UsageError("a removal needs a reason", hint="It is kept in the tombstone, without what was erased.")
@@ -241,7 +241,7 @@ class Memory(Parts):
 
     def forgetting(self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "") -> Plan:
         """What `forget` would erase."""
-        from recollect.artifacts.forget import Target
+        from recollect.artifacts.removal import Target
 
         return self._eraser().plan(Target(session, conversation, memory, self._stored_as(project)))
 

@@ -43,8 +43,6 @@ from recollect.turns.log import TurnLog
 from recollect.types import Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
 from recollect.workspace import remove_empty
 
-__all__ = ["JOB", "Forget", "Plan", "Report", "Target"]
-
 JOB = _KIND, _KEY = "erase", "projections"  # what was made of rows is to lose what they lost
 _STRATEGY = "after a removal"
 _SETTLED = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)

@@ -73,7 +73,8 @@ class Placed:
 def within(rows: Iterable[Row], now: datetime) -> list[Row]:
     """Those in [now - 30 days, now], newest first."""
     first, last = timestamp(now - timedelta(days=DAYS)), timestamp(now)
-    return sorted((each for each in rows if first <= each.at <= last), key=_order, reverse=True)
+    inside = (each for each in rows if first <= each.at <= last)
+    return sorted(inside, key=lambda each: (each.at, each.manifest_path), reverse=True)
 
 
 def render(
@@ -113,7 +114,7 @@ def _section(memory: Remembered) -> str:
     pinned, rules, threads, others = _SECTIONS
     if memory.pinned:
         return pinned
-    if _is_rule(memory):
+    if memory.kind is MemoryKind.CONSTRAINT or memory.severity in BINDING:
         return rules
     return threads if memory.kind is MemoryKind.OPEN_THREAD else others
 
@@ -128,10 +129,6 @@ def refs(text: str, file: str, manifest_path: str) -> tuple[str, ...]:
         elif row.endswith(mark):
             found.append(f"{file}#{day}")
     return tuple(found)
-
-
-def _is_rule(memory: Remembered) -> bool:
-    return memory.kind is MemoryKind.CONSTRAINT or memory.severity in BINDING
 
 
 def _fitting(head: str, rows: Sequence[Row], of: int, budget: int) -> Sequence[tuple[str, str]]:
@@ -166,7 +163,3 @@ def _plain(field: str) -> str:
 
 def _notice(kept: int, of: int) -> str:
     return f"Kept {kept} of {of} {_CLIPPED} Their files are in `memory/`."
-
-
-def _order(each: Row) -> tuple[str, str]:
-    return each.at, each.manifest_path

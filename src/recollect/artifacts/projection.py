@@ -159,7 +159,8 @@ class Projection:
         with self._database.read() as tx:
             known = {row.source_path: row for row in artifacts.summaries(tx, self._owner, since=first)}
         inside = self._files.since(Kind.SUMMARY, first)
-        self._leave_out(path for path in inside if path not in known)
+        new = (path for path in inside if path not in known and path not in self._others)  # looked at once
+        self._others |= self._files.others(new, self._owner.agent_id)
         same = {path: row for path, row in known.items() if inside.get(path) == row.signature}
         loose = self._standing(path for path in inside if path not in same and path not in self._others)
         found: dict[str, Row] = {}  # by manifest: a set that has no rows yet takes the place of the one before
@@ -175,11 +176,6 @@ class Projection:
         with self._database.read() as tx:
             gone = tombstones.covered(tx, self._owner, tokens)
         return [path for path in tokens if path not in gone]
-
-    def _leave_out(self, unknown: Iterable[str]) -> None:
-        """Summaries of other agents: looked at once."""
-        new = (path for path in unknown if path not in self._others)
-        self._others |= self._files.others(new, self._owner.agent_id)
 
     def _committed(self, path: str) -> Content | None:
         """What a summary says, if it is ours, what was written, and what its manifest points at."""

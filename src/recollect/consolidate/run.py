@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -30,7 +29,8 @@ from recollect.config import Settings
 from recollect.consolidate import offline, render
 from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.validate import Standard
-from recollect.errors import LeaseLost, RecollectError, StoreBusy
+from recollect.errors import LeaseLost, StoreBusy
+from recollect.extract.threads import Threads
 from recollect.models.base import Answer, Failure, LanguageModel, ModelFailed, ToolRefused, Usage
 from recollect.models.paid import CapReached, Paid
 from recollect.redact import redact
@@ -341,33 +341,18 @@ class Consolidation:
 
     def _attend(self, lease: Lease, call: Callable[[], Answer[dict[str, str]]]) -> Answer[dict[str, str]]:
         """A lost lease is noticed, and the call waited for: what it costs is known only then."""
-        answered: list[Answer[dict[str, str]]] = []
-        failed: list[Exception] = []
-        done = threading.Event()
-
-        def work() -> None:
-            try:
-                answered.append(call())
-            except (RecollectError, ToolRefused, OSError) as error:
-                failed.append(error)
-            finally:
-                done.set()
-
-        threading.Thread(target=work, name="consolidation", daemon=True).start()
         started = time.monotonic()
         lost = False
-        while not done.wait(self._config.lease_seconds / 4):
-            lost = lost or not self._is_held(lease)
-            if time.monotonic() - started > self._config.consolidation_timeout_seconds + _GRACE:
-                raise ModelFailed(Failure.TIMEOUT, "the model did not end at its deadline")
-        if failed:
-            raise failed[0]
-        if not answered:
-            raise RuntimeError("the model's thread ended without an answer")
+        with Threads(1, lambda work: work(), [call]) as threads:
+            while not (taken := threads.take(self._config.lease_seconds / 4)):
+                lost = lost or not self._is_held(lease)
+                if time.monotonic() - started > self._config.consolidation_timeout_seconds + _GRACE:
+                    raise ModelFailed(Failure.TIMEOUT, "the model did not end at its deadline")
+        answer = taken[1].result()
         if lost:
-            self._charge(answered[0].usage)
+            self._charge(answer.usage)
             raise LeaseLost("the lease was lost while the model worked; nothing was published")
-        return answered[0]
+        return answer
 
     def _is_held(self, lease: Lease) -> bool:
         try:
