@@ -26,8 +26,8 @@ FILE_LIMIT = 256 * 1024  # bytes that a file may have
 READ_LIMIT = 16 * 1024 * 1024  # raw_memories.md, which we write ourselves, may be longer than what an agent may write
 FILES_LIMIT = 2000
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # non-blocking: a pipe must not stop us
+AS_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+TO_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # non-blocking: a pipe must not stop us
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FORBIDDEN = frozenset('<>:"|?*\\')  # not on every file system
 _DEEPEST = 6
@@ -116,7 +116,7 @@ class Workspace:
                 self._make_room(path)
             temporary = f"{_TEMPORARY}{secrets.token_hex(8)}.tmp"
             try:
-                self._fill(temporary, folder, data)
+                fill(temporary, folder, data, durable=self._durable)
             except BaseException:
                 with suppress(FileNotFoundError):
                     os.unlink(temporary, dir_fd=folder)
@@ -185,7 +185,7 @@ class Workspace:
         if create:
             make_private(self.root)
         try:
-            descriptor = os.open(self.root, _FOLDER)
+            descriptor = os.open(self.root, AS_FOLDER)
         except OSError as error:
             _refuse(str(self.root), error)
         for part in parts:
@@ -194,7 +194,7 @@ class Workspace:
                     _check_case(part, descriptor)
                     with suppress(FileExistsError):
                         os.mkdir(part, 0o700, dir_fd=descriptor)
-                deeper = os.open(part, _FOLDER, dir_fd=descriptor)
+                deeper = os.open(part, AS_FOLDER, dir_fd=descriptor)
             except OSError as error:
                 _refuse(part, error)
             finally:
@@ -213,13 +213,6 @@ class Workspace:
             raise ToolRefused(f"{path}: a symbolic link, a folder or a device, not a file")
         return _read(name, folder, path) if details.st_size <= READ_LIMIT else b""
 
-    def _fill(self, name: str, folder: int, data: bytes) -> None:
-        descriptor = os.open(name, _CREATE, 0o600, dir_fd=folder)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            self._sync(descriptor)
-
     def _make_room(self, path: str) -> None:
         if self._most is None:
             return
@@ -231,6 +224,16 @@ class Workspace:
 
     def _sync(self, descriptor: int) -> None:
         if self._durable:
+            os.fsync(descriptor)
+
+
+def fill(name: str, folder: int, data: bytes, *, durable: bool = True) -> None:
+    """A new file in an opened folder, for its owner only."""
+    descriptor = os.open(name, _CREATE, 0o600, dir_fd=folder)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        if durable:
             os.fsync(descriptor)
 
 
@@ -313,7 +316,7 @@ def _folded(name: str) -> str:
 
 def _read(name: str, folder: int, path: str) -> bytes:
     try:
-        descriptor = os.open(name, _READ, dir_fd=folder)
+        descriptor = os.open(name, TO_READ, dir_fd=folder)
     except OSError as error:
         _refuse(path, error)
     try:

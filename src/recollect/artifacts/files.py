@@ -20,11 +20,8 @@ from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Manif
 from recollect.artifacts.names import FOLDER, Kind, Name, is_name
 from recollect.artifacts.names import parse as parse_name
 from recollect.errors import ArtifactError
-from recollect.workspace import make_private
+from recollect.workspace import AS_FOLDER, TO_READ, fill, make_private
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 ASIDE = ".changed"  # behind the name of a file that was changed by hand, where it is kept
 _LOCK = ".recollect.lock"
 _TEMPORARY = ".recollect.tmp"
@@ -91,7 +88,7 @@ class Files:
         with suppress(FileNotFoundError), self._folder() as folder:
             for path in paths:
                 with suppress(OSError, Tampered):
-                    descriptor = os.open(_name(path).file, _READ, dir_fd=folder)
+                    descriptor = os.open(_name(path).file, TO_READ, dir_fd=folder)
                     try:
                         told = _AGENT.search(os.read(descriptor, _BEGINNING))
                     finally:
@@ -180,12 +177,8 @@ class Files:
     def _put(self, path: str, folder: int, text: str) -> None:
         with suppress(FileNotFoundError):  # a crash left it
             os.unlink(_TEMPORARY, dir_fd=folder)
-        descriptor = os.open(_TEMPORARY, _CREATE, 0o600, dir_fd=folder)
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text.encode("utf-8"))
-                file.flush()
-                os.fsync(descriptor)
+            fill(_TEMPORARY, folder, text.encode("utf-8"))
             os.rename(_TEMPORARY, _name(path).file, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             with suppress(FileNotFoundError):
@@ -200,7 +193,7 @@ class Files:
         folder = os.open(self._home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in path.split("/"):
-                inner = os.open(part, _FOLDER, dir_fd=folder)
+                inner = os.open(part, AS_FOLDER, dir_fd=folder)
                 os.close(folder)
                 folder = inner
             yield folder
@@ -233,7 +226,7 @@ def _name(path: str) -> Name:
 
 def _read(file: str, folder: int) -> str | None:
     try:
-        descriptor = os.open(file, _READ, dir_fd=folder)
+        descriptor = os.open(file, TO_READ, dir_fd=folder)
     except FileNotFoundError:
         return None
     except OSError as error:
