@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from recollect.artifacts.reindex import Progress as Reading
     from recollect.artifacts.reindex import Report as Reindexed
     from recollect.artifacts.removal import Plan
-    from recollect.consolidate.run import Report as Consolidated
     from recollect.doctor import Report as Examined
     from recollect.extract.run import Progress as Done
     from recollect.extract.run import Report as Processed
@@ -198,10 +197,6 @@ class Memory(Parts):
             return None
         backlog = self._extract().backlog(limit=limit, now=now, again=again)
         return Estimate(backlog.conversations, backlog.tokens, model.price(backlog.input_tokens, backlog.output_tokens))
-
-    def consolidate(self, *, now: bool = False) -> Consolidated:
-        """Phase 2: brings the workspace up to date. `now` does not wait for the pause after the last one."""
-        return self._consolidated(now)
 
     def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""

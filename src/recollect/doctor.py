@@ -46,11 +46,10 @@ from recollect.store import conversations, entries, memories, stage1
 from recollect.store.database import Database
 from recollect.store.entries import FileKey
 from recollect.store.jobs import Job, Jobs
-from recollect.types import Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
+from recollect.types import SETTLED, Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
 
 _OLD_LITTER = 60.0  # seconds after which nobody is writing a temporary file any more
 _PATIENCE = timedelta(days=1)  # before waiting conversations are a backlog
-_SETTLED = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
 
 
 class Fault(StrEnum):
@@ -250,7 +249,7 @@ def outcome(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding
 
 def is_held(group: Sequence[Conversation], has_row: bool, snapshot: str, written: str) -> bool:
     """Do the rows hold the conversation as it was written? `written`: the snapshot that the stage-1 row was made of."""
-    if not group or any(each.status not in _SETTLED for each in group):
+    if not group or any(each.status not in SETTLED for each in group):
         return False
     archived = any(each.status is ConversationStatus.ARCHIVED for each in group)
     return archived == has_row and (not has_row or snapshot == written)
@@ -382,7 +381,7 @@ class Doctor:
     def _is_settled(self, session_key: str) -> bool:
         """Nobody is going to finish it by himself."""
         with self._database.read() as tx:
-            return all(each.status in _SETTLED for each in conversations.of_key(tx, self._owner, session_key))
+            return all(each.status in SETTLED for each in conversations.of_key(tx, self._owner, session_key))
 
     def _token(self, session_key: str) -> str:
         return session_token(self._owner.agent_id, session_key, "")
@@ -392,7 +391,7 @@ class Doctor:
         if not tokens:
             return []
         with self._database.read() as tx:
-            settled = conversations.for_extraction(tx, self._owner, _SETTLED)
+            settled = conversations.for_extraction(tx, self._owner, SETTLED)
         groups: dict[str, list[Conversation]] = {}
         for each in settled:
             if self._token(each.session_key) in tokens:

@@ -149,8 +149,8 @@ class Parts:
             permitted=self.intake.permitted,
         )
 
-    def _consolidated(self, now: bool) -> Consolidated:
-        """Phase 2, and what follows from it."""
+    def consolidate(self, *, now: bool = False) -> Consolidated:
+        """Phase 2: brings the workspace up to date. `now` does not wait for the pause after the last one."""
         from recollect.consolidate.run import Consolidation, Outcome
         from recollect.models.choose import language_model
 
@@ -223,7 +223,7 @@ class Parts:
             except (OSError, ToolRefused) as error:
                 log.warning("the workspace still says what %s was: %s", memory.id, error)
             if (config.consolidation_model or config.model) == "offline":
-                self._consolidated(now=True)
+                self.consolidate(now=True)
         self.briefing.refresh()
 
     def project(self, place: str | Path) -> str:

@@ -64,6 +64,9 @@ class ConversationStatus(StrEnum):
     SKIPPED = "skipped"  # too short, or nothing worth keeping
 
 
+SETTLED = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)  # nothing is due
+
+
 class JobStatus(StrEnum):
     PENDING = "pending"  # waits for a worker
     RUNNING = "running"  # leased

@@ -40,12 +40,11 @@ from recollect.store.database import Database, Transaction
 from recollect.store.jobs import Jobs
 from recollect.turns.erasing import erase_buckets, turns_of
 from recollect.turns.log import TurnLog
-from recollect.types import Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
+from recollect.types import SETTLED, Clock, Conversation, JobStatus, Owner, timestamp
 from recollect.workspace import remove_empty
 
 JOB = _KIND, _KEY = "erase", "projections"  # what was made of rows is to lose what they lost
 _STRATEGY = "after a removal"
-_SETTLED = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
 
 
 @dataclass(slots=True)
@@ -286,7 +285,7 @@ class Forget:
     ) -> int:
         """Jobs before the rest, as everywhere. Returns how many rows went."""
         owner = self._owner
-        settled = [each for each in rewritten if all(talk.status in _SETTLED for talk in each.talks)]
+        settled = [each for each in rewritten if all(talk.status in SETTLED for talk in each.talks)]
         self._jobs.settle(tx, EXTRACT, [(each.key, each.mark, _status(each.written)) for each in settled])
         gone = {each.uuid for each in plan.said}
         for source, path in _files(plan):

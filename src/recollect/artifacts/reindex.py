@@ -44,11 +44,10 @@ from recollect.store.entries import EntryRow
 from recollect.store.jobs import Jobs
 from recollect.store.projects import Project
 from recollect.store.tombstones import entry_hash
-from recollect.types import Clock, ConversationStatus, JobStatus, Owner, timestamp
+from recollect.types import SETTLED, Clock, JobStatus, Owner, timestamp
 
 _BATCH = 200  # conversations in memory, and in a commit, at a time
 FOREIGN = "foreign"  # a file of another agent: known, and none of ours
-_SETTLED = {ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED}
 
 _HINT = "Put the file back, or run `recollect doctor --fix`: it is made again from what the database holds."
 _HINTS = {  # by the kind of the problem, where it is another
@@ -362,7 +361,7 @@ class Reindex:
             standing = conversation_rows.states(tx, self._owner, keys)
             indexed = artifact_rows.of_keys(tx, self._owner, keys, lock=True)
             fresh = [each for each in found if not _is_overtaken(indexed.get(each.session_key, ()), known)]
-            settled = [each for each in fresh if _SETTLED.issuperset(standing.get(each.session_key, ()))]
+            settled = [each for each in fresh if {*SETTLED}.issuperset(standing.get(each.session_key, ()))]
             files = [row for each in fresh for row in each.files]
             told = [(each.derived, each.snapshot) for each in settled if each.derived]
             self._rebuild(tx, told, standing.keys(), report)
