@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -54,9 +55,7 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
     blocks = [(each, about) for each, about in shown if each.lines]
     if as_json:
         plain = [{**about, **_plain(each)} for each, about in blocks]
-        held = [
-            {"id": one.id, "revision": one.revision, "reason": one.reason} for each, _ in shown for one in each.held
-        ]
+        held = [asdict(one) for each, _ in shown for one in each.held]
         why = {"off": off} if off else {}
         print_json({"blocks": plain, "tokens": sum(each.tokens for each, _ in blocks), "held": held, **why})
         return 0
@@ -78,9 +77,7 @@ def _given(opened: Memory, place: str, prompt: str, session: str) -> Given:
 
 
 def _plain(given: Given) -> dict[str, Any]:
-    keys = ("id", "revision", "kind", "severity", "text", "date", "section", "score", "reason", "tokens")
-    lines = [{key: getattr(line, key) for key in keys} for line in given.lines]
-    return {"text": given.text, "tokens": given.tokens, "lines": lines}
+    return {"text": given.text, "tokens": given.tokens, "lines": [asdict(line) for line in given.lines]}
 
 
 def _print(given: Given) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import click
 
@@ -11,20 +12,6 @@ from recollect.surfaces.cli.common import count, day_and_time, memory, options, 
 from recollect.types import Conversation, ConversationStatus
 
 _MOST = 200  # rows that a person is shown unasked
-_KEYS = (
-    "id",
-    "session_id",
-    "session_key",
-    "source",
-    "source_file",
-    "project",
-    "project_id",
-    "first_message_at",
-    "last_message_at",
-    "entry_count",
-    "status",
-    "status_reason",
-)
 
 
 @click.command(
@@ -52,7 +39,7 @@ def command(status: str | None, project: str | None, limit: int | None, as_json:
         if not found:
             opened.require_project(project)
     if as_json:
-        print_json([{key: getattr(each, key) for key in _KEYS} for each in found])
+        print_json([{name: value for name, value in asdict(each).items() if name != "branch"} for each in found])
         return 0
     talks = [each for each in found if not is_note(each)]
     if not talks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -107,33 +108,9 @@ def command(
     return 0
 
 
-_KEYS = (
-    "id",
-    "kind",
-    "memory_kind",
-    "score",
-    "text",
-    "snippet",
-    "session_id",
-    "session_key",
-    "source",
-    "source_file",
-    "project_id",
-    "role",
-    "timestamp",
-    "path",
-    "entry_uuid",
-    "revision",
-    "also",
-)
-
-
 def _plain(hit: Hit, explain: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = {key: getattr(hit, key) for key in _KEYS}
-    if explain:
-        why = hit.why
-        shown["why"] = {name: getattr(why, name) for name in why.__dataclass_fields__}
-    return shown
+    hidden = ("marks",) if explain else ("marks", "why")
+    return {name: value for name, value in asdict(hit).items() if name not in hidden}
 
 
 def _print(hit: Hit, explain: bool) -> None:
