@@ -24,7 +24,7 @@ from recollect.models.embed import catalog
 from recollect.models.embed.base import Matrix, unit
 from recollect.models.embed.static import Static
 from recollect.models.embed.transformer import MiniLM
-from recollect.search.meaning import ByVectors
+from recollect.search import meaning
 from recollect.search.vectors import cache, codes, index, update
 from recollect.search.vectors import vectors as module
 from recollect.search.vectors.index import Index, Rows, Writer, writing
@@ -455,11 +455,11 @@ def test_a_memory_is_compared_in_the_view_that_the_model_has_of_memories(
         memories.replace_sessions(tx, vectors.owner, {"s@1": [replace(A_MEMORY, text=text)]})
     vectors.update()
     vectors = open_vectors(embedder="minilm", models_folder=str(installed()))
-    asked = ByVectors(vectors).ask(prompt, None)
+    asked = meaning.ask(vectors, prompt, None)
     assert asked is not None and asked.nearest(frozenset({Kind.ENTRY}), 5)
     assert "of_memories" not in vars(vectors.embedder(catalog.MINILM)), "not loaded where only talk is searched"
     other = open_vectors(embedder="minilm", models_folder=str(installed()))
-    assert ByVectors(other).ask(prompt, None).nearest(frozenset({Kind.MEMORY}), 5)
+    assert meaning.ask(other, prompt, None).nearest(frozenset({Kind.MEMORY}), 5)
     assert "_talk" not in vars(other.embedder(catalog.MINILM)), "nor the one of talk where only memories are"
     near = asked.nearest(frozenset(Kind), 5)
     known = asked.similarities(list(near))

@@ -22,7 +22,6 @@ from recollect.inject import relevance
 from recollect.inject.contextual import Contextual, Judged
 from recollect.inject.relevance import Features
 from recollect.inject.values import InjectorConfig
-from recollect.search.meaning import ByVectors
 from recollect.search.run import Search
 from recollect.store.search import Found as Candidate
 from recollect.surfaces.bench.inject import NOW, Case, Person, opened, people, reach
@@ -111,7 +110,7 @@ def examples(memory: Memory, cases: Sequence[Case], *, leaning: bool = False) ->
 
 
 def _judged(memory: Memory, cases: Sequence[Case], *, leaning: bool = False) -> Iterator[tuple[int, Judged, Candidate]]:
-    found = Search(memory.database, ByVectors(memory.vectors)).memories
+    found = Search(memory.database, memory.vectors).memories
     judge = Contextual(found, InjectorConfig()).judge
     for number, case in enumerate(cases):
         asked = relevance.question(case.text, case.before, NOW)

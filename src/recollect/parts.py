@@ -83,10 +83,9 @@ class Parts:
 
     @cached_property
     def _search(self) -> Search:
-        from recollect.search.meaning import ByVectors
         from recollect.search.run import Search
 
-        return Search(self.database, ByVectors(self.vectors))
+        return Search(self.database, self.vectors)
 
     @cached_property
     def _projection(self) -> Projection:

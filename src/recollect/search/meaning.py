@@ -6,32 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recollect.models.embed.base import Matrix
-from recollect.search.values import Asked
 from recollect.search.vectors.vectors import Vectors
 from recollect.store.vectors import Filter, Kind, Ref
 
 _EVERYWHERE = ""  # how vectors name the project of a memory that holds in every project
 
 
-@dataclass(frozen=True, slots=True)
-class ByVectors:
-    vectors: Vectors
-
-    def ask(self, text: str, projects: Sequence[str] | None) -> Asked | None:
-        model = self.vectors.serving()
-        views = self.vectors.views(model) if model else []
-        if model is None or not views:
-            return None
-        wide = None if projects is None else frozenset((*projects, _EVERYWHERE) if projects else ())
-        return _Question(self.vectors, text, wide, model.name, views)
+def ask(vectors: Vectors | None, text: str, projects: Sequence[str] | None) -> Question | None:
+    """None when there is nothing to compare with."""
+    if vectors is None or (model := vectors.serving()) is None or not (views := vectors.views(model)):
+        return None
+    wide = None if projects is None else frozenset((*projects, _EVERYWHERE) if projects else ())
+    return Question(vectors, text, wide, model.name, views)
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class Question:
+    """A query by its meaning. Documents are asked for, and answered, without their revision."""
+
     vectors: Vectors
     text: str
     projects: frozenset[str] | None
-    model: str
+    model: str  # what meanings are compared by
     views: Sequence[frozenset[Kind]]
     rows: dict[frozenset[Kind], Matrix | None] = field(default_factory=dict)  # by view, as far as they were needed
 
@@ -48,6 +44,7 @@ class _Question:
         return best
 
     def similarities(self, refs: Sequence[Ref]) -> dict[Ref, float]:
+        """Those that are known."""
         found: dict[Ref, float] = {}
         for view in self.views:
             these = [ref for ref in refs if ref.kind in view]
@@ -57,6 +54,7 @@ class _Question:
         return found
 
     def vector(self, kind: Kind) -> Matrix | None:
+        """By which documents of that kind are compared; None when there is nothing in the text."""
         return next((self._row(view) for view in self.views if kind in view), None)
 
     def _row(self, view: frozenset[Kind]) -> Matrix | None:

@@ -13,7 +13,8 @@ from math import log1p
 import numpy as np
 
 from recollect.models.embed.base import Matrix
-from recollect.search.values import Asked, Meaning
+from recollect.search.meaning import Question, ask
+from recollect.search.vectors.vectors import Vectors
 from recollect.store import search as rows
 from recollect.store.database import Database
 from recollect.store.search import EVERYWHERE, TEXTS, Counts, Found, Matches, Reach
@@ -45,14 +46,14 @@ class Clues:
 
 
 class MemorySearch:
-    def __init__(self, database: Database, meaning: Meaning | None) -> None:
+    def __init__(self, database: Database, vectors: Vectors | None) -> None:
         self._database = database
-        self._meaning = meaning
+        self._vectors = vectors
         self._counts: Counts = {}
 
     def clues(self, texts: Sequence[str], words: Mapping[str, float], reach: Reach) -> Clues:
         """`words` are looked for with these weights, which choose the candidates where there are many."""
-        asked = [self._meaning.ask(text, reach.projects) if self._meaning else None for text in texts]
+        asked = [ask(self._vectors, text, reach.projects) for text in texts]
         near = [one.nearest(frozenset({Kind.MEMORY}), _NEAREST) if one else {} for one in asked]
         with self._database.read() as tx:
             matched = rows.matches(tx, reach, TEXTS, list(words), _BUDGET, self._counts)
@@ -103,6 +104,6 @@ def _best(matched: Matches, worth: Mapping[str, float], most: int) -> list[int]:
     return [int(each) for each in ids[np.lexsort((-ids, -scores))[:most]]]
 
 
-def _known(asked: Asked | None, near: Mapping[Ref, float], refs: Sequence[Ref]) -> dict[Ref, float]:
+def _known(asked: Question | None, near: Mapping[Ref, float], refs: Sequence[Ref]) -> dict[Ref, float]:
     missing = [ref for ref in refs if ref not in near]
     return {**near, **(asked.similarities(missing) if asked and missing else {})}

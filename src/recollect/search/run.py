@@ -16,11 +16,13 @@ import numpy as np
 from recollect import note
 from recollect.search import ranking, signals
 from recollect.search.fold import folded
+from recollect.search.meaning import Question, ask
 from recollect.search.memories import MemorySearch
 from recollect.search.query import Query, parse
 from recollect.search.ranking import WEIGHTS, Flags, Floats, Places, Relevance, Weights
 from recollect.search.snippet import recogniser, snippet
-from recollect.search.values import Asked, Hit, Meaning, Wanted, Why
+from recollect.search.values import Hit, Wanted, Why
+from recollect.search.vectors.vectors import Vectors
 from recollect.store import memories
 from recollect.store import search as rows
 from recollect.store.database import Database, Transaction
@@ -76,16 +78,17 @@ class Candidate(NamedTuple):
 
 
 class Search:
-    def __init__(self, database: Database, meaning: Meaning | None, weights: Weights = WEIGHTS) -> None:
+    def __init__(self, database: Database, vectors: Vectors | None, weights: Weights = WEIGHTS) -> None:
+        """Without vectors by words alone."""
         self._database = database
-        self._meaning = meaning
+        self._vectors = vectors
         self._weights = weights
         self._counts: Counts = {}
-        self.memories = MemorySearch(database, meaning)
+        self.memories = MemorySearch(database, vectors)
 
     def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
         query = parse(text, now)
-        asked = self._meaning.ask(text, reach.projects) if self._meaning else None
+        asked = ask(self._vectors, text, reach.projects)
         for times in (1, _WIDER, _WIDER * _WIDER):
             most = _many(_READ, limit, times)
             best = self._best(query, asked, reach, wanted, limit, times)[:most]
@@ -95,7 +98,7 @@ class Search:
         return hits
 
     def _best(
-        self, query: Query, asked: Asked | None, reach: Reach, wanted: Wanted, limit: int, times: int
+        self, query: Query, asked: Question | None, reach: Reach, wanted: Wanted, limit: int, times: int
     ) -> list[Candidate]:
         by = self._weights
         near = asked.nearest(wanted.kinds, _many(_NEAREST, limit, times)) if asked else {}
@@ -192,7 +195,7 @@ def _entries(
     query: Query,
     matched: Matches,
     pool: Sequence[Mark],
-    asked: Asked | None,
+    asked: Question | None,
     wanted: Wanted,
     by: Weights,
 ) -> list[Candidate]:

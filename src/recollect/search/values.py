@@ -6,12 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
-from recollect.store.vectors import Kind, Ref
-
-if TYPE_CHECKING:
-    from recollect.models.embed.base import Matrix  # not else: whoever only names a scope needs no numpy
+from recollect.store.vectors import Kind
 
 
 class AllProjects(Enum):
@@ -84,28 +80,3 @@ class Wanted:
             and (not self.since or timestamp >= self.since)
             and (not self.until or timestamp < self.until)
         )
-
-
-class Asked(Protocol):
-    """A query by its meaning. Documents are asked for, and answered, without their revision."""
-
-    @property
-    def model(self) -> str:
-        """What meanings are compared by."""
-        ...
-
-    def nearest(self, kinds: frozenset[Kind], limit: int) -> dict[Ref, float]: ...
-
-    def similarities(self, refs: Sequence[Ref]) -> dict[Ref, float]:
-        """Those that are known."""
-        ...
-
-    def vector(self, kind: Kind) -> Matrix | None:
-        """By which documents of that kind are compared; None when there is nothing in the text."""
-        ...
-
-
-class Meaning(Protocol):
-    def ask(self, text: str, projects: Sequence[str] | None) -> Asked | None:
-        """None when there is nothing to compare with."""
-        ...

@@ -23,9 +23,9 @@ from recollect.errors import UsageError
 from recollect.inject.contextual import Contextual
 from recollect.inject.values import Exchange, InjectorConfig
 from recollect.occasions import occasions
-from recollect.search.meaning import ByVectors
 from recollect.search.run import Search
-from recollect.search.values import Meaning, Wanted
+from recollect.search.values import Wanted
+from recollect.search.vectors.vectors import Vectors
 from recollect.store import memories
 from recollect.store.search import Reach
 from recollect.store.vectors import Kind
@@ -89,7 +89,7 @@ def run(embedder: str = "auto", show: str = "", folder: Traversable = SET) -> di
     for person in everybody:
         with opened(embedder, person.memories) as memory:
             served, ours = _served(memory), contextual(memory)
-            peers = dict(zip(_PEERS, (_search(memory, ByVectors(memory.vectors)), _search(memory, None)), strict=True))
+            peers = dict(zip(_PEERS, (_search(memory, memory.vectors), _search(memory, None)), strict=True))
             found = _answers(person, person.prompts, {_OURS: ours, **peers})
             told += _answers(person, person.followups, {_OURS: ours, _BARE: contextual(memory, enrich=False)})
             turned += _answers(person, _interrupting(person), {_OURS: ours})
@@ -169,7 +169,7 @@ def opened(embedder: str, held: Sequence[Remembered], **flags: Any) -> Iterator[
 
 
 def contextual(memory: Memory, *, enrich: bool = True) -> Find:
-    found = Contextual(Search(memory.database, ByVectors(memory.vectors)).memories, InjectorConfig(enrich=enrich))
+    found = Contextual(Search(memory.database, memory.vectors).memories, InjectorConfig(enrich=enrich))
     return lambda case: [each.id for each in found.find(case.text, case.before, reach(memory, case), MOST, NOW)]
 
 
@@ -295,7 +295,7 @@ def _served(memory: Memory) -> str:
     return model.name if model else "none"
 
 
-def _search(memory: Memory, meaning: Meaning | None) -> Find:
-    found = Search(memory.database, meaning)
+def _search(memory: Memory, vectors: Vectors | None) -> Find:
+    found = Search(memory.database, vectors)
     wanted = Wanted(frozenset({Kind.MEMORY}))
     return lambda case: [hit.id for hit in found.run(case.text, reach(memory, case), wanted, _PEERS_MOST, NOW)]

@@ -19,10 +19,11 @@ from typing import Any
 import apsw
 
 from recollect.app import Memory, open_memory
-from recollect.search.meaning import ByVectors
+from recollect.search.meaning import ask
 from recollect.search.ranking import WEIGHTS, Weights
 from recollect.search.run import Search
-from recollect.search.values import Hit, Meaning, Wanted
+from recollect.search.values import Hit, Wanted
+from recollect.search.vectors.vectors import Vectors
 from recollect.store import entries
 from recollect.store.entries import FileKey
 from recollect.store.search import Reach
@@ -178,19 +179,18 @@ def _sessions(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float
 
 
 def _measure(memory: Memory, corpora: Sequence[Corpus], scores: Scores, ablation: bool) -> dict[str, Any]:
-    meaning = ByVectors(memory.vectors)
     result: dict[str, Any] = {
         "turns": sum(len(corpus.turns) for corpus in corpora),
         "questions": sum(len(corpus.questions) for corpus in corpora),
         "fts": _average(corpora, _by_fts, scores),
-        "vectors": _average(corpora, lambda corpus: _by_vectors(memory, corpus, meaning), scores),
+        "vectors": _average(corpora, lambda corpus: _by_vectors(memory, corpus), scores),
         "ours": _average(corpora, lambda corpus: _by_search(memory, corpus), scores),
         "off_topic_empty": _off_topic(memory, corpora),
     }
     if ablation:
         result["ablation"] = {
             name: _average(corpora, lambda corpus, made=made: _by_weights(memory, corpus, *made), scores)  # type: ignore[misc]
-            for name, made in _variants(meaning).items()
+            for name, made in _variants(memory.vectors).items()
         }
     return result
 
@@ -233,7 +233,7 @@ def _turns(hits: Sequence[Hit]) -> Found:
     return [(uuid.partition("|")[2], hit.score) for hit in hits for uuid in (hit.entry_uuid, *hit.also)]
 
 
-def _by_vectors(memory: Memory, corpus: Corpus, meaning: Meaning) -> Find:
+def _by_vectors(memory: Memory, corpus: Corpus) -> Find:
     with memory.database.read() as tx:
         rows = tx.rows(
             "SELECT id, entry_uuid FROM memory_transcript_entries WHERE tenant = :tenant AND project_id = :project",
@@ -242,7 +242,7 @@ def _by_vectors(memory: Memory, corpus: Corpus, meaning: Meaning) -> Find:
     names = {str(number): uuid.partition("|")[2] for number, uuid in rows}
 
     def find(question: str, now: datetime, limit: int) -> Found:
-        asked = meaning.ask(question, [corpus.name])
+        asked = ask(memory.vectors, question, [corpus.name])
         near = asked.nearest(frozenset({Kind.ENTRY}), limit) if asked else {}
         return [(names[ref[1]], near[ref]) for ref in sorted(near, key=lambda each: -near[each])]
 
@@ -271,7 +271,7 @@ _NO_FLOOR = {"gate": 0.0, "floor": 0.0}
 _NO_SIGNALS = {"time": 0.0, "speaker": 0.0, "role": 0.0, "recency": 0.0, "exact": 0.0}
 
 
-def _variants(meaning: Meaning) -> dict[str, tuple[Meaning | None, Weights]]:
+def _variants(vectors: Vectors) -> dict[str, tuple[Vectors | None, Weights]]:
     """From the words of a turn alone to everything, an ingredient at a time."""
     words = replace(WEIGHTS, around=0.0, meaning=0.0, meaning_around=0.0, **_NO_FLOOR, **_NO_SIGNALS)
     around = replace(words, around=WEIGHTS.around)
@@ -283,17 +283,17 @@ def _variants(meaning: Meaning) -> dict[str, tuple[Meaning | None, Weights]]:
     return {
         "words of the turn": (None, words),
         "+ words of its neighbours": (None, around),
-        "+ meaning of the turn": (meaning, meant),
-        "+ meaning of its neighbours": (meaning, both),
-        "+ time": (meaning, timed),
-        "+ speaker and role": (meaning, spoken),
-        "+ recency and exact names": (meaning, everything),
-        "+ the floor": (meaning, WEIGHTS),
+        "+ meaning of the turn": (vectors, meant),
+        "+ meaning of its neighbours": (vectors, both),
+        "+ time": (vectors, timed),
+        "+ speaker and role": (vectors, spoken),
+        "+ recency and exact names": (vectors, everything),
+        "+ the floor": (vectors, WEIGHTS),
     }
 
 
-def _by_weights(memory: Memory, corpus: Corpus, meaning: Meaning | None, weights: Weights) -> Find:
-    search = Search(memory.database, meaning, weights)
+def _by_weights(memory: Memory, corpus: Corpus, vectors: Vectors | None, weights: Weights) -> Find:
+    search = Search(memory.database, vectors, weights)
     reach = Reach(memory.owner, (corpus.name,))
 
     def find(question: str, now: datetime, limit: int) -> Found:
