@@ -17,7 +17,6 @@ from recollect.search.ranking import WEIGHTS, above_floor, neighbourhood, rarity
 from recollect.search.snippet import recogniser, snippet
 from recollect.search.when import spans
 from recollect.store.words import parts, scope_word, search_text
-from recollect.surfaces.bench.off_topic import QUERIES
 from recollect.surfaces.bench.retrieval import by_best_turns
 from recollect.types import Role
 
@@ -217,10 +216,6 @@ def test_a_rule_is_not_folded_into_its_opposite() -> None:
 @pytest.mark.parametrize("text", ["." * 200_000, "$@" * 100_000, "today " * 50_000, "a.b" * 50_000 + "..."])
 def test_a_query_of_any_length_is_taken_apart_in_linear_time(text: str) -> None:
     assert len(parse(text, NOW).spans) <= 32
-
-
-def test_a_hundred_questions_are_a_hundred() -> None:
-    assert len(QUERIES) == len(set(QUERIES)) == 100
 
 
 def test_a_session_ranks_by_its_best_turn_and_a_little_by_the_next() -> None:

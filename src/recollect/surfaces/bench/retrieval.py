@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -29,7 +30,6 @@ from recollect.store.entries import FileKey
 from recollect.store.search import Reach
 from recollect.store.vectors import Kind
 from recollect.surfaces.bench.home import installed_models
-from recollect.surfaces.bench.off_topic import QUERIES
 from recollect.text import COMMON
 from recollect.types import Entry, Role, timestamp
 
@@ -216,8 +216,9 @@ def by_best_turns(turns: Found, session_of: Mapping[str, str]) -> list[str]:
 
 
 def _off_topic(memory: Memory, corpora: Sequence[Corpus]) -> float:
-    """The share of questions about other things that get no answer."""
-    answered = [bool(memory.search(each, scope=corpus.name)) for corpus in corpora for each in QUERIES]
+    """The share that get no answer of a hundred questions about things that no store of conversations knows."""
+    asked = resources.files("recollect.surfaces.bench").joinpath("off_topic.txt").read_text(encoding="utf-8")
+    answered = [bool(memory.search(each, scope=corpus.name)) for corpus in corpora for each in asked.splitlines()]
     return round(1 - mean(answered), 3)
 
 
