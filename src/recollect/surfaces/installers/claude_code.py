@@ -8,21 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from recollect.surfaces.installers.entries import Hook
 from recollect.surfaces.installers.json_text import JSON, or_empty, value_of
 from recollect.surfaces.installers.merge import with_hooks, with_server, without_hooks, without_server
 from recollect.surfaces.installers.values import Agent, Commands, Texts, reading
 
 AGENT = "claude-code"
 _SERVERS = "mcpServers"
-_TIMEOUTS = {
-    "SessionStart": 10,
-    "UserPromptSubmit": 5,
-    "Stop": 10,
-    "PreCompact": 10,
-    "PostCompact": 10,
-    "SessionEnd": 5,
-}
 
 
 def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Agent:
@@ -33,7 +24,7 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
         servers = older  # where it was kept at first, and is still read from
     server = commands.server
     entry = {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}
-    hooks = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
+    hooks = commands.hooks(AGENT)
 
     def merged(texts: Texts) -> dict[Path, str]:
         with reading(settings):

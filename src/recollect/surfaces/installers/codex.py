@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tomllib import loads
 from typing import Any
 
 import tomlkit
 
-from recollect.surfaces.installers.entries import Hook
 from recollect.surfaces.installers.json_text import JSON, or_empty, value_of
 from recollect.surfaces.installers.merge import (
     Place,
@@ -25,19 +25,11 @@ from recollect.surfaces.installers.merge import (
     without_hooks,
     without_server,
 )
-from recollect.surfaces.installers.toml_text import parse, plain, put, without
+from recollect.surfaces.installers.toml_text import parse, put, without
 from recollect.surfaces.installers.values import Agent, Commands, Texts, reading
 
 AGENT = "codex"
 _SERVERS = "mcp_servers"
-_TIMEOUTS = {  # seconds; the last one is the most that Codex allows
-    "SessionStart": 10,
-    "UserPromptSubmit": 5,
-    "Stop": 10,
-    "PreCompact": 10,
-    "PostCompact": 10,
-    "SessionEnd": 3,
-}
 ADVICE = (
     "Codex runs a hook only after you trusted it: start `codex`, type /hooks, look at the entries of recollect and"
     " trust them. Until then Codex skips them without a word. It asks again when an upgrade changes them."
@@ -50,7 +42,7 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     config, hooks = folder / "config.toml", folder / "hooks.json"
     server = commands.server
     entry = {"command": server.command, "args": list(server.args), **({"env": dict(server.env)} if server.env else {})}
-    calls = tuple(Hook(event, commands.hook(event, AGENT), seconds) for event, seconds in _TIMEOUTS.items())
+    calls = commands.hooks(AGENT, SessionEnd=3)  # the most that Codex allows
 
     def merged(texts: Texts) -> dict[Path, str]:
         with reading(config):
@@ -74,7 +66,7 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
             return {config: without_server(CONFIG, without_hooks(CONFIG, text), _SERVERS), hooks: bare}
 
     def switched_off(texts: Texts) -> str:
-        features = plain(texts[config] or "").get("features", {})
+        features = loads(texts[config] or "").get("features", {})
         off = isinstance(features, dict) and False in (features.get("hooks"), features.get("codex_hooks"))
         return f"`[features] hooks = false` in {config} keeps every hook from running." if off else ""
 
@@ -83,7 +75,7 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
 
 def without_trust(text: str, file: Path, ours: Sequence[Place]) -> str:
     """Without the trust in hooks of ours that go; the trust in others goes up with them."""
-    state = plain(text).get("hooks", {}).get("state", {}) if ours else {}
+    state = loads(text).get("hooks", {}).get("state", {}) if ours else {}
     known = {f"{path}:{_snake(event)}:": event for path in (file, file.resolve()) for event, _, _ in ours}
     moved: list[tuple[int, str, str]] = []
     for key in state if isinstance(state, dict) else ():
@@ -112,7 +104,7 @@ def _snake(event: str) -> str:
 
 def _settings(text: str) -> dict[str, Any]:
     """config.toml without what Codex itself keeps among the hooks."""
-    found = plain(text)
+    found = loads(text)
     if isinstance(hooks := found.get("hooks"), dict):
         found["hooks"] = {event: groups for event, groups in hooks.items() if event != "state"}
     return found

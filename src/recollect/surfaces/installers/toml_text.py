@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
+from tomllib import loads
 from typing import Any
 
 import tomlkit
@@ -19,11 +19,6 @@ from tomlkit.exceptions import TOMLKitError
 from recollect.surfaces.installers.merge import Path
 
 _HEADER = re.compile(r"\s*\[\[?(?P<name>.*?)\]\]?\s*(#.*)?")
-
-
-def plain(text: str) -> dict[str, Any]:
-    """What the text says. ValueError when it is no TOML."""
-    return tomllib.loads(text)
 
 
 def parse(text: str) -> tomlkit.TOMLDocument:
@@ -35,10 +30,10 @@ def parse(text: str) -> tomlkit.TOMLDocument:
 
 def put(text: str, path: Path, value: Any) -> str:
     """The value stands at the path: in place of what stood there, else in a table, or behind its last element."""
-    if len(path) <= 3 and _at(plain(text), path) is None and isinstance(path[-1], int) == (len(path) == 3):
+    if len(path) <= 3 and _at(loads(text), path) is None and isinstance(path[-1], int) == (len(path) == 3):
         return _appended(text, path, value)
     *way, last = path
-    if _at(plain(text), tuple(way)) is None:
+    if _at(loads(text), tuple(way)) is None:
         way, last, value = way[:-1], way[-1], {last: value}
     document: Any = parse(text)
     _at(document, tuple(way))[last] = value
@@ -48,7 +43,7 @@ def put(text: str, path: Path, value: Any) -> str:
 def _appended(text: str, path: Path, value: Any) -> str:
     """With a table, or with elements of an array of tables, at the end; in its place where that cannot be."""
     table, name, more = str(path[0]), str(path[1]), [value] if len(path) == 3 else value
-    wanted = plain(text)
+    wanted = loads(text)
     parent = wanted.setdefault(table, {})
     parent[name] = [*parent.get(name, []), *more] if isinstance(more, list) else more
     line = "\r\n" if "\r\n" in text else "\n"
@@ -66,17 +61,17 @@ def _appended(text: str, path: Path, value: Any) -> str:
 
 def without(text: str, path: Path) -> str:
     """Without what stands at the path, nor the tables and arrays that this leaves empty."""
-    while len(path) > 2 and len(_at(plain(text), path[:-1])) == 1:  # the last of its siblings takes its parent with it
+    while len(path) > 2 and len(_at(loads(text), path[:-1])) == 1:  # the last of its siblings takes its parent with it
         path = path[:-1]
     text = _without(text, path)
     for end in range(len(path) - 1, 0, -1):
-        if _at(plain(text), path[:end]) in ({}, []):
+        if _at(loads(text), path[:end]) in ({}, []):
             text = _without(text, path[:end])
     return text
 
 
 def _without(text: str, path: Path) -> str:
-    wanted = copy.deepcopy(plain(text))
+    wanted = copy.deepcopy(loads(text))
     del _at(wanted, path[:-1])[path[-1]]
     for candidate in _cuts(text, path):
         if _says(candidate, wanted) or _says(candidate, _pruned(wanted, path)):
@@ -108,7 +103,7 @@ def _name(line: str) -> tuple[str, ...]:
         return ()
     with suppress(ValueError):
         name: list[str] = []
-        inner: Any = tomllib.loads(f"[{found['name']}]")
+        inner: Any = loads(f"[{found['name']}]")
         while inner:
             ((step, inner),) = inner.items()
             name.append(step)
@@ -137,6 +132,6 @@ def _pruned(document: dict[str, Any], path: Path) -> dict[str, Any]:
 
 def _says(text: str, wanted: dict[str, Any]) -> bool:
     try:
-        return plain(text) == wanted
+        return loads(text) == wanted
     except ValueError:
         return False

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recollect.errors import RecollectError
-from recollect.surfaces.installers.entries import Server
+from recollect.surfaces.hooks.client import EVENTS
+from recollect.surfaces.installers.entries import Hook, Server
+
+_TIMEOUTS = {"UserPromptSubmit": 5, "SessionEnd": 5}  # seconds; the others: 10
 
 Texts = Mapping[Path, str | None]  # file → what it says; None: there is none
 
@@ -25,6 +28,10 @@ class Commands:
 
     hook: Callable[[str, str], str]  # event, agent → a line for a shell
     server: Server
+
+    def hooks(self, agent: str, **timeouts: int) -> tuple[Hook, ...]:
+        """One per event; `timeouts` are those in which this agent differs."""
+        return tuple(Hook(each, self.hook(each, agent), (_TIMEOUTS | timeouts).get(each, 10)) for each in EVENTS)
 
 
 @dataclass(frozen=True, slots=True)
