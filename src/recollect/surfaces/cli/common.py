@@ -206,7 +206,14 @@ class _OwnersFile(RotatingFileHandler):
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
-def log_file(settings: Settings, name: str, backups: int) -> logging.Handler:
+def log_to(settings: Settings, name: str) -> None:
+    """What this long-running process has to say goes to logs/<name>; warnings of libraries, too."""
+    logging.getLogger().addHandler(_log_file(settings, name, backups=2))
+    ours = logging.getLogger("recollect")
+    ours.setLevel(min(logging.INFO, logging.getLevelName(settings.config.log_level.upper())))
+
+
+def _log_file(settings: Settings, name: str, backups: int) -> logging.Handler:
     """Writes logs/<name>, which stays small."""
     from recollect.workspace import make_private
 
@@ -220,6 +227,6 @@ def log_file(settings: Settings, name: str, backups: int) -> logging.Handler:
 def _log_to_file(settings: Settings) -> None:
     """Warnings go to logs/recollect.log; nothing is printed."""
     root = logging.getLogger("recollect")
-    root.addHandler(log_file(settings, "recollect.log", backups=3))
+    root.addHandler(_log_file(settings, "recollect.log", backups=3))
     root.setLevel(settings.config.log_level.upper())
     root.propagate = False

@@ -14,7 +14,15 @@ import click
 
 from recollect.config import HOME_VARIABLE, located
 from recollect.errors import RecollectError
-from recollect.surfaces.cli.common import agent_option, is_terminal, json_option, print_json, settings, stop_on_signals
+from recollect.surfaces.cli.common import (
+    agent_option,
+    is_terminal,
+    json_option,
+    log_to,
+    print_json,
+    settings,
+    stop_on_signals,
+)
 
 if TYPE_CHECKING:
     from recollect.config import Settings
@@ -73,7 +81,6 @@ def _command(stop: bool, foreground: bool, as_json: bool, agent_id: str | None) 
 def _serve(chosen: Settings, lock: Lock, read: str, as_json: bool) -> int:
     from recollect.surfaces.daemon import place
     from recollect.surfaces.daemon.daemon import Daemon
-    from recollect.surfaces.daemon.logs import log_to
 
     log_to(chosen, "daemon.log")
     os.environ[HOME_VARIABLE] = str(chosen.home)  # a relative one would mean another from here on

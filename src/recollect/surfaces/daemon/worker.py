@@ -26,7 +26,7 @@ from recollect.errors import RecollectError
 from recollect.ingest.workers import die_with_parent
 from recollect.redact import redact
 from recollect.store import compactions
-from recollect.surfaces.daemon.logs import log_to
+from recollect.surfaces.cli.common import log_to
 from recollect.surfaces.daemon.work import Result, Task, Work
 from recollect.types import timestamp
 
