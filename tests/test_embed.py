@@ -30,8 +30,7 @@ from recollect.models.embed import catalog, tuning
 from recollect.models.embed import install as installing
 from recollect.models.embed.base import Embedder, ModelMissing
 from recollect.models.embed.bert import LONGEST, Shape, build
-from recollect.models.embed.catalog import FOLDERS
-from recollect.models.embed.choose import embedder
+from recollect.models.embed.catalog import FOLDERS, embedder
 from recollect.models.embed.endpoint import Endpoint
 from recollect.models.embed.install import InstallFailed, install
 from recollect.models.embed.static import Static

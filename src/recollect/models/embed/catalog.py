@@ -1,12 +1,19 @@
-"""Which embedders there are, by id and by where they lie. Imports nothing heavy: `status` asks."""
+"""Which embedders there are, by id and by where they lie, and which one is configured.
+
+Libraries are imported when one is asked for, not before: they are slow, and `status` only looks.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect.config import Settings
+
+if TYPE_CHECKING:
+    from recollect.models.embed.base import Embedder
 
 STATIC = "wordllama-l2-256/1"
 MINILM = "all-minilm-l6-v2/int8-7"  # another conversion or training gets another number, here and in its folder
@@ -37,15 +44,40 @@ def outdated(models: Path) -> dict[str, list[Path]]:
     }
 
 
-def best(models: Path) -> str:
-    """The name of the best embedder that is there."""
-    there = installed(models)
+def wanted(settings: Settings) -> str | None:
+    """The id of the configured embedder; None when vectors are switched off."""
+    name = _chosen(settings)
+    return None if name == "none" else NAMES.get(name, name)
+
+
+def _chosen(settings: Settings) -> str:
+    """The configured name; for `auto` that of the best transformer that is installed, else of the static model."""
+    if settings.config.embedder != "auto":
+        return settings.config.embedder
+    there = installed(folder(settings))
     return next((name for name in FOLDERS if name in there), "static")
 
 
-def wanted(settings: Settings) -> str | None:
-    """The id of the configured embedder; None when vectors are switched off."""
-    name = settings.config.embedder
-    if name == "auto":
-        name = best(folder(settings))
-    return None if name == "none" else NAMES.get(name, name)
+def embedder(settings: Settings, name: str = "") -> Embedder | None:
+    """The one of that name, else the configured one; None when vectors are switched off."""
+    name = name or _chosen(settings)
+    if name == "none":
+        return None
+    if name in FOLDERS:
+        from recollect.models.embed.transformer import MiniLM, MPNet
+
+        return (MPNet if name == "mpnet" else MiniLM)(folder(settings), settings.config.embed_threads)
+    if name == "static":
+        from recollect.models.embed.static import Static
+
+        return Static()
+    from recollect.models.embed.endpoint import Endpoint
+
+    return Endpoint(settings, name)
+
+
+def by_id(settings: Settings, id: str) -> Embedder | None:
+    """The embedder that made vectors of this id; None when this machine has it no more."""
+    name = next((name for name, each in NAMES.items() if each == id), id)
+    there = installed(folder(settings)) if name in FOLDERS else ("static", settings.config.embedder)
+    return embedder(settings, name) if name in there else None

@@ -19,7 +19,6 @@ import numpy as np
 
 from recollect.models.embed import catalog
 from recollect.models.embed.base import Embedder, Matrix, unit
-from recollect.models.embed.choose import embedder, named
 from recollect.search.vectors import cache
 from recollect.search.vectors.index import writing
 from recollect.search.vectors.passages import passages
@@ -72,17 +71,18 @@ class Update:
         self._known: dict[str, Matrix] = {}  # of short texts
 
     def run(self, limit: int | None) -> Report:
-        name = catalog.wanted(self._vectors.settings)
+        vectors = self._vectors
+        name = catalog.wanted(vectors.settings)
         if name is None:
             return self._report
         self._report.model = name
-        with writing(self._vectors.folder_of_owner, wait=False) as mine:
+        with writing(vectors.folder_of_owner, wait=False) as mine:
             self._report.busy = not mine
             if mine and not self._is_done(name):
-                wanted = self._vectors.embedder(name) or embedder(self._vectors.settings)  # a model loads slowly: once
+                wanted = vectors.embedder(name) or catalog.embedder(vectors.settings)  # a model loads slowly: once
                 assert wanted is not None
                 self._run(wanted, limit)
-        serving = self._vectors.serving()
+        serving = vectors.serving()
         self._report.serving = serving.name if serving else ""
         self._report.left = self._left(name)
         return self._report
@@ -131,7 +131,7 @@ class Update:
         settings = self._vectors.settings
         if settings.config.embedder != "auto" or sum(self._left(wanted.id).values()) <= LONG:
             return wanted
-        return named(settings, "static") or wanted
+        return catalog.embedder(settings, "static") or wanted
 
     def _new(self, by: Embedder) -> Model:
         return Model(by.id, by.dimensions, Status.STAGED, secrets.token_hex(8))

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from recollect.config import Settings
 from recollect.errors import StoreError
 from recollect.models.embed.base import Embedder, Matrix
-from recollect.models.embed.catalog import wanted
-from recollect.models.embed.choose import by_id
+from recollect.models.embed.catalog import by_id, wanted
 from recollect.search.vectors import cache
 from recollect.search.vectors.index import Index
 from recollect.store import pgvector

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from recollect.app import Memory
+from recollect.models.embed import catalog
 from recollect.models.embed.base import Matrix, unit
-from recollect.models.embed.choose import named
 from recollect.search.vectors import cache
 from recollect.store import memories
 from recollect.store import vectors as store
@@ -54,7 +54,7 @@ def run(size: int, embedder: str, questions: int | None = None) -> dict[str, Any
 
 
 def _fill(memory: Memory, size: int) -> None:
-    embedder = named(memory.settings, memory.settings.config.embedder)
+    embedder = catalog.embedder(memory.settings)
     base = somebody(_PERSON).memories
     centres = embedder.of_memories.embed([each.text for each in base]) if embedder else None
     chance = np.random.default_rng(5)
