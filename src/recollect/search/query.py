@@ -6,7 +6,7 @@ Nothing in a query is syntax: quotes, dashes, colons and brackets only separate 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from recollect.search.when import Span, spans
@@ -40,7 +40,7 @@ class Query:
     text: str
     words: dict[str, float]  # word → how much it counts beside its rarity
     names: tuple[str, ...] = ()  # identifiers, paths, versions and quotations, lower-cased as typed
-    spans: tuple[Span, ...] = field(default=())
+    spans: tuple[Span, ...] = ()
     asked: Role | None = None  # whose words are asked for, where the query tells
 
 

@@ -51,18 +51,6 @@ class Judged:
     known: Flags  # similarity was measured
     parts: Relevance
 
-    def why(self, place: int, relevance: float, boosts: dict[str, float]) -> Why:
-        return Why(
-            words=float(self.parts.own[place]),
-            around=float(self.parts.around[place]),
-            meaning=float(self.parts.meaning[place]),
-            meaning_around=float(self.parts.meaning_around[place]),
-            known=bool(self.known[place]),
-            relevance=relevance,
-            matched=tuple(word for word, there in zip(self.words, self.present[:, place], strict=True) if there),
-            boosts=boosts,
-        )
-
 
 class Candidate(NamedTuple):
     """A document that may be shown, before its text is read. A tuple: a query makes hundreds."""
@@ -74,7 +62,17 @@ class Candidate(NamedTuple):
     first_score: float  # with the time it was said at, without what only its text can tell
 
     def why(self, boosts: dict[str, float]) -> Why:
-        return self.judged.why(self.place, float(self.relevance), boosts)
+        judged, place, parts = self.judged, self.place, self.judged.parts
+        return Why(
+            words=float(parts.own[place]),
+            around=float(parts.around[place]),
+            meaning=float(parts.meaning[place]),
+            meaning_around=float(parts.meaning_around[place]),
+            known=bool(judged.known[place]),
+            relevance=float(self.relevance),
+            matched=tuple(word for word, there in zip(judged.words, judged.present[:, place], strict=True) if there),
+            boosts=boosts,
+        )
 
 
 class Search:

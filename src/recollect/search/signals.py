@@ -30,15 +30,7 @@ def about_time(query: Query, timestamp: str) -> float:
 
 def in_time(query: Query, timestamp: str, by: Weights) -> float:
     """What the time it was said at adds: known before the text is read."""
-    return by.time * about_time(query, timestamp) / by.full if query.spans else 0.0
-
-
-def _outside(query: Query, role: str, timestamp: str, now: datetime, by: Weights) -> dict[str, float]:
-    return {
-        "time": by.time * about_time(query, timestamp),
-        "recency": by.recency * _fresh(timestamp, now),
-        "role": by.role * (role == query.asked),
-    }
+    return by.time * about_time(query, timestamp) / by.full
 
 
 def boosts(query: Query, found: Sequence[Found], now: datetime, by: Weights) -> list[dict[str, float]]:
@@ -47,18 +39,18 @@ def boosts(query: Query, found: Sequence[Found], now: datetime, by: Weights) -> 
     asked = _named(query, speakers)
     rows = []
     for each, speaker in zip(found, speakers, strict=True):
-        signals = _outside(query, each.role, each.timestamp, now, by)
-        signals["kind"] = {Kind.MEMORY: by.memory, Kind.SUMMARY: by.summary}.get(each.kind, 0.0)
-        signals["speaker"] = by.speaker * bool(asked and speaker == asked)
-        signals["exact"] = by.exact * _exact(query, each.text)
-        signals["use"] = by.use * usefulness(each.uses, _age(each.last_use, now))
-        signals["feedback"] = by.feedback * each.feedback
+        signals = {
+            "time": by.time * about_time(query, each.timestamp),
+            "recency": by.recency * recency(_age(each.timestamp, now)) if each.timestamp else 0.0,
+            "role": by.role * (each.role == query.asked),
+            "kind": {Kind.MEMORY: by.memory, Kind.SUMMARY: by.summary}.get(each.kind, 0.0),
+            "speaker": by.speaker * bool(asked and speaker == asked),
+            "exact": by.exact * _exact(query, each.text),
+            "use": by.use * usefulness(each.uses, _age(each.last_use, now)),
+            "feedback": by.feedback * each.feedback,
+        }
         rows.append({name: value / by.full for name, value in signals.items() if value})
     return rows
-
-
-def _fresh(timestamp: str, now: datetime) -> float:
-    return recency(_age(timestamp, now)) if timestamp else 0.0
 
 
 def _age(timestamp: str, now: datetime) -> float:

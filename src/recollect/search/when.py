@@ -148,16 +148,18 @@ def _year_of(month: int, named: str | None, now: datetime) -> int:
     return int(named) if named else now.year - (month > now.month)
 
 
-def _in_month(match: re.Match[str], now: datetime) -> _Meant:
+def _month(match: re.Match[str], now: datetime) -> datetime:
     month = _month_number(match["month"])
-    first = _month_start(_year_of(month, match["year"], now), month, now)
+    return _month_start(_year_of(month, match["year"], now), month, now)
+
+
+def _in_month(match: re.Match[str], now: datetime) -> _Meant:
+    first = _month(match, now)
     return first, _month_start(first.year, first.month + 1, now)
 
 
 def _on_date(match: re.Match[str], now: datetime) -> _Meant:
-    month = _month_number(match["month"])
-    first = _month_start(_year_of(month, match["year"], now), month, now)
-    return _days(first.replace(day=int(match["day"])))
+    return _days(_month(match, now).replace(day=int(match["day"])))
 
 
 def _months(match: re.Match[str], now: datetime) -> _Meant:
@@ -180,9 +182,7 @@ def _in_year(match: re.Match[str], now: datetime) -> _Meant:
 
 
 def _since(match: re.Match[str], now: datetime) -> _Meant:
-    month = _month_number(match["month"])
-    first = _month_start(_year_of(month, match["year"], now), month, now)
-    return first, _midnight(now) + timedelta(days=1)
+    return _month(match, now), _midnight(now) + timedelta(days=1)
 
 
 def _rules() -> Iterator[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], _Meant]]]:

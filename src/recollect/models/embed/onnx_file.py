@@ -41,14 +41,14 @@ class Graph:
         self._constants.append(dims + _number(2, _TYPES[array.dtype.name]) + _bytes(8, name.encode()) + _bytes(9, data))
         return name
 
-    def node(self, operator: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> Any:
+    def node(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
         """The name of its output; a tuple of names when there are several."""
         names = [self._name("v") for _ in range(outputs)]
         message = b"".join(_bytes(1, name.encode()) for name in inputs)
         message += b"".join(_bytes(2, name.encode()) for name in names)
         message += _bytes(4, operator.encode())
         message += b"".join(_bytes(5, _attribute(name, value)) for name, value in attributes.items())
-        self._nodes.append(message + (_bytes(7, domain.encode()) if domain else b""))
+        self._nodes.append(message)
         return names[0] if outputs == 1 else tuple(names)
 
     def encode(self, notes: Mapping[str, str]) -> bytes:

@@ -109,10 +109,6 @@ class Index:
         self.state, self._blocks = _open(folder, dimensions)
         self._scopes: dict[Any, list[Places]] = {}  # asked for lately, and their rows: they are often the next
 
-    @property
-    def last(self) -> int:
-        return self.state.last
-
     def is_current(self) -> bool:
         """Nobody replaced the state since it was opened."""
         return _stamp(self.folder) == self._stamp

@@ -207,7 +207,7 @@ class Vectors:
         """What the cache proposes, and what it does not have yet, compared one by one."""
         index = self._index(model)
         with self.database.read() as tx:
-            tail = store.after(tx, self.owner, model, index.last, _TAIL + 1)
+            tail = store.after(tx, self.owner, model, index.state.last, _TAIL + 1)
         if len(tail.ids) > _TAIL:
             with suppress(StoreError):  # a cache that cannot be written makes a query slow, not wrong
                 cache.catch_up(self.database, self.owner, self.folder(model), model, wait=False)
@@ -216,7 +216,7 @@ class Vectors:
         parts = [index.candidates(query, limit * 4, kinds, scope.projects)]
         if not tail.ids:
             return parts[0]
-        for page in cache.pages(self.database, self.owner, model, index.last):
+        for page in cache.pages(self.database, self.owner, model, index.state.last):
             allowed = [scope.allows(ref.kind, project) for ref, project in zip(page.refs, page.projects, strict=True)]
             here = np.array(allowed, bool) & page.rows.any(axis=1)
             parts.append((np.array(page.ids, np.int64)[here], np.vecdot(page.rows[here], query)))
