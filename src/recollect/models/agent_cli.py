@@ -26,9 +26,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from recollect.config import BYPASS_VARIABLE, Settings
-from recollect.models.base import SAYS_TOO_LONG, Answer, Failure, Limits, ModelFailed, Tool, Usage
+from recollect.models.base import SAYS_TOO_LONG, Answer, Failure, Limits, ModelFailed, Tool, Usage, shown_message
 from recollect.models.paid import MOST_COUNTED, is_count
-from recollect.redact import redact
 from recollect.text import estimate_tokens
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
     Schema = TypeVar("Schema", bound=BaseModel)
 
-LONGEST_MESSAGE = 300
 _LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes of each of its streams; answers have a few thousand
 _LOOK = 0.1  # seconds between two looks at how much it has said
 # By these an agent knows that it was started inside another session, and refuses or reports to it; what the user set
@@ -175,8 +173,7 @@ class AgentCli:
         raise self._failed(failure, message, usage=said.usage, hint=hint)
 
     def _failed(self, failure: Failure, message: str, *, usage: Usage | None = None, hint: str = "") -> ModelFailed:
-        cut = " ".join(redact(f"{self.name}: {message}").split())[:LONGEST_MESSAGE]
-        return ModelFailed(failure, cut, usage=usage or Usage(), hint=hint)
+        return ModelFailed(failure, shown_message(f"{self.name}: {message}"), usage=usage or Usage(), hint=hint)
 
 
 def _claude(status: int, output: str, errors: str, prompt: str) -> _Said:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
+_LONGEST_MESSAGE = 300
 _USER = re.compile(r"(?<=://).*(?=@)")
 # how servers and programs say that the input does not fit
 SAYS_TOO_LONG = re.compile(
@@ -34,6 +35,14 @@ _SECRET = re.compile(r"([?&]\w*(?:passw|key|token|secret)\w*=)[^&#]+", re.IGNORE
 def shown_url(url: str) -> str:
     """A URL as it may be shown: without its user, its password and the keys of its query."""
     return _SECRET.sub(r"\1[redacted]", _USER.sub("[redacted]", url))
+
+
+def shown_message(message: str, key: str = "") -> str:
+    """What went wrong, as it may be shown: on one line, not long, and without a secret."""
+    from recollect.redact import redact
+
+    message = message.replace(key, "[redacted:key]") if key else message
+    return " ".join(redact(message).split())[:_LONGEST_MESSAGE]
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,11 @@ from recollect.models.base import (
     Tool,
     ToolRefused,
     Usage,
+    shown_message,
     shown_url,
 )
 from recollect.models.paid import is_count
 from recollect.models.replies import bounded
-from recollect.redact import redact
 from recollect.text import estimate_tokens
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
 
 Output = TypeVar("Output")
 
-LONGEST_MESSAGE = 300
 _NO_KEY = "none"  # the clients insist on a key, local servers have none
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NO_FORMAT = ("response_format", "response format", "json_schema", "text.format", "structured output", "grammar")
@@ -217,10 +216,10 @@ class Provider:
             message = _message(error)
         return ModelFailed(
             failure,
-            self._clean(f"{self.name}: {message}"),
+            shown_message(f"{self.name}: {message}", self._key),
             usage=usage,
             retry_after=getattr(error, "retry_after", None),
-            hint=self._clean(self._hint(failure, _status(error))),
+            hint=shown_message(self._hint(failure, _status(error)), self._key),
         )
 
     def _hint(self, failure: Failure, status: int) -> str:
@@ -231,11 +230,6 @@ class Provider:
         if failure is Failure.UNAVAILABLE:
             return f"The request went to {shown_url(self._url)}."
         return ""
-
-    def _clean(self, text: str) -> str:
-        if self._key:
-            text = text.replace(self._key, "[redacted:key]")
-        return " ".join(redact(text).split())[:LONGEST_MESSAGE]
 
 
 def _host(url: str) -> str:

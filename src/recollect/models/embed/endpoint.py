@@ -15,7 +15,7 @@ import httpx2
 import numpy as np
 
 from recollect.config import Settings
-from recollect.models.base import Failure, ModelFailed, shown_url
+from recollect.models.base import Failure, ModelFailed, shown_message, shown_url
 from recollect.models.embed.base import Matrix, OneView, encodable, unit
 from recollect.models.replies import bounded
 from recollect.redact import redact
@@ -23,7 +23,6 @@ from recollect.redact import redact
 _OWN, _VARIABLE = "https://api.openai.com/v1", "OPENAI_API_KEY"
 _BATCH = 64
 _LONGEST = 6000  # characters: below the limit of every model that is common
-_MESSAGE = 300
 _PROBE = "How many dimensions?"
 
 
@@ -105,7 +104,4 @@ class Endpoint(OneView):
         return self._failed(Failure.REJECTED, f"status {status}: {words}", f"Check the model's name. {where}")
 
     def _failed(self, failure: Failure, message: str, hint: str = "") -> ModelFailed:
-        message = f"{self.id}: {message}"
-        if self._key:
-            message = message.replace(self._key, "[redacted:key]")
-        return ModelFailed(failure, " ".join(redact(message).split())[:_MESSAGE], hint=hint)
+        return ModelFailed(failure, shown_message(f"{self.id}: {message}", self._key), hint=hint)
