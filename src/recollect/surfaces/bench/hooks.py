@@ -110,12 +110,10 @@ def run(megabytes: int, sessions: int, idle_seconds: float) -> dict[str, Any]:
 
 def _environ(folder: Path) -> dict[str, str]:
     """A user of its own, with the models that are installed."""
-    own = {
-        name: value for name, value in os.environ.items() if not name.startswith(("RECOLLECT_", "CLAUDE_", "CODEX_"))
-    }
-    kept = {name: os.environ[name] for name in ("RECOLLECT_EMBEDDER",) if name in os.environ}
+    others = ("RECOLLECT_", "CLAUDE_", "CODEX_")
+    kept = {k: v for k, v in os.environ.items() if k == "RECOLLECT_EMBEDDER" or not k.startswith(others)}
     home = {"HOME": str(folder), "RECOLLECT_HOME": str(folder / "home"), "RECOLLECT_MODELS_FOLDER": installed_models()}
-    return {**own, **kept, **home}
+    return {**kept, **home}
 
 
 def _fill(stand: Stand) -> None:

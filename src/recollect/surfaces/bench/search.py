@@ -18,8 +18,8 @@ import numpy as np
 from recollect.app import Memory
 from recollect.search import run as search
 from recollect.search.values import ALL_PROJECTS, Wanted
+from recollect.search.vectors import cache
 from recollect.store import entries
-from recollect.store import vectors as vector_rows
 from recollect.store.entries import EntryRow
 from recollect.store.search import Reach
 from recollect.store.vectors import Filter, Kind
@@ -178,13 +178,7 @@ def _all_vectors(memory: Memory) -> tuple[list[str], Any]:
     model = memory.vectors.serving()
     refs: list[str] = []
     parts = []
-    last = 0
-    while model is not None:
-        with memory.database.read() as tx:
-            page = vector_rows.after(tx, memory.owner, model, last, 50_000)
-        if not page.ids:
-            break
-        last = page.ids[-1]
+    for page in cache.pages(memory.database, memory.owner, model, 0) if model else ():
         inside = np.array([project == _PROJECT for project in page.projects], bool)
         refs += [ref.key for ref, there in zip(page.refs, inside, strict=True) if there]
         parts.append(page.rows[inside])

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recollect.app import Memory
 from recollect.config import Settings
@@ -31,9 +31,6 @@ from recollect.surfaces.daemon.work import LANES, Backlog, Result, Task, Work
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.answer import Hooks
 from recollect.types import timestamp
-
-if TYPE_CHECKING:
-    from recollect.surfaces.mcp.http import Serving
 
 log = logging.getLogger(__name__)
 
@@ -82,16 +79,15 @@ class Daemon:
         for thread in (*self._lanes, self._watcher):
             thread.start()
         self._hooks.warm()
-        mcp = self._serve_mcp() if self._settings.config.mcp_http_port else None
+        mcp = None
+        if self._settings.config.mcp_http_port:
+            from recollect.surfaces.mcp.http import start  # its libraries take 30 MB, and few switch it on
+
+            mcp = start(self._settings)
         self._stopping.wait()
         if mcp is not None:
             mcp.close()
         self._close()
-
-    def _serve_mcp(self) -> Serving | None:
-        from recollect.surfaces.mcp.http import start  # its libraries take 30 MB, and few switch it on
-
-        return start(self._settings)
 
     def _close(self) -> None:
         log.info("stopping")

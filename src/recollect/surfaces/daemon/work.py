@@ -56,7 +56,7 @@ class Backlog:
         self._transcripts: dict[tuple[str, str], Work] = {}  # (path, session), oldest first
         self._others: set[Task] = set()
         self._changed = threading.Condition()
-        self._closed = False
+        self.closed = False
         self.doing: dict[str, Task] = {}  # lane → what it is at
 
     def add(self, work: Work) -> None:
@@ -74,8 +74,8 @@ class Backlog:
         """None: nothing came in time, or no more will."""
         with self._changed:
             self.doing.pop(lane, None)
-            self._changed.wait_for(lambda: self._closed or self._first(lane) is not None, seconds)
-            task = None if self._closed else self._first(lane)
+            self._changed.wait_for(lambda: self.closed or self._first(lane) is not None, seconds)
+            task = None if self.closed else self._first(lane)
             if task is None:
                 return None
             self.doing[lane] = task
@@ -90,13 +90,9 @@ class Backlog:
                 return task
         return None
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
     def close(self) -> None:
         with self._changed:
-            self._closed = True
+            self.closed = True
             self._changed.notify_all()
 
     def shown(self) -> dict[str, Any]:

@@ -243,9 +243,8 @@ def start(home: str, environ: Mapping[str, str]) -> None:
         told = os.open(home + "/logs/daemon.err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         for descriptor, instead in ((0, nothing), (1, nothing), (2, told)):
             os.dup2(instead, descriptor)
-        for descriptor in range(3, 64):  # an agent waits until every copy of its pipe is closed
-            if descriptor != lock:
-                _close(descriptor)
+        os.closerange(3, lock)  # an agent waits until every copy of its pipe is closed
+        os.closerange(max(lock, 2) + 1, 64)
         os.set_inheritable(lock, True)
         os.chdir(home)
         time.sleep(_DELAY)
@@ -253,13 +252,6 @@ def start(home: str, environ: Mapping[str, str]) -> None:
         os.execve(program, [program, "-P", "-m", "recollect", "serve"], {**environ, "RECOLLECT_HOME": home})
     finally:
         os._exit(1)
-
-
-def _close(descriptor: int) -> None:
-    try:  # noqa: SIM105 - contextlib costs more than the request
-        os.close(descriptor)
-    except OSError:
-        pass
 
 
 # Without it
