@@ -22,8 +22,7 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     settings, servers = folder / "settings.json", (folder if chosen else user_home) / ".claude.json"
     if not servers.exists() and (older := folder / ".config.json").exists():
         servers = older  # where it was kept at first, and is still read from
-    server = commands.server
-    entry = {"type": "stdio", "command": server.command, "args": list(server.args), "env": dict(server.env)}
+    entry = {"type": "stdio", **commands.server()}
     hooks = commands.hooks(AGENT)
 
     def merged(texts: Texts) -> dict[Path, str]:

@@ -40,8 +40,7 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
     chosen = environ.get("CODEX_HOME")
     folder = Path(chosen) if chosen else user_home / ".codex"
     config, hooks = folder / "config.toml", folder / "hooks.json"
-    server = commands.server
-    entry = {"command": server.command, "args": list(server.args), **({"env": dict(server.env)} if server.env else {})}
+    entry = {name: value for name, value in commands.server().items() if value}
     calls = commands.hooks(AGENT, SessionEnd=3)  # the most that Codex allows
 
     def merged(texts: Texts) -> dict[Path, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from pathlib import PurePath
@@ -30,15 +30,6 @@ class Hook:
     event: str
     command: str  # as a shell takes it
     timeout: int  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Server:
-    """The MCP server, as an agent starts it."""
-
-    command: str
-    args: tuple[str, ...]
-    env: Mapping[str, str]  # what it must know that the agent does not hand on
 
 
 def whose(command: object) -> Whose:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from recollect.config import HOME_VARIABLE
 from recollect.errors import RecollectError
 from recollect.surfaces.hooks.client import EVENTS
-from recollect.surfaces.installers.entries import Hook, Server
+from recollect.surfaces.hooks.command import hook_command
+from recollect.surfaces.installers.entries import NAME, Hook
 
 _TIMEOUTS = {"UserPromptSubmit": 5, "SessionEnd": 5}  # seconds; the others: 10
 
@@ -26,12 +31,20 @@ class Refused(RecollectError):
 class Commands:
     """How agents call this installation of recollect."""
 
-    hook: Callable[[str, str], str]  # event, agent → a line for a shell
-    server: Server
+    home: Path | None  # where it is not the default one
 
     def hooks(self, agent: str, **timeouts: int) -> tuple[Hook, ...]:
         """One per event; `timeouts` are those in which this agent differs."""
-        return tuple(Hook(each, self.hook(each, agent), (_TIMEOUTS | timeouts).get(each, 10)) for each in EVENTS)
+        seconds = _TIMEOUTS | timeouts
+        lines = {event: shlex.join(hook_command(event, agent=agent, home=self.home)) for event in EVENTS}
+        return tuple(Hook(event, line, seconds.get(event, 10)) for event, line in lines.items())
+
+    def server(self) -> dict[str, Any]:
+        """The MCP server, as an agent starts it from anywhere. -P: its folder must not be searched for modules."""
+        script = Path(sys.executable).with_name(NAME)
+        command, *args = [str(script)] if script.is_file() else [sys.executable, "-P", "-m", NAME]
+        env = {HOME_VARIABLE: str(self.home)} if self.home else {}  # Codex hands no variables on
+        return {"command": command, "args": [*args, "mcp"], "env": env}
 
 
 @dataclass(frozen=True, slots=True)
