@@ -4,8 +4,8 @@ The set lies in `quality/`: made-up conversations, labelled before anything was 
 one memory contains all of its terms; a memory is right when it states something that must be kept and nothing that must
 not, and its kind when a statement that it contains was labelled so. Weights were fitted on the `fit` halves; the
 figures to look at are those of the `held` ones. What is `long` are working sessions of 50 to 80 messages, in which
-hardly one sentence in ten lasts; in `reports` people tell at length what they see and did. The peer is a list of every
-sentence of the user: what one gets without judging.
+hardly one sentence in ten lasts; in `reports` people tell at length what they see and did; `short` are chats of a few
+messages. The peer is a list of every sentence of the user: what one gets without judging.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from recollect.types import Message, Role
 
 Case = dict[str, Any]
 Extractor = Callable[[Sequence[Message]], list[tuple[str, str]]]  # text, kind
-HALVES = ("fit", "held", "long-fit", "long-held", "reports-fit", "reports-held")
+HALVES = ("fit", "held", "long-fit", "long-held", "reports-fit", "reports-held", "short-fit", "short-held")
 
 
 def run(show: str = "") -> dict[str, Any]:
