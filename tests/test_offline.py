@@ -275,6 +275,46 @@ def test_a_rule_is_the_same_however_it_is_set(text: str) -> None:
     assert (found.text.replace("。", "."), found.kind) == ("Use pnpm instead of npm.", MemoryKind.PREFERENCE)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am vegetarian.",
+        "I'm a nurse.",
+        "I don't eat meat.",
+        "I have two kids, Ben and Lea.",
+        "My wife uses a wheelchair.",
+        "Our database is MySQL.",
+        "We deploy with Helm.",
+        "The API runs on port 8080.",
+        "The staging server is called otter.",
+        "I always want answers in German.",
+        "I want short answers.",
+    ],
+)
+def test_what_is_plainly_told_is_kept_even_as_the_first_thing_said(text: str) -> None:
+    assert [each.text for each in statements(talk(text))] == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm tired.",
+        "I am in a meeting.",
+        "I have a question.",
+        "I see two errors.",
+        "I don't get it.",
+        "I use it.",
+        "Our CI is down.",
+        "My tea is getting cold.",
+        "My call starts in 5 min.",
+        "We are nearly done.",
+        "The build is red.",
+    ],
+)
+def test_what_passes_is_not_kept_however_plainly_it_is_told(text: str) -> None:
+    assert statements(talk(text)) == []
+
+
 def test_names_that_look_like_emphasis_stay_as_they_are() -> None:
     text = "Never touch `__init__.py`, __main__.py, *args, **kwargs or src/**/*_test.py."
     assert texts(text) == [text]
@@ -484,7 +524,8 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("half", "recall", "precision"), [("held", 0.7, 0.8), ("long-held", 0.75, 0.5), ("reports-held", 0.8, 0.55)]
+    ("half", "recall", "precision"),
+    [("held", 0.7, 0.8), ("long-held", 0.75, 0.5), ("reports-held", 0.8, 0.55), ("short-held", 0.7, 0.75)],
 )
 def test_quality_on_conversations_that_were_not_fitted_on(half: str, recall: float, precision: float) -> None:
     held = quality.measure(quality.load(half), quality._ours)
@@ -603,7 +644,8 @@ def test_the_longer_a_session_the_clearer_a_statement_has_to_be() -> None:
 def test_the_set_is_large_enough_and_its_labels_are_true() -> None:
     for half in quality.HALVES:
         cases = quality.load(half)
-        assert sum(len(case["keep"]) for case in cases) >= 60 and sum(len(case["drop"]) for case in cases) >= 60
+        least = 50 if half.startswith("short") else 60
+        assert sum(len(case["keep"]) for case in cases) >= least and sum(len(case["drop"]) for case in cases) >= 60
         for case in cases:
             for item in (*case["keep"], *case["drop"]):
                 text = case["messages"][item["message"]]["text"].lower()

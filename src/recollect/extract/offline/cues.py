@@ -32,6 +32,25 @@ _ED = r"(?!(?:need|feed|heed|seed|speed|exceed|proceed|succeed|embed|shed|shred)
 _ACTED = (  # what is decided is no report
     rf"(?!(?:decided|agreed|settled|switched|migrated|moved|standardi[sz]ed|used|supposed|based)\b){_ED}"
 )
+_BEGINS = (
+    r"^(?:(?:ok(?:ay)?|so|and|also|but|well|oh|hello|hi|hey|good|great|yes|yep|no|nope|hm+|btw|by the way|actually|"
+    r"thanks|thank you|fyi)[,.!]* )*"
+)
+_PASSES = (  # "I …": what one thinks, wants or does just then
+    r"need|want|wanna|think|see|get|got|know|guess|believe|feel|hope|wonder|mean|understand|understood|remember|forget|"
+    r"can|can'?t|cannot|could|couldn't|will|won't|would|wouldn't|should|shouldn't|may|might|must|shall|do|didn'?t|am|are|"
+    r"aren't|was|were|had|have (?:to|been|no|this|that|these|problems?|\w+ unread|an? (?:meeting|call|deadline|"
+    r"question|problem|feeling|hunch|idea|doubt|look|sec|minute|headache|mind))|haven't|just|still|already|now|look|try|"
+    r"notice|agree|appreciate|ask|suggest|love|like|give|send|go|come|leave|start|finish|check|wait|say|assume|promise|"
+    r"doubt|trust|mind|care|count|end|stop|really|nearly|hear|imagine|wish|swear|note|gotta|gonna|kinda|keep \w+ing|"
+    r"hardly|barely|almost"
+)
+_MOODS = (  # "I am …"
+    r"tired|hungry|thirsty|late|early|busy|stuck|back|done|ready|sure|sorry|afraid|glad|happy|sad|fine|good|ok|okay|well|"
+    r"lost|confused|curious|worried|bored|sick|ill|exhausted|out|off|here|there|home|away|free|next|nearly|almost|about|"
+    r"just|still|now|not|so|very|too|really|pretty|a bit|a little|in|at|on|with|over|under|behind|ahead|near|unable|"
+    r"able|aware|offline|online|up|down|close|proud|angry|excited|nervous|stressed|to"
+)
 NEVER_ABROAD = r"\b(?:niemals|nie|jamais|nunca|jamás|nooit|aldrig|nigdy|никогда)\b|禁止|しないで|不要|절대|하지 마"
 ALWAYS_ABROAD = (
     r"\b(?:immer|stets|toujours|il faut|siempre|hay que|sempre|altijd|alltid|zawsze|всегда|(?<!ich )muss(?! ich)|"
@@ -210,6 +229,20 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("value", r"(?<![\w/.])(?=[\w.-]*\d)(?=[\w.-]*[a-z])[\w-]{2,}(?:\.[\w-]+)*(?![\w/])|\b[\w.-]+:\d{2,5}\b|"
      r"\S@\S+\.\w+|#[0-9a-f]{6}\b|\b\d\d:\d\d"),
     ("or-else", r"\b(?:or|else|otherwise) (?:it|they|we|i|the|he|she|you)\b|, (?:i|we|they) can'?t\b"),
+    # plainly told: what somebody is, has and does
+    ("tells", rf"{_BEGINS}(?:i|we) (?:(?:also|only|mostly|mainly|usually|always|generally|all|both) )*"
+     rf"(?:(?:don'?t|do not|never) )?(?!(?:{_DID}|{_ACTED}|{_PASSES})\b)[a-z]{{2,}} \S|"
+     rf"{_BEGINS}(?:i'?m|i am|we'?re|we are) (?:(?:also|both|all) )*(?!(?:{_MOODS})\b)(?![a-z]+(?:ing|ed)\b)\S|"
+     r"\b(?:my|our) [a-z'-]+(?: [\w'./-]+){0,3}? (?:is|are|has|have|uses?|runs?|works?|lives?|speaks?|needs?|likes?|"
+     r"hates?|eats?|takes?|starts?|closes?|opens?|comes?|goes|stores?|stays?|sits?|belongs?|requires?|sleeps?|plays?|"
+     r"studies|attends?)\b(?! (?:\w+ing|\w+ed|gone|done|been|cold|down|up|back|broken|slow|late|off|out|not|dead|"
+     r"full)\b)|"
+     r"\b(?:is|are) (?:called|named)\b|"
+     r"\b(?:i|we) (?:always |only )?(?:want|like|need) (?:[\w'-]+ ){0,3}(?:answers?|replies|responses|explanations|"
+     r"summaries|examples)\b"),
+    ("points-back", r"\b(?:it|this|that|them)[.!]?$"),
+    ("soon", r"\b(?:in (?:an?|\d+|two|five|ten|a few|half an?) (?:sec|second|min|minute|hour|bit|moment)s?|talk later|"
+     r"give me an?|brb|(?:starts|ends|leaves) in)\b"),
 )  # fmt: skip
 
 _PAST = (  # forms that are not those of the present, too
@@ -335,6 +368,10 @@ WEIGHTS: dict[str, float] = {
     "value": 0.6,
     "or-else": 1.2,
     "long-symptom": -1.0,
+    "told": 1.0,
+    "told-briefly": 0.5,
+    "told-first": 0.9,
+    "soon": -1.1,
 }
 BIAS = -1.1
 
@@ -385,6 +422,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
     unnamed = len(words(_NAMES.sub(" ", plain))) + unspaced
     asks = plain.find("?") > 0.4 * len(plain) or ("?" in plain and bool(_ASKS.match(plain)))
     wonders = asks and (rule or "explicit" in found) and bool(_WONDERS.search(plain))
+    told = ("tells" in found or "where" in found) and not asks and _PASSING.isdisjoint(found)
     shape = {
         "short": short <= 3,
         "brief": 4 <= short <= 6,
@@ -406,12 +444,18 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "wonders": wonders,
         "answers": setting.asked and not question,
         "chosen": bool(setting.chosen) and not question,
+        "told": told,
+        "told-briefly": told and short <= 6,
+        "told-first": told and unit.message == 0,
     }
     return found + [name for name, true in shape.items() if true]
 
 
 _RULES = frozenset(
     ("abroad", "always", "from-now-on", "prefer", "dont", "no-thing", "only", "x-not-y", "keep-x", "must", "pinned")
+)
+_PASSING = frozenset(
+    "now lately symptom past did question under-way hypothetical you-did points points-back soon".split()
 )
 _TELLING = _RULES | {"person", "named", "number", "unit", "date", "code", "because", "lesson", "procedure", "open"}
 _NAMES = re.compile(r"`[^`]*`|\S*[/\\]\S*")  # code, paths and addresses

@@ -55,7 +55,9 @@ def redact(transcripts: Path | None, as_json: bool) -> int:
 @command.command("quality")
 @click.option(
     "--show",
-    type=click.Choice(["fit", "held", "long-fit", "long-held", "reports-fit", "reports-held", "short-fit", "short-held"]),
+    type=click.Choice(
+        ["fit", "held", "long-fit", "long-held", "reports-fit", "reports-held", "short-fit", "short-held"]
+    ),
     help="List what was missed, what was wrong.",
 )
 @json_option
