@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -35,8 +36,9 @@ from hypothesis import strategies as st
 
 from recollect import store
 from recollect.app import open_memory
-from recollect.errors import ConfigError, StoreBusy, StoreDamaged, StoreError, StoreFull
+from recollect.errors import ConfigError, StoreAway, StoreBusy, StoreDamaged, StoreError, StoreFull
 from recollect.models.embed import catalog
+from recollect.models.paid import committed
 from recollect.store import (
     answers,
     artifacts,
@@ -1710,7 +1712,7 @@ def test_a_server_that_is_not_there_is_a_store_error(tmp_path: Path) -> None:
     place = Place("postgres", f"postgresql://postgres@/x?host={tmp_path}", tmp_path)
     with pytest.raises(StoreError) as raised:
         place.open(busy_timeout=0.2)
-    assert not isinstance(raised.value, StoreBusy)
+    assert isinstance(raised.value, StoreAway)
     assert "server" in raised.value.hint
 
 
@@ -1783,6 +1785,44 @@ def test_a_server_that_was_restarted_answers_the_next_call(postgres: Server, tmp
         with database.read() as tx:
             assert tx.row("SELECT 1") == (1,)
         database.close()
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_why_the_server_ended_a_transaction_is_said(database: Database) -> None:
+    def ended(setting: str, then: str) -> StoreError:
+        with pytest.raises(StoreError) as raised, database.write() as tx:
+            tx.run(f"SET LOCAL {setting} = 50")
+            time.sleep(0.2)
+            tx.rows(then)
+        return raised.value
+
+    assert isinstance(ended("idle_in_transaction_session_timeout", "SELECT 1"), StoreAway)
+    assert isinstance(ended("lock_timeout", "SELECT 1 FROM pg_terminate_backend(pg_backend_pid())"), StoreAway)
+    limited = ended("statement_timeout", "SELECT pg_sleep(9)")
+    assert not isinstance(limited, StoreBusy) and "statement_timeout" in limited.hint
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_what_waits_for_the_database_outlives_a_connection_that_is_lost(database: Database) -> None:
+    begun = []
+
+    def act(tx: Transaction) -> int:
+        begun.append(tx.rows("SELECT 1"))
+        if len(begun) == 1:
+            tx.rows("SELECT pg_terminate_backend(pg_backend_pid())")
+        return len(begun)
+
+    assert committed(database, act) == 2
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_a_process_all_of_whose_connections_are_in_use_is_busy(database_url: Place) -> None:
+    database = database_url.open(busy_timeout=0.3)
+    with ExitStack() as many, pytest.raises(StoreBusy) as raised:
+        for _ in range(9):
+            many.enter_context(database.read())
+    assert not isinstance(raised.value, StoreAway)
+    database.close()
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:s3%cr3t@db/x", "postgresql://me:s3cr3t@[::1/x"])

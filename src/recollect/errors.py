@@ -7,7 +7,8 @@
     │   ├── UnknownMemory     no memory of that id
     │   └── NotFound          no such record, or more than one
     ├── StoreError            the database said no
-    │   ├── StoreBusy         another process holds it; try again
+    │   ├── StoreBusy         not now, another process holds it; try again
+    │   │   └── StoreAway     not now, its server does not answer
     │   ├── StoreDamaged      the file is no database, or a broken one
     │   ├── StoreFull         no space left on the device
     │   └── SchemaTooNew      written by a newer recollect
@@ -104,6 +105,12 @@ class StoreBusy(StoreError):
     """Another process is holding the database."""
 
     hint = "Try again in a moment; `recollect status` shows what is running."
+
+
+class StoreAway(StoreBusy):
+    """The database's server does not answer."""
+
+    hint = "Check the `database` URL and that the server runs."
 
 
 class StoreDamaged(StoreError):

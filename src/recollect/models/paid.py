@@ -1,7 +1,8 @@
 """Asks a model at most once per question: the answer is stored, with its price, before anything is done with it.
 
 The daily cap is checked before every call. What a failed call cost is charged too. What was paid for waits for a
-database that another process holds, and is not stored once the job is somebody else's or its subject was erased.
+database that another process holds or whose server is away, and is not stored once the job is somebody else's or its
+subject was erased.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Paid:
 
 
 def committed(database: Database, act: Callable[[Transaction], Result]) -> Result:
-    """One transaction that writes; StoreBusy only when another process does not let go of the database for minutes."""
+    """One transaction that writes; StoreBusy only when the database cannot be used for minutes."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:

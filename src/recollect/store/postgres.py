@@ -12,7 +12,7 @@ from psycopg import errors as pg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from recollect.errors import ConfigError, StoreBusy, StoreError, StoreFull
+from recollect.errors import ConfigError, StoreAway, StoreBusy, StoreError, StoreFull
 from recollect.store.database import Dialect, Parameters, Row, positional, pyformat
 
 POSTGRES = Dialect(
@@ -110,9 +110,9 @@ class PostgresDatabase:
         try:
             with self._pool.connection() as connection:
                 yield connection
-        except PoolTimeout:
+        except PoolTimeout as error:
             psycopg.connect(self._url, connect_timeout=2).close()
-            raise
+            raise StoreBusy(f"PostgreSQL: {error}") from error
 
     def write(self) -> Any:
         return self._transaction()
@@ -149,6 +149,8 @@ class PostgresDatabase:
 
 
 _RIGHTS = "The role of the `database` URL needs a schema in its search path in which it may write and create tables."
+_LIMIT = "If it was a limit of the role or the database (`statement_timeout`, say), raise it for recollect."
+_AWAY = ("08", "57P", "53300", "25P03")  # codes of a connection that is lost or refused; else libpq gives none
 
 
 @contextmanager
@@ -161,6 +163,8 @@ def _translated() -> Iterator[None]:
         raise StoreFull(f"PostgreSQL: {error}") from error
     except (pg.InsufficientPrivilege, pg.ReadOnlySqlTransaction, pg.InvalidSchemaName) as error:
         raise StoreError(f"PostgreSQL: {error.diag.message_primary}", hint=_RIGHTS) from error
-    except (psycopg.OperationalError, PoolTimeout) as error:
+    except (psycopg.OperationalError, pg.IdleInTransactionSessionTimeout, pg.TransactionTimeout) as error:
         reason = " ".join(str(error).split())
-        raise StoreError(f"PostgreSQL: {reason}", hint="Check the `database` URL and that the server runs.") from error
+        if error.sqlstate is None or error.sqlstate.startswith(_AWAY):
+            raise StoreAway(f"PostgreSQL: {reason}") from error
+        raise StoreError(f"PostgreSQL: {reason}", hint=_LIMIT) from error
