@@ -22,6 +22,7 @@ from recollect.errors import UsageError
 from recollect.search.memories import Clue
 from recollect.search.values import Hit
 from recollect.store import entries, memories, stage1
+from recollect.store import search as rows
 from recollect.store import words as store
 from recollect.store.entries import FileKey
 from recollect.store.search import Reach
@@ -171,6 +172,22 @@ def test_a_turn_is_found_by_the_question_it_answers(memory: Memory) -> None:
     question, answer = say(memory, "Which port does the staging database listen on?", "On 6543.")
     say(memory, "Lunch was good.", "So was dinner.", session="s2")
     assert find(memory, "staging database port") == [question, answer]
+
+
+def test_what_others_say_meanwhile_takes_no_message_from_its_neighbours(memory: Memory) -> None:
+    talk = ["Which tree?", "A quince by the gate.", "When do we plant it?", "In autumn.", "And who waters the quince?"]
+    times = [f"2026-03-20T10:0{minute}:00.000Z" for minute in range(len(talk))]
+    for text, at in zip(talk, times, strict=True):
+        say(memory, text, at=at)
+    for text, at in zip(talk, times, strict=True):
+        say(memory, text, session="s2", project=API, at=at)
+        say(memory, "Something", "else", session="s3", project="elsewhere", at=at)
+
+    def scores(project: str) -> list[tuple[str, float]]:
+        return [(hit.text, hit.score) for hit in memory.search("plant the quince", scope=project)]
+
+    assert len(scores(GARDEN)) > 2
+    assert scores(API) == scores(GARDEN)
 
 
 def test_a_time_in_the_query_lifts_what_was_said_then(memory: Memory) -> None:
@@ -462,6 +479,19 @@ WORDS = "barometer pump tide lantern harbour gull rope anchor".split()
 PROJECTS = ("p/one", "p/two", "p/three", "")
 some_text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 documents = st.lists(st.tuples(st.sampled_from(PROJECTS), some_text), max_size=12)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_words_that_others_use_all_the_time_are_looked_up_among_our_own(
+    memory: Memory, database_url: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "_COUNTED", 3)
+    say(memory, "a plum tree", "plum jam", "plum tart", "a tree house")
+    with open_memory(database_url.home, environ={}, database=database_url.url, agent_id="other") as other:
+        say(other, *["a plum tree"] * 20)
+    with memory.database.read() as tx:
+        matched = rows.matches(tx, Reach(memory.owner, None), rows.ENTRIES, ["plum", "tree"], budget=5)
+    assert {word: len(ids) for word, ids in matched.found.items()} == {"tree": 2, "plum": 3}
 
 
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))

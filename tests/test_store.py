@@ -1060,6 +1060,7 @@ READS: dict[str, Read] = {
     "search.matches": lambda tx, owner: (
         search.matches(tx, Reach(owner, None), search.TEXTS, ["pond"], 99).found.get("pond", np.zeros(0)).tolist()
     ),
+    "search.around": lambda tx, owner: search.around(tx, Reach(owner, None), range(99), 2),
     "search.marks_of": lambda tx, owner: search.marks_of(tx, Reach(owner, None), range(99)),
     "search.entries": lambda tx, owner: search.entries(tx, Reach(owner, None), range(99)),
     "search.texts": lambda tx, owner: search.texts(tx, Reach(owner, None), range(99), list(Kind)),

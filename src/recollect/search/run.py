@@ -175,7 +175,7 @@ def _rarities(query: Query, matched: Matches) -> Floats:
 
 
 def _pool(tx: Transaction, reach: Reach, wanted: Wanted, size: int, ids: Ids, scores: Floats) -> list[Mark]:
-    """The entries that look best from afar, of equals the newest, with those stored around them."""
+    """The entries that look best from afar, of equals the newest, with those said around them."""
     best = ids[np.lexsort((-ids, -scores))]
     if wanted.narrow:
         best = best[:_NARROW_POOL]
@@ -185,8 +185,7 @@ def _pool(tx: Transaction, reach: Reach, wanted: Wanted, size: int, ids: Ids, sc
             if wanted.allows(mark.role, mark.source, mark.timestamp, mark.source_file)
         }
         best = best[np.isin(best, list(fit))]
-    around = np.arange(-ranking.WINDOW, ranking.WINDOW + 1)
-    return rows.marks_of(tx, reach, np.unique(best[:size, None] + around[None, :]).tolist())
+    return rows.marks_of(tx, reach, rows.around(tx, reach, best[:size].tolist(), ranking.WINDOW))
 
 
 def _entries(

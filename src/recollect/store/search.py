@@ -132,8 +132,8 @@ def matches(
     if not total:
         return Matches(0, {}, ())
     known = {word: stem for word, stem in _stems(tx, words).items() if stem}
-    frequencies = {word: _frequency(tx, index, stem, budget) for word, stem in known.items()}
     within = scope if total < _NEARLY_ALL * last else ()
+    frequencies = {word: _frequency(tx, index, stem, within, budget) for word, stem in known.items()}
     found: dict[str, Ids] = {}
     skipped: list[str] = []
     left = budget
@@ -185,15 +185,16 @@ def _stems(tx: Transaction, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {word: tuple(stem for stem in stems if stem not in own) for word, stems in rows}
 
 
-def _frequency(tx: Transaction, index: _Index, stems: Sequence[str], enough: int) -> int:
-    """Documents with all of these stems at the most; counting ends a little above `enough` where it costs."""
+def _frequency(tx: Transaction, index: _Index, stems: Sequence[str], scope: Sequence[str], enough: int) -> int:
+    """Documents with all of these stems at the most. Where counting costs, it ends a little above `enough`, and passes
+    over what is out of scope: there, others may have a thousand times as much."""
     if tx.dialect.name == "sqlite":
         sql = f"SELECT doc FROM {index.vocabulary} WHERE term = :term"
         rows = [tx.row(sql, {"term": stem}) for stem in stems]
         return min(int(row[0]) if row else 0 for row in rows)
     row = tx.row(
         f"SELECT COUNT(*) FROM (SELECT 1 FROM {index.table} WHERE words @@ CAST(:query AS tsquery) LIMIT :limit) AS f",
-        {"query": _tsquery([stems]), "limit": enough + 1},
+        {"query": _tsquery(stems, scope), "limit": enough + 1},
     )
     return int(row[0]) if row else 0
 
@@ -212,30 +213,36 @@ def _postings(tx: Transaction, index: _Index, word: str, stems: Sequence[str], s
     else:
         rows = tx.rows(
             f"SELECT id FROM {index.table} WHERE words @@ CAST(:query AS tsquery) ORDER BY id DESC LIMIT :limit",
-            {"query": _tsquery([stems, scope] if scope else [stems]), "limit": limit},
+            {"query": _tsquery(stems, scope), "limit": limit},
         )
     return np.fromiter((row[0] for row in reversed(rows)), np.int64, len(rows))
 
 
-def _tsquery(groups: Sequence[Sequence[str]]) -> str:
-    """All stems of the first group; and one of the second."""
-    joined = ((" & ", groups[0]), *((" | ", group) for group in groups[1:]))
+def _tsquery(every: Sequence[str], one: Sequence[str]) -> str:
+    """All stems of the first; and one of the second, if there are any."""
     quoted = [
-        sign.join("'" + each.replace("\\", "\\\\").replace("'", "''") + "'" for each in group) for sign, group in joined
+        sign.join("'" + each.replace("\\", "\\\\").replace("'", "''") + "'" for each in group)
+        for sign, group in ((" & ", every), (" | ", one))
+        if group
     ]
     return " & ".join(f"({each})" for each in quoted)
 
 
 def _count(tx: Transaction, index: _Index, scope: Sequence[str], reach: Reach) -> int:
     if tx.dialect.name == "sqlite":
-        return sum(_frequency(tx, index, stems, 0) for stems in _stems(tx, scope).values())
+        return sum(_frequency(tx, index, stems, (), 0) for stems in _stems(tx, scope).values())
     own, names = _within(reach, index)
+    if reach.projects is not None:  # no other index tells projects apart
+        own, names = "words @@ CAST(:query AS tsquery)", {"query": _tsquery((), scope)}
     row = tx.row(f"SELECT COUNT(*) FROM (SELECT 1 FROM {index.table} d WHERE {own} LIMIT {_COUNTED}) AS found", names)
     counted = int(row[0]) if row else 0
     if counted < _COUNTED:
         return counted
-    row = tx.row("SELECT reltuples FROM pg_class WHERE oid = CAST(:name AS regclass)", {"name": index.table})
-    return max(counted, int(row[0]) if row else 0)
+    plan = tx.row(
+        f"EXPLAIN (FORMAT JSON) SELECT 1 FROM {index.table} WHERE words @@ CAST(:query AS tsquery)",
+        {"query": _tsquery((), scope)},
+    )
+    return max(counted, int(plan[0][0]["Plan"]["Plan Rows"]) if plan else 0)
 
 
 # Rows
@@ -250,6 +257,24 @@ def marks_of(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Mark]:
         {**names, "ids": _ids(tx, ids)},
     )
     return list(map(Mark._make, rows))
+
+
+def around(tx: Transaction, reach: Reach, ids: Iterable[int], window: int) -> set[int]:
+    """Entries within reach, and as many before and behind each in its file. By their numbers they need not stand
+    together: what several agents say at once is stored as it comes."""
+    own, names = _within(reach, ENTRIES)
+    neighbours = [
+        f"(SELECT p.id FROM {ENTRIES.table} p WHERE p.tenant = d.tenant AND p.agent_id = d.agent_id"
+        f" AND p.source_file = d.source_file AND (p.timestamp, p.id) {sign} (d.timestamp, d.id)"
+        f" ORDER BY p.timestamp {order}, p.id {order} LIMIT 1 OFFSET {further})"
+        for sign, order in (("<", "DESC"), (">", "ASC"))
+        for further in range(window)
+    ]
+    found = tx.rows(
+        f"SELECT d.id, {', '.join(neighbours)} FROM {_listed(tx, ENTRIES)} WHERE {own}",
+        {**names, "ids": _ids(tx, ids)},
+    )
+    return {number for row in found for number in row if number is not None}
 
 
 _ENTRY = {  # field → column

@@ -99,8 +99,8 @@ def _store(memory: Memory, first: int, texts: Sequence[str]) -> None:
     owner = memory.owner
     rows = [
         EntryRow(
-            owner.tenant, owner.agent_id, "bench", f"u{place}", f"s{place // _SESSION}", "x.jsonl", 1, place, "user",
-            text, "", f"2026-01-01T00:00:{place % 60:02d}.000Z", "", _PROJECT, "", 1,
+            owner.tenant, owner.agent_id, "bench", f"u{place}", f"s{place // _SESSION}", f"{place // _SESSION}.jsonl",
+            1, place, "user", text, "", f"2026-01-01T00:00:{place % 60:02d}.000Z", "", _PROJECT, "", 1,
         )
         for place, text in enumerate(texts, first)
     ]  # fmt: skip
