@@ -339,6 +339,22 @@ def test_a_role_that_may_not_vacuum_is_told_so(memory: Memory, root: Path, clock
     assert memory.doctor().problems == [], "no further run would do better"
 
 
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_dead_rows_that_another_transaction_may_still_see_are_not_taken_for_gone(
+    memory: Memory, root: Path, clock: Clock, database_url: Place
+) -> None:
+    filled(memory, root, clock)
+    flags: dict[str, Any] = {"database": database_url.url, "busy_timeout_seconds": 0.3}
+    with psycopg.connect(database_url.url) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT 1")
+        with open_memory(database_url.home, environ={}, clock=clock, **flags) as hasty, pytest.raises(HalfErased):
+            hasty.forget(session=SESSION, reason="private")
+        assert memory.doctor().problems
+    memory.doctor(fix=True)
+    assert memory.doctor().problems == [] and traces(memory) == []
+
+
 @pytest.mark.parametrize("repair", ["reindex", "doctor"])
 @pytest.mark.parametrize("what", ["session", "memory", "beginning"])
 def test_what_a_killed_removal_left_in_rows_is_found_and_goes(

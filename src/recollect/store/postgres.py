@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, LiteralString
@@ -133,6 +134,7 @@ class PostgresDatabase:
             connection.autocommit = True
             connection.add_notice_handler(heard := lambda notice: told.append(notice.message_primary or ""))
             try:
+                self._outlast(connection)
                 connection.execute("VACUUM")
             finally:
                 connection.remove_notice_handler(heard)
@@ -144,8 +146,24 @@ class PostgresDatabase:
             else ""
         )
 
+    def _outlast(self, connection: psycopg.Connection[Row]) -> None:
+        """Waits for whoever began before and may still see what was deleted: VACUUM leaves that, and says nothing."""
+        names = {"now": str(connection.execute("SELECT CAST(pg_current_xact_id() AS xid)").fetchall()[0][0])}
+        deadline = time.monotonic() + self._busy_timeout
+        while connection.execute(_EARLIER, names).fetchone():
+            if time.monotonic() > deadline:
+                raise StoreBusy("PostgreSQL: a transaction that began earlier may still see what was deleted")
+            time.sleep(0.02)
+
     def close(self) -> None:
         self._pool.close()
+
+
+_EARLIER = """
+SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+  AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
+  AND GREATEST(age(backend_xmin), age(backend_xid)) > age(CAST(%(now)s AS xid))
+"""
 
 
 _RIGHTS = "The role of the `database` URL needs a schema in its search path in which it may write and create tables."
