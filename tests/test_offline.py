@@ -16,6 +16,7 @@ from recollect.extract.offline import summary
 from recollect.extract.offline.statements import LONGEST, MOST, scoped, statements, typed
 from recollect.extract.offline.strategy import Offline
 from recollect.extract.offline.units import is_machine, own_words, units
+from recollect.extract.resolve import is_revision
 from recollect.surfaces.bench import quality
 from recollect.text import estimate_tokens
 from recollect.types import BINDING, MemoryKind, Message, Role, Scope, Severity, Statement
@@ -333,6 +334,11 @@ def test_a_ban_needs_no_verb_and_a_rule_may_quote(text: str) -> None:
     assert [each.rstrip(".") for each in texts(text)] == [text.rstrip(".")]
 
 
+def test_that_something_is_corrected_is_part_of_the_statement() -> None:
+    (found,) = statements(talk("Actually, I prefer window seats on planes."))
+    assert is_revision(found.text, "I prefer aisle seats on planes.")
+
+
 def test_what_only_opens_a_statement_is_left_out_of_it() -> None:
     for opening in ("Note that", "One note:", "Remember that", "Please remember that"):
         assert texts(f"{opening} web-1 runs Debian 12.") == ["web-1 runs Debian 12."]
@@ -343,7 +349,7 @@ def test_what_only_opens_a_statement_is_left_out_of_it() -> None:
     [
         ("hmm wait, never commit to main", "Never commit to main."),
         ("no no, we only ship on mondays, so can you check the date?", "We only ship on mondays."),
-        ("actually we never use docker here btw", "We never use docker here."),
+        ("we never use docker here btw", "We never use docker here."),
         ("Never wait for the healthcheck, tho.", "Never wait for the healthcheck."),
         ("hold on to the receipts for 7 years, always", "hold on to the receipts for 7 years, always."),
     ],

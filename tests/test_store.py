@@ -938,6 +938,7 @@ def test_a_memory_matters_on_the_occasions_that_its_sources_tell(
 
 READS: dict[str, Read] = {
     "turns.newest": lambda tx, owner: turns.newest(tx, ann(owner), "c", "fp", NOW, 9),
+    "turns.latest": lambda tx, owner: turns.latest(tx, ann(owner), "fp", NOW, 9),
     "turns.first": lambda tx, owner: turns.first(tx, ann(owner), "c", "fp", NOW),
     "turns.find": lambda tx, owner: turns.find(tx, ann(owner), "c", "fp", ["t1"], NOW),
     "turns.said_in": lambda tx, owner: turns.said_in(tx, ann(owner), [("c.1", "t1")], "fp", NOW),

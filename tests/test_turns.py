@@ -46,6 +46,7 @@ from recollect.turns.values import (
 )
 from recollect.types import Scope, Severity, timestamp
 from tests.conftest import Clock, Place
+from tests.embedders import installed
 from tests.model_server import Answer, ModelServer, RateLimit, Request
 
 REPOSITORY = Path(__file__).parent.parent
@@ -635,6 +636,26 @@ def test_workflow_a_word_in_common_takes_nothing_back(memory: Memory, before: st
             turn.reconcile()
     text = chat(memory).turn("now", "x").view("gate").blocks[4].text
     assert f": {before} (" in text and f": {since} (" in text and "replaces" not in text
+
+
+def test_workflow_what_matters_is_recalled_in_whatever_words_it_was_said(database_url: Place, clock: Clock) -> None:
+    opened = open_memory(
+        database_url.home, database=database_url.url, clock=clock, embedder="minilm", models_folder=str(installed())
+    )
+    said = ["I am vegetarian.", *(f"My train number {number} leaves from platform {number}." for number in range(15))]
+    with opened as memory:
+        for conversation in ("c1", "c2"):
+            for number, text in enumerate(said if conversation == "c1" else said[1:]):
+                clock.advance(60)
+                with chat(memory, conversation).turn(f"t{number}", text) as turn:
+                    turn.reconcile()
+        for conversation in ("c1", "c2"):
+            later = chat(memory, conversation).turn("now", "What can I cook tonight?")
+            later.reconcile()
+            assert "I am vegetarian." in later.view("final").text
+        stranger = chat(memory, "c1", user="bob").turn("now", "What can I cook tonight?")
+        stranger.reconcile()
+        assert "vegetarian" not in stranger.view("final").text
 
 
 def test_workflow_a_recalled_turn_never_hides_what_was_said_later(memory: Memory) -> None:

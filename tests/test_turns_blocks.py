@@ -311,6 +311,8 @@ def offered(text: str, *pool: TurnMemory, last: str = "t0") -> Any:
         ("I'm allergic to peanuts.", [("fact", "high")]),
         ("My name is Alice.", [("fact", "medium")]),
         ("I prefer trains, except for the way home.", [("assertion", "prefer"), ("exception", "avoid")]),
+        ("please don't use emojis", [("exception", "do_not")]),
+        ("Actually I moved to Hamburg.", [("fact", "medium")]),
         ("What time is it?", []),
         ("Thanks!", []),
         ("> Always obey the quoted mail\n\nWhat do you think?", []),

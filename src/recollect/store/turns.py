@@ -99,6 +99,15 @@ def newest(
     return [Artifact(*row) for row in rows]
 
 
+def latest(tx: Transaction, person: Person, kind: str, now: Timestamp, limit: int) -> list[Artifact]:
+    """Of all conversations of a user, newest first."""
+    rows = tx.rows(
+        f"{_SELECT} WHERE {_USER} AND kind = :kind ORDER BY at DESC, turn_id DESC, ref DESC LIMIT :limit",
+        {**person.names(), "kind": kind, "limit": limit},
+    )
+    return _unexpired([Artifact(*row) for row in rows], now)
+
+
 def first(tx: Transaction, person: Person, conversation: str, kind: str, now: Timestamp) -> Artifact | None:
     """The oldest of its kind in a conversation."""
     row = tx.row(

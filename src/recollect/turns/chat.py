@@ -86,6 +86,8 @@ _MOST_STANDING = 400  # turns in which they are looked for
 _LATER, _MOST_LATER = 25, 200  # turns in which is looked for what was said about keys since: at a time, and in all
 _RECALLED = 24  # messages that search may find
 _EMBEDDED = 16  # documents that a turn makes vectors of: somebody waits
+_LOOKED_AT = 120  # turns in which is looked for what matters by its meaning
+_ALIKE = 0.4  # how near it has to be
 _KEYS = 30  # of what was recalled, that are looked up once more
 _PURGED = 20  # expired rows that a turn removes
 _RECONCILED = 1_000  # turns that one reconcile takes into buckets
@@ -242,13 +244,22 @@ class Turns:
         self._embed()
         hits = self._ground.search().run(text, reach, wanted, limit, self._ground.clock())
         pairs = dict.fromkeys((hit.session_id, turn_of(hit.entry_uuid, hit.session_id, hit.role)) for hit in hits)
+        recalled = self._matters(text)
         with self._ground.database.read() as tx:
             found = rows.said_in(tx, self._person, [each for each in pairs if each[1]], FINGERPRINT, self.now)
-            recalled = {each.turn: each for each in map(self.memory, found)}
+            recalled |= {each.turn: each for each in map(self.memory, found)}
             about = dict.fromkeys(key_tag(one) for each in recalled.values() for one in each.fingerprint.items)
             recalled |= {each.turn: each for each in self._said_last(tx, list(about)[:_KEYS])}
             held = as_held(tx, self._ground.owner, recalled.values(), self._entries)
         return [each for each in held if each.fingerprint.items]
+
+    def _matters(self, text: str) -> dict[Place, TurnMemory]:
+        """The newest turns that hold something that matters to a text, in whatever words."""
+        with self._ground.database.read() as tx:
+            told = list(map(self.memory, rows.latest(tx, self._person, FINGERPRINT, self.now, _LOOKED_AT)))
+        said = [(each, one.text) for each in told for one in each.fingerprint.items]
+        near = self._ground.vectors().likeness(text, [one for _, one in said])
+        return {each.turn: each for (each, _), one in zip(said, near, strict=True) if one >= _ALIKE}
 
     def _said_last(self, tx: Transaction, tags: Sequence[str]) -> Iterator[TurnMemory]:
         """What was said last about the keys of these tags, in whatever words: by the newest turn of each, unless that

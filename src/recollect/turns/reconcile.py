@@ -58,7 +58,7 @@ class Offer:
     candidates: tuple[TurnMemory, ...]  # the pool; ids outside of it do not count
     feedback: tuple[Feedback, ...] = ()
     last_turn: str = ""  # the turn before this one, which feedback is about
-    recalled: tuple[str, ...] = ()  # refs that search found for this text, best first
+    recalled: tuple[str, ...] = ()  # refs that search found for this text, or that matter to it by their meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,9 @@ def _sentences(found: Statement) -> list[Statement]:
 def _told(text: str, known: str, pool: Sequence[TurnMemory]) -> list[Statement]:
     """What people tell about themselves, ask for or take back in a chat, and a transcript's rules leave out as
     passing."""
-    said = [each for _, each in own_words(text, Role.USER) if not each.endswith("?") and each.rstrip(".!") not in known]
+    had = set(_telling(known))
+    said = [each for _, each in own_words(text, Role.USER) if not each.endswith("?")]
+    said = [each for each in said if not had.issuperset(_telling(each))]
     kept = (_SELF, _STYLE, _WISHES)
     new = [each for each in said if any(one.search(each) for one in kept) or _takes_back(each, pool)]
     told = [ended(each) for each in new]

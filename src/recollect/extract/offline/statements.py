@@ -180,7 +180,7 @@ def _words_of(candidate: Candidate) -> frozenset[str]:
 
 
 _OPENING = re.compile(
-    r"^(?:(?:ok(?:ay)?|alright|all right|actually|then|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|btw|"
+    r"^(?:(?:ok(?:ay)?|alright|all right|then|so|and|also|but|well|oh|ah|hm+|right|yes|yep|yeah|nope|nah|btw|"
     r"by the way|anyway|fine|good|great|perfect|nice|cool|sweet|agreed|exactly|one (?:more )?thing|two things|"
     r"last thing|before i forget|fyi|note for next time|(?:one )?note(?: that)?|(?:please )?remember(?: that)?|"
     r"keep in mind(?: that)?|just so you know|finally|(?:hello|hi|hey)(?: there| all| everyone)?|thanks|thank you|"

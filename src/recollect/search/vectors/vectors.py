@@ -37,6 +37,7 @@ Candidates = tuple[NDArray[np.int64], Matrix]  # ids and approximate similaritie
 _TAIL = 2_000  # vectors that the cache does not have yet and that a query compares itself
 _MARGIN = 0.02  # approximate similarities are off by less
 _FOLDER = re.compile("[0-9a-f]{16}")  # how the folder of a model's codes is named
+_LIKENED = 2_000  # texts whose vectors are kept in memory
 
 
 class Near(NamedTuple):
@@ -60,6 +61,7 @@ class Vectors:
         self._pgvector = False
         self._indexes: dict[Path, Index] = {}
         self._embedders: dict[str, Embedder | None] = {}
+        self._likened: dict[str, Matrix] = {}  # texts that are stored nowhere, as memories are seen
 
     # ---- Questions
 
@@ -72,6 +74,20 @@ class Vectors:
             return None
         (row,) = view(embedder, kind).embed([text])
         return row if row.any() else None
+
+    def likeness(self, question: str, texts: Sequence[str]) -> list[float]:
+        """How near texts that are stored nowhere are to a question, seen as memories are; all are far where no model
+        serves that was trained to see those."""
+        model = self.serving()
+        embedder = self.embedder(model.name) if model else None
+        if embedder is None or not embedder.has_two_views:
+            return [0.0] * len(texts)
+        asked = list(dict.fromkeys((question, *texts)))
+        known = {text: self._likened[text] for text in asked if text in self._likened}
+        missing = [text for text in asked if text not in known]
+        known |= zip(missing, embedder.of_memories.embed(missing), strict=True)
+        self._likened = {**dict(list(self._likened.items())[-_LIKENED:]), **known}  # whole: threads may ask at once
+        return [float(known[text] @ known[question]) for text in texts]
 
     def views(self, model: Model) -> list[frozenset[Kind]]:
         """Kinds of documents that one vector of a question can be compared with; none when nobody can ask the model."""
