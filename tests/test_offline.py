@@ -348,6 +348,8 @@ def test_what_only_opens_a_statement_is_left_out_of_it() -> None:
     ("text", "kept"),
     [
         ("hmm wait, never commit to main", "Never commit to main."),
+        ("Please find out why, and always run them with `pytest -x`.", "Always run them with `pytest -x`."),
+        ("Use tabs and never push to main.", "Use tabs and never push to main."),
         ("no no, we only ship on mondays, so can you check the date?", "We only ship on mondays."),
         ("we never use docker here btw", "We never use docker here."),
         ("Never wait for the healthcheck, tho.", "Never wait for the healthcheck."),

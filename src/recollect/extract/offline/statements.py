@@ -188,6 +188,11 @@ _OPENING = re.compile(
     r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|(?:(?:no )*no|wait|hold on)(?:[,.;:!]+\s+|\s+but\s+))+",
     re.IGNORECASE,
 )
+_HEAD = re.compile(  # what is asked for once, before a rule
+    r"^(?:please |can you |could you )*(?:find out|figure out|check|fix|look (?:at|into|for)|investigate|debug|explain|"
+    r"tell me|show me|have a look|see)\b[^.!?;]{0,80}?,? and (?=(?:please )?(?:always|never|from now on)\b)",
+    re.IGNORECASE,
+)
 _TAIL = re.compile(  # what is asked along with it, and what is said by the way
     r"(?:[,;] (?:and |so |then |but )*(?:can|could|would|will|did|have) you\b[^.!?;]*[.?]?|"
     r",? (?:btw|by the way|lol|tho)[.!]?)$",
@@ -212,7 +217,7 @@ _EVERYWHERE = re.compile(
 def _statement(candidate: Candidate, entry: str, asked: str) -> Statement:
     text = re.sub(r"\s+", " ", candidate.text).strip()
     text = _OPENING.sub("", text) or text
-    text = _TAIL.sub("", text) or text
+    text = _TAIL.sub("", _HEAD.sub("", text)) or text
     if len(text) > _MOST_CHARACTERS:
         text = text[:_MOST_CHARACTERS].rsplit(" ", 1)[0] + "…"
     first = text.split(" ", 1)[0]
