@@ -17,8 +17,11 @@ from typing import Any
 from recollect.surfaces.daemon import place
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.command import hook_command
+from tests import command
+from tests.command import Done
 
 RECOLLECT = [sys.executable, "-m", "recollect"]
+PROCESSES = {"serve", "hook", "doctor", "init", "service"}  # what they start is no child of the tests
 
 
 class Home:
@@ -31,15 +34,17 @@ class Home:
         self.projects = tmp_path / ".claude" / "projects"
         self.projects.mkdir(parents=True, exist_ok=True)
 
-    def run(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        call = [*RECOLLECT, *arguments]
-        env = {**self.environ, **environ}
-        return subprocess.run(call, env=env, input="", capture_output=True, text=True, timeout=60, check=False)
+    def run(self, *arguments: str, **environ: str) -> Done:
+        call, env = [*RECOLLECT, *arguments], {**self.environ, **environ}
+        if arguments[0] not in PROCESSES:
+            return command.run(self.path, *arguments, **env)
+        done = subprocess.run(call, env=env, input="", capture_output=True, text=True, timeout=60, check=False)
+        return Done(done.returncode, done.stdout, done.stderr)
 
     def json(self, *arguments: str) -> Any:
         done = self.run(*arguments, "--json")
-        assert done.returncode == 0, done
-        return json.loads(done.stdout)
+        assert done.status == 0, done
+        return done.json
 
     def hook(self, event: str, told: object, *, agent: str = "claude-code", **environ: str) -> str:
         """What it printed; it must have ended well, and in silence."""

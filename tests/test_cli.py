@@ -1,4 +1,5 @@
-"""The command line as a stranger meets it: real processes, real pipes, exit statuses, one JSON document."""
+"""The command line as a stranger meets it: exit statuses, one JSON document; real processes where it is about those:
+pipes, terminals, signals, streams."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,22 @@ import pytest
 
 from recollect.app import open_memory
 from recollect.surfaces.cli.common import table
+from tests.command import Done
+from tests.command import run as run_here
 from tests.transcripts import SESSION, append, claude, talk, write
 
 RECOLLECT = [sys.executable, "-m", "recollect"]
 
 
-def run(tmp_path: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(tmp_path: Path, *arguments: str, **environ: str) -> Done:
+    return run_here(tmp_path / "home", *arguments, **environ)
+
+
+def start(tmp_path: Path, *arguments: str, **environ: str) -> Done:
+    """The same as a process."""
     env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home"), **environ}
-    return subprocess.run([*RECOLLECT, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*RECOLLECT, *arguments], env=env, capture_output=True, text=True, timeout=60, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def answer(tmp_path: Path, *arguments: str, **environ: str) -> Any:
@@ -55,7 +65,7 @@ def test_a_path_is_a_file_or_a_folder(tmp_path: Path, tree: Path) -> None:
     append(file, talk(7, 8))
     assert answer(tmp_path, "ingest", str(tree))["entries"] == 2
     assert "exclude" in run(tmp_path, "ingest", str(tree), "--dir", str(tree)).stderr
-    assert run(tmp_path, "ingest", str(tmp_path / "missing")).returncode == 2
+    assert run(tmp_path, "ingest", str(tmp_path / "missing")).status == 2
 
 
 def test_conversations_are_listed_with_the_contracts_keys(tmp_path: Path, tree: Path) -> None:
@@ -123,33 +133,33 @@ def test_process_and_consolidate_report_what_the_contract_names(tmp_path: Path, 
 
 
 def test_people_are_told_in_words(tmp_path: Path, rules: Path) -> None:
-    assert "Nothing to consolidate yet" in run(tmp_path, "consolidate").stdout
-    run(tmp_path, "ingest", "--dir", str(rules))
-    assert "2 conversations processed: 1 with 1 memory" in run(tmp_path, "process", "--now").stdout
-    assert "1 conversation added" in run(tmp_path, "consolidate", "--now").stdout
-    assert "up to date" in run(tmp_path, "consolidate", "--now").stdout
-    assert "0 jobs will be tried again" in run(tmp_path, "retry").stdout
-    assert "memories: 1 constraint" in run(tmp_path, "status").stdout
+    assert "Nothing to consolidate yet" in start(tmp_path, "consolidate").stdout
+    start(tmp_path, "ingest", "--dir", str(rules))
+    assert "2 conversations processed: 1 with 1 memory" in start(tmp_path, "process", "--now").stdout
+    assert "1 conversation added" in start(tmp_path, "consolidate", "--now").stdout
+    assert "up to date" in start(tmp_path, "consolidate", "--now").stdout
+    assert "0 jobs will be tried again" in start(tmp_path, "retry").stdout
+    assert "memories: 1 constraint" in start(tmp_path, "status").stdout
 
 
 def test_wrong_calls_of_the_pipeline_change_nothing(tmp_path: Path) -> None:
     for arguments in (["process", "--limit", "0"], ["process", "extra"], ["consolidate", "--later"], ["retry", "x"]):
         done = run(tmp_path, *arguments)
-        assert done.returncode == 2 and "--help" in done.stderr
-    assert run(tmp_path, "process", RECOLLECT_MODEL="gpt").returncode == 2
+        assert done.status == 2 and "--help" in done.stderr
+    assert run(tmp_path, "process", RECOLLECT_MODEL="gpt").status == 2
     done = run(tmp_path, "process", RECOLLECT_ENABLED="false")
-    assert done.returncode == 1 and "switched off" in done.stderr
+    assert done.status == 1 and "switched off" in done.stderr
 
 
 def test_a_model_that_cannot_be_reached_is_a_failure_with_a_next_try(tmp_path: Path, rules: Path) -> None:
     model = {"RECOLLECT_MODEL": "openai:any", "RECOLLECT_MODEL_URL": "http://127.0.0.1:9/v1"}
     run(tmp_path, "ingest", "--dir", str(rules))
     done = run(tmp_path, "process", "--now", **model)
-    assert done.returncode == 1 and "unavailable" in done.stderr
+    assert done.status == 1 and "unavailable" in done.stderr
     status = run(tmp_path, "status", **model).stdout
     assert "backing_off" in status and "next try 20" in status
     assert "2 jobs" in run(tmp_path, "retry").stdout
-    assert run(tmp_path, "process", "--now").returncode == 0, "and offline it works"
+    assert run(tmp_path, "process", "--now").status == 0, "and offline it works"
 
 
 UNREACHABLE = {
@@ -159,15 +169,15 @@ UNREACHABLE = {
 
 
 def test_an_embedding_endpoint_that_cannot_be_reached_hides_no_report(tmp_path: Path, rules: Path) -> None:
-    taken = run(tmp_path, "ingest", "--dir", str(rules), **UNREACHABLE)
-    assert taken.returncode == 0 and "4 new entries" in taken.stdout
+    taken = start(tmp_path, "ingest", "--dir", str(rules), **UNREACHABLE)
+    assert taken.status == 0 and "4 new entries" in taken.stdout
     assert "vectors wait: openai:any" in taken.stderr and "127.0.0.1:9/v1" in taken.stderr
-    done = run(tmp_path, "process", "--now", "--json", **UNREACHABLE)
+    done = start(tmp_path, "process", "--now", "--json", **UNREACHABLE)
     report = json.loads(done.stdout)
-    assert (done.returncode, report["claimed"], report["failed"]) == (0, 2, 0)
+    assert (done.status, report["claimed"], report["failed"]) == (0, 2, 0)
     (problem,) = report["problems"]
     assert problem["key"] == "" and problem["reason"].startswith("vectors wait: ")
-    again = run(tmp_path, "ingest", "--dir", str(rules), "--json", **UNREACHABLE)
+    again = start(tmp_path, "ingest", "--dir", str(rules), "--json", **UNREACHABLE)
     (problem,) = json.loads(again.stdout)["problems"]
     assert problem["path"] == "" and problem["reason"].startswith("vectors wait: ")
     shown = [each for told in (taken, done, again) for each in (told.stdout, told.stderr)]
@@ -236,10 +246,10 @@ def test_a_wrong_call_is_status_2_and_says_what_is_wrong(
     tmp_path: Path, arguments: list[str], environ: dict[str, str], words: str
 ) -> None:
     done = run(tmp_path, *arguments, **environ)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.status, done.stdout) == (2, "")
     assert words in done.stderr
     as_json = run(tmp_path, *arguments, "--json", **environ)
-    assert as_json.returncode == 2
+    assert as_json.status == 2
     error = json.loads(as_json.stdout)["error"]
     assert error.keys() == {"kind", "message", "hint"}
     assert words in error["message"] + error["hint"]
@@ -249,13 +259,13 @@ def test_a_wrong_call_is_status_2_and_says_what_is_wrong(
 def test_a_damaged_database_is_status_1_with_a_hint(tmp_path: Path, tree: Path) -> None:
     write(tmp_path / "home" / "recollect.db", b"this is no database" * 1000)
     done = run(tmp_path, "status", "--json")
-    assert done.returncode == 1
+    assert done.status == 1
     assert json.loads(done.stdout)["error"]["kind"] == "StoreDamaged"
 
 
 def test_switched_off_is_status_1_and_stores_nothing(tmp_path: Path, tree: Path) -> None:
     done = run(tmp_path, "ingest", "--dir", str(tree), RECOLLECT_ENABLED="false")
-    assert done.returncode == 1
+    assert done.status == 1
     assert "switched off" in done.stderr
     assert answer(tmp_path, "conversations") == []
 
@@ -263,7 +273,7 @@ def test_switched_off_is_status_1_and_stores_nothing(tmp_path: Path, tree: Path)
 def test_a_problem_with_one_file_is_status_1_and_the_others_are_taken(tmp_path: Path, tree: Path) -> None:
     (tree / "broken.jsonl").symlink_to(tree / "missing")
     done = run(tmp_path, "ingest", "--dir", str(tree))
-    assert done.returncode == 1
+    assert done.status == 1
     assert "broken.jsonl" in done.stderr
     assert "6 new entries" in done.stdout
 
@@ -321,7 +331,7 @@ def test_an_error_that_standard_output_does_not_take_is_said_in_words(tmp_path: 
 @pytest.mark.parametrize("arguments", [["conversations"], ["remember", "Use tabs."]])
 def test_a_home_that_is_nobodys_is_a_wrong_call(tmp_path: Path, arguments: list[str]) -> None:
     done = run(tmp_path, *arguments, "--project", "~nobody-of-that-name/x")
-    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.status == 2 and "Traceback" not in done.stderr
     assert "no such user" in done.stderr or "Set HOME" in done.stderr
 
 
@@ -376,14 +386,14 @@ def test_without_arguments_every_agents_folder_is_read(tmp_path: Path) -> None:
 
 def test_nothing_found_says_where_it_looked(tmp_path: Path) -> None:
     done = run(tmp_path, "ingest")
-    assert done.returncode == 0
+    assert done.status == 0
     assert ".claude/projects" in done.stdout
     told = run(tmp_path, "ingest", "--source", "pi").stdout
     assert ".pi/agent/sessions" in told and ".claude" not in told
 
 
 def test_a_terminal_gets_a_progress_bar_and_a_pipe_does_not(tmp_path: Path, tree: Path) -> None:
-    assert run(tmp_path, "ingest", "--dir", str(tree)).stderr == ""
+    assert start(tmp_path, "ingest", "--dir", str(tree)).stderr == ""
     ours, theirs = pty.openpty()
     env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(tmp_path / "home"), "TERM": "xterm"}
     command = [*RECOLLECT, "ingest", "--dir", str(tree), "--reimport"]
@@ -470,8 +480,8 @@ def test_a_question_that_is_answered_with_no_changes_nothing(tmp_path: Path, tre
 
 def test_a_server_that_does_not_run_is_told_once_with_the_reason(tmp_path: Path) -> None:
     environ = {"RECOLLECT_DATABASE": "postgresql://me:s3cr3tpw@127.0.0.1:9/x", "RECOLLECT_BUSY_TIMEOUT_SECONDS": "1"}
-    done = run(tmp_path, "status", **environ)
-    assert done.returncode == 1 and "refused" in done.stderr and "s3cr3tpw" not in done.stderr
+    done = start(tmp_path, "status", **environ)
+    assert done.status == 1 and "refused" in done.stderr and "s3cr3tpw" not in done.stderr
     assert "pool-1" not in done.stderr and len(done.stderr.splitlines()) == 2
 
 
@@ -496,9 +506,9 @@ def test_help_shows_examples_line_by_line(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:
-    from recollect.surfaces.bench.transcripts import write_tree
-
-    write_tree(tmp_path / "big", 240)
+    for number in range(100):
+        session = f"{number:08d}-0000-4000-8000-000000000000"
+        write(tmp_path / "big" / "-p" / f"{session}.jsonl", talk(1, 500, session))
     env = {
         **os.environ,
         "HOME": str(tmp_path),
@@ -510,6 +520,7 @@ def test_ctrl_c_is_status_130_without_a_traceback(tmp_path: Path) -> None:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         child = subprocess.Popen(command, env=env, start_new_session=True, **streams)
         while child.poll() is None:  # until it is at work
+            time.sleep(0.002)
             with memory.database.read() as tx:
                 if tx.row("SELECT 1 FROM memory_file_states WHERE status = 'ingesting'"):
                     break
@@ -531,7 +542,7 @@ def test_a_session_is_known_by_the_beginning_that_the_table_shows(tmp_path: Path
     write(folder / f"{other}.jsonl", claude(50, "hi", session=other))
     run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
     done = run(tmp_path, "forget", "--session", SESSION[:8], "--reason", "x")
-    assert done.returncode == 2 and other in done.stderr and SESSION in done.stderr
+    assert done.status == 2 and other in done.stderr and SESSION in done.stderr
     assert answer(tmp_path, "forget", "--session", SESSION[:18], "--reason", "x")["entries"] == 6
 
 
@@ -548,16 +559,16 @@ def test_process_says_that_what_is_ready_is_too_old(tmp_path: Path) -> None:
 def test_an_unknown_project_is_a_mistake_in_every_command(tmp_path: Path, arguments: list[str]) -> None:
     for name in ("~/nonexistent", "/nope", "github.com/acme/nope"):
         done = run(tmp_path, *arguments, "--project", name, "--json")
-        assert done.returncode == 2 and f"no project `{name}`" in done.stdout, (name, done)
+        assert done.status == 2 and f"no project `{name}`" in done.stdout, (name, done)
     (tmp_path / "new").mkdir()
-    assert run(tmp_path, *arguments, "--project", str(tmp_path / "new"), "--json").returncode == 0
+    assert run(tmp_path, *arguments, "--project", str(tmp_path / "new"), "--json").status == 0
 
 
 def test_what_is_no_regular_file_is_called_so(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for arguments in (["ingest", "--file", str(tmp_path / "pipe")], ["ingest", "--file", "/dev/zero"]):
         done = run(tmp_path, *arguments)
-        assert done.returncode == 2 and "not a regular file" in done.stderr, done
+        assert done.status == 2 and "not a regular file" in done.stderr, done
     assert "not a regular file" in run(tmp_path, "import", str(tmp_path)).stderr
     assert "no such file" in run(tmp_path, "import", str(tmp_path / "missing")).stderr
 

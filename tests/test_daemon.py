@@ -135,7 +135,7 @@ def test_a_changed_configuration_is_read_by_itself(tmp_path: Path) -> None:
         (there.path / "config.toml").write_text("enabled = false\n")
         wait(lambda: not _is_alive(pid))
         done = there.run("serve", "--background")
-        assert done.returncode == 1 and "switched off" in done.stderr
+        assert done.status == 1 and "switched off" in done.stderr
 
 
 def test_an_upgrade_is_noticed(tmp_path: Path) -> None:

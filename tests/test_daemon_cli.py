@@ -85,7 +85,7 @@ def test_a_daemon_comes_back_where_the_database_could_not_be_made_anew(there: Ho
     damage(there.path)
     shutil.rmtree(there.path / "memory", ignore_errors=True)
     (there.path / "memory").write_text("no folder")
-    assert there.run("doctor", "--fix").returncode == 1
+    assert there.run("doctor", "--fix").status == 1
     assert there.pid() not in (0, pid)
 
 
@@ -97,7 +97,7 @@ def test_a_daemon_that_does_not_come_back_is_a_finding(there: Home) -> None:
     (there.path / "daemon.sock").mkdir()
     done = there.run("doctor", "--fix", "--json")
     problems = json.loads(done.stdout)["problems"]
-    assert done.returncode == 1 and problems[0]["fixed"]
+    assert done.status == 1 and problems[0]["fixed"]
     assert "the daemon did not come up" in problems[-1]["what"] and not problems[-1]["fixed"]
 
 
@@ -111,8 +111,8 @@ def test_a_daemon_is_stopped_and_recollect_taken_out_whatever_the_configuration_
     assert there.json("serve", "--stop")["state"] in ("stopped", "not running")
     assert not there.pid()
     assert there.json("service", "remove")["installed"] is False
-    assert there.run("init", "--uninstall", "--yes").returncode == 0
-    assert there.run("init", "--yes").returncode == 2
+    assert there.run("init", "--uninstall", "--yes").status == 0
+    assert there.run("init", "--yes").status == 2
 
 
 def test_a_daemon_in_the_background_leaves_a_home_that_is_well(there: Home) -> None:
@@ -176,5 +176,5 @@ def test_a_unit_takes_the_place_of_a_daemon_that_a_hook_started(there: Home, tmp
     fake.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
     fake.chmod(0o755)
     path = f"{fake.parent}:{there.environ['PATH']}"
-    assert there.run("service", "install", XDG_RUNTIME_DIR=str(tmp_path), PATH=path).returncode == 0
+    assert there.run("service", "install", XDG_RUNTIME_DIR=str(tmp_path), PATH=path).status == 0
     assert "enable --now" in (tmp_path / "asked").read_text() and not there.pid()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -37,6 +35,7 @@ from recollect.turns.log import TurnLog
 from recollect.turns.values import FINGERPRINT, fact
 from recollect.types import ConversationStatus, Message, Role
 from recollect.workspace import remove_empty
+from tests.command import run
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
 from tests.test_reindex import content, empty, files
@@ -963,6 +962,7 @@ def test_a_crash_after_any_step_leaves_nothing_that_comes_back(
     for number in range(40):
         home = tmp_path / f"home-{number}"
         options: dict[str, Any] = {"database": database_url.url, "agent_id": f"a{number}", "clock": clock}
+        options["embedder"] = "static"
         with open_memory(home, environ={}, **options) as memory:
             if chat:
                 name = chatted(memory, clock)
@@ -1100,19 +1100,13 @@ def test_a_name_is_no_common_word_and_one_used_all_over_takes_nothing_with_it() 
 
 def test_the_command_line_says_what_it_did(memory: Memory, root: Path, clock: Clock, database_url: Place) -> None:
     filled(memory, root, clock)
-    environ = {**os.environ, "RECOLLECT_HOME": str(database_url.home), "RECOLLECT_DATABASE": database_url.url}
-    command = [sys.executable, "-m", "recollect", "forget", "--json"]
-    run = subprocess.run(
-        [*command, "--session", SESSION, "--reason", "x"], env=environ, capture_output=True, check=False
-    )
-    told = json.loads(run.stdout)
-    assert (run.returncode, told["problems"]) == (0, [])
-    assert {"removed_paths", "removed_rows", "tombstone"} <= told.keys()
+    call = ("forget", "--json", "--session", SESSION, "--reason", "x")
+    done = run(database_url.home, *call, RECOLLECT_DATABASE=database_url.url)
+    assert (done.status, done.json["problems"]) == (0, [])
+    assert {"removed_paths", "removed_rows", "tombstone"} <= done.json.keys()
     assert traces(memory) == []
-    wrong = subprocess.run(
-        [*command, "--session", SESSION, "--reason", "x"], env=environ, capture_output=True, check=False
-    )
-    assert wrong.returncode == 2 and "error" in json.loads(wrong.stdout)
+    wrong = run(database_url.home, *call, RECOLLECT_DATABASE=database_url.url)
+    assert wrong.status == 2 and "error" in wrong.json
 
 
 def carried(root: Path, tmp_path: Path, clock: Clock) -> str:

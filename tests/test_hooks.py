@@ -211,7 +211,7 @@ def test_a_paused_session_is_told_nothing_until_it_goes_on(there: Home, tides: P
 def test_pause_finds_the_session_by_the_environment_or_the_folder(there: Home, tides: Path) -> None:
     done = there.run("pause", "--json", CLAUDE_CODE_SESSION_ID="from-environment")
     assert json.loads(done.stdout)["id"] == "from-environment"
-    assert there.run("pause").returncode == 2
+    assert there.run("pause").status == 2
     there.start()
     there.hook("UserPromptSubmit", told(tides, prompt="hello"))
     call = [sys.executable, "-m", "recollect", "pause", "--json"]
@@ -219,7 +219,7 @@ def test_pause_finds_the_session_by_the_environment_or_the_folder(there: Home, t
     assert json.loads(done.stdout)["id"] == SESSION
     assert "--session elsewhere --resume" in there.run("pause", "--session", "elsewhere").stdout
     for wrong in ("../x", "a/b", "x" * 200):
-        assert there.run("pause", "--session", wrong).returncode == 2
+        assert there.run("pause", "--session", wrong).status == 2
 
 
 # Nobody answers
@@ -298,7 +298,7 @@ def test_an_installed_hook_does_not_bring_back_a_home_that_was_purged(there: Hom
     for event in client.EVENTS:
         assert there.hook(event, told(tides)) == ""
     assert not there.path.exists()
-    assert there.run("hook", "Stop").returncode == 0  # a person may call it anywhere
+    assert there.run("hook", "Stop").status == 0  # a person may call it anywhere
     wait(there.is_serving)
 
 
@@ -307,7 +307,7 @@ def test_a_home_is_its_owners_alone_whoever_makes_it(there: Home, call: tuple[st
     unreachable = {"RECOLLECT_DATABASE": "postgresql://me@127.0.0.1:9/x", "RECOLLECT_BUSY_TIMEOUT_SECONDS": "1"}
     before = os.umask(0o022)
     try:
-        assert there.run(*call, **unreachable).returncode == 0
+        assert there.run(*call, **unreachable).status == 0
     finally:
         os.umask(before)
     assert {stat.S_IMODE(each.stat().st_mode) & 0o077 for each in (there.path, *there.path.iterdir())} == {0}

@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,8 @@ from recollect.store.vectors import Kind
 from recollect.turns.log import TurnLog, safe_name
 from recollect.turns.notes import LONGEST, Notebook, Step
 from recollect.types import ConversationStatus, MemoryKind, Remembered, Scope, Severity
+from tests.command import Done
+from tests.command import run as run_here
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, Scripted, by, extract, ingest
 from tests.test_extract import RULE as SAID
@@ -198,31 +201,29 @@ def test_a_line_waits_for_whoever_is_writing(tmp_path: Path) -> None:
 def test_processes_that_append_at_once_never_mix_their_lines(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from recollect.turns.log import TurnLog;"
-        "from tests.test_notes import a_turn\n"
-        "log = TurnLog(Path(sys.argv[1]))\n"
-        "for n in range(40): log.append('c', a_turn(n, user_text=sys.argv[2] * 3000))"
+        "from recollect.ingest.sources.recollect import Turn; import msgspec\n"
+        "log, turn = TurnLog(Path(sys.argv[1])), msgspec.json.decode(sys.argv[2], type=Turn)\n"
+        "for _ in range(40): log.append('c', turn)"
     )
-    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "t"), who]) for who in "abc"]
+    turns = [msgspec.json.encode(a_turn(user_text=who * 3000)).decode() for who in "abc"]
+    running = [subprocess.Popen([sys.executable, "-c", program, str(tmp_path / "t"), turn]) for turn in turns]
     assert [each.wait(60) for each in running] == [0, 0, 0]
     (path,) = (tmp_path / "t").rglob("*.jsonl")
     texts = [json.loads(line)["user_text"] for line in path.read_text().splitlines()]
     assert sorted(texts) == sorted(who * 3000 for who in "abc" for _ in range(40))
 
 
-# The commands, as real processes
+# The commands
 
 
-def run(place: Place, folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def run(place: Place, folder: Path, *arguments: str) -> Done:
     folder.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "HOME": str(place.home.parent), "RECOLLECT_HOME": str(place.home), **environ}
-    command = [sys.executable, "-m", "recollect", *arguments]
-    env["RECOLLECT_DATABASE"] = place.url
-    return subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    return run_here(place.home, *arguments, cwd=folder, RECOLLECT_DATABASE=place.url)
 
 
-def answer(place: Place, folder: Path, *arguments: str, **environ: str) -> Any:
-    done = run(place, folder, *arguments, "--json", **environ)
-    assert done.stderr == "" and done.returncode == 0, done
+def answer(place: Place, folder: Path, *arguments: str) -> Any:
+    done = run(place, folder, *arguments, "--json")
+    assert done.stderr == "" and done.status == 0, done
     return json.loads(done.stdout)
 
 
@@ -263,7 +264,7 @@ def test_wrong_calls_say_so_and_change_nothing(database_url: Place, tmp_path: Pa
         ("remember", "x", "--kind", "guess"),
     ):
         done = run(database_url, tmp_path, *arguments, "--json")
-        assert done.returncode == 2 and json.loads(done.stdout)["error"]["hint"], arguments
+        assert done.status == 2 and json.loads(done.stdout)["error"]["hint"], arguments
     assert not list(database_url.home.rglob("*.jsonl")) and not (database_url.home / "memory").exists()
 
 
@@ -924,13 +925,12 @@ def test_a_command_that_dies_is_made_up_for_once(memory: Memory, step: Step) -> 
 
 def test_a_process_that_is_killed_after_the_line_loses_nothing(database_url: Place, tmp_path: Path) -> None:
     program = (
-        "import os, sys; from recollect.app import open_memory; from recollect.turns.notes import Notebook\n"
-        "from tests.test_extract import extract; from tests.test_notes import TIDES\n"
+        "import os, sys; from pathlib import Path; from recollect.app import open_memory\n"
         "memory = open_memory(sys.argv[1], database=sys.argv[2])\n"
-        "parts = (memory.database, memory.settings, memory.owner, memory.clock, memory.intake, extract(memory))\n"
-        "Notebook(*parts, reached=lambda step: os.kill(os.getpid(), 9)).remember(sys.argv[3], project=TIDES)"
+        "memory._notebook._reached = lambda step: os.kill(os.getpid(), 9)\n"
+        "memory.remember(sys.argv[3], project=Path(sys.argv[4]))"
     )
-    command = [sys.executable, "-c", program, str(database_url.home), database_url.url, RULE]
+    command = [sys.executable, "-c", program, str(database_url.home), database_url.url, RULE, str(TIDES)]
     assert subprocess.run(command, check=False, timeout=60).returncode == -9
     assert answer(database_url, tmp_path, "ingest")["entries"] == 1
     assert answer(database_url, tmp_path, "process")["memories"] == 1

@@ -1,4 +1,4 @@
-"""`recollect search` as a stranger meets it: real processes, one JSON document, the current folder's project."""
+"""`recollect search` as a stranger meets it: one JSON document, the current folder's project, a real terminal."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 from recollect.app import open_memory
+from tests.command import Done
+from tests.command import run as run_here
 from tests.transcripts import SESSION, claude, write
 
 KEYS = {
@@ -33,15 +35,13 @@ KEYS = {
 }
 
 
-def run(tmp_path: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "RECOLLECT_HOME": str(tmp_path / "home"), "RECOLLECT_EMBEDDER": "none"}
-    command = [sys.executable, "-m", "recollect", *arguments]
-    return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+def run(tmp_path: Path, *arguments: str, cwd: Path | None = None) -> Done:
+    return run_here(tmp_path / "home", *arguments, cwd=cwd)
 
 
 def hits(tmp_path: Path, *arguments: str, cwd: Path | None = None) -> list[dict[str, Any]]:
     done = run(tmp_path, "search", *arguments, "--json", cwd=cwd)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.status, done.stderr) == (0, "")
     found: list[dict[str, Any]] = json.loads(done.stdout)["hits"]
     return found
 
@@ -75,7 +75,7 @@ def test_search_explains_and_says_when_there_is_nothing(tmp_path: Path, project:
     shown = run(tmp_path, "search", "lighthouse", "lamp", "--explain", cwd=project)
     assert "relevance" in shown.stdout and "2 words: lamp, lighthouse" in shown.stdout
     nothing = run(tmp_path, "search", "polonium half-life", cwd=project)
-    assert nothing.returncode == 0 and nothing.stdout.startswith("Nothing relevant.")
+    assert nothing.status == 0 and nothing.stdout.startswith("Nothing relevant.")
     assert "why" in hits(tmp_path, "lighthouse lamp", "--explain", cwd=project)[0]
 
 
@@ -94,12 +94,12 @@ def test_search_explains_and_says_when_there_is_nothing(tmp_path: Path, project:
 )
 def test_a_wrong_call_of_search_is_an_error(tmp_path: Path, wrong: tuple[str, ...]) -> None:
     done = run(tmp_path, "search", "lamp", *wrong, "--json")
-    assert done.returncode == 2
+    assert done.status == 2
     assert json.loads(done.stdout)["error"]["message"]
 
 
 def test_an_empty_query_is_an_error(tmp_path: Path) -> None:
-    assert run(tmp_path, "search", " ").returncode == 2
+    assert run(tmp_path, "search", " ").status == 2
 
 
 def test_a_project_is_named_by_any_path_to_it_and_by_no_path_beside_it(tmp_path: Path, project: Path) -> None:
@@ -107,13 +107,13 @@ def test_a_project_is_named_by_any_path_to_it_and_by_no_path_beside_it(tmp_path:
     (project / ".git").mkdir()
     (tmp_path / "link").symlink_to(project)
     told = run(tmp_path, "remember", "The lamp is cleaned on Mondays.", "--project", str(tmp_path / "link"))
-    assert told.returncode == 0, told.stderr
+    assert told.status == 0, told.stderr
     for place in (project, tmp_path / "link", Path("../tides")):
         found = hits(tmp_path, "lamp cleaned", "--project", str(place), cwd=project)
         assert [each["text"] for each in found if each["kind"] == "memory"] == ["The lamp is cleaned on Mondays."], (
             place
         )
-    assert run(tmp_path, "search", "lamp", "--project", "./nosuch", cwd=project).returncode == 2
+    assert run(tmp_path, "search", "lamp", "--project", "./nosuch", cwd=project).status == 2
 
 
 def test_every_score_is_a_number(tmp_path: Path, project: Path) -> None:
@@ -141,7 +141,7 @@ def test_forget_takes_a_folder_and_conversations_the_project_that_it_is_in(tmp_p
         assert len(json.loads(listed.stdout)) == 2, place
     for place, left in (("sub", [str(folder)]), (".", [])):  # nothing but a folder and what is below it is erased
         gone = run(tmp_path, "forget", "--project", place, "--yes", "--reason", "x", "--json", cwd=folder)
-        assert gone.returncode == 0, gone.stderr
+        assert gone.status == 0, gone.stderr
         assert [each["project"] for each in json.loads(run(tmp_path, "conversations", "--json").stdout)] == left
 
 
@@ -228,13 +228,13 @@ def test_a_folder_whose_name_is_not_utf_8_is_a_wrong_call(tmp_path: Path, argume
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     folder.mkdir()
     done = run(tmp_path, *arguments, cwd=folder)
-    assert done.returncode == 2 and "is not UTF-8" in done.stderr and "Traceback" not in done.stderr
-    assert run(tmp_path, "remember", "Use tabs.", "--everywhere", cwd=folder).returncode == 0
+    assert done.status == 2 and "is not UTF-8" in done.stderr and "Traceback" not in done.stderr
+    assert run(tmp_path, "remember", "Use tabs.", "--everywhere", cwd=folder).status == 0
 
 
 def test_a_query_is_never_an_option_or_syntax(tmp_path: Path, project: Path) -> None:
     for query in ('light-house "lamp', "lamp:", "lamp AND (", "'"):
-        assert run(tmp_path, "search", "--", query, cwd=project).returncode == 0
+        assert run(tmp_path, "search", "--", query, cwd=project).status == 0
 
 
 def test_a_memory_stands_for_the_notes_that_made_it(tmp_path: Path, project: Path) -> None:
