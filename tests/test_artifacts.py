@@ -379,10 +379,10 @@ def test_a_reference_in_the_first_words_does_not_empty_the_sentence(tmp_path: Pa
 
 @pytest.mark.parametrize("sign", ["a", "a/", "A ", "a-", "`", "[Bash] ", "\x1b[", "#1", "潮", ". ", "- ", "[[a"])
 def test_hostile_text_takes_no_time(sign: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     said = sanitize.sanitized(sign * 100_000)
     sentence.gated(said, "/code/harbour", "codex", "2026-03-02", [(True, said)])
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 # Bodies

@@ -190,16 +190,16 @@ def test_words_about_a_memory_are_kept() -> None:
     ids=lambda text: text[:12],
 )
 def test_hostile_text_is_read_in_linear_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     strip_blocks(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_a_long_history_is_read_in_no_time() -> None:
     history = [{"role": "user", "content": "x " * 5_000_000}]
-    started = time.perf_counter()
+    started = time.process_time()
     assert render_for_compaction(history) and stripped(Messages("plain"), history) == history
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @pytest.fixture

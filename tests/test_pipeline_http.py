@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from recollect.app import Memory, open_memory
 from recollect.store import memories
 from recollect.types import ConversationStatus
 from tests import command
+from tests.command import run
 from tests.conftest import Clock
 from tests.model_server import (
     Answer,
@@ -257,7 +259,7 @@ def test_a_failed_consolidation_leaves_the_files_in_place(tmp_path: Path, clock:
 
 
 def test_a_large_backlog_is_not_sent_by_surprise(tmp_path: Path) -> None:
-    """A real process: a paid model, more tokens than the limit, and nobody to ask."""
+    """A paid model, more tokens than the limit, and nobody to ask."""
     root = tmp_path / "projects"
     write(root / "-code-tides" / f"{SESSION}.jsonl", session(*TALK, "words " * 4000, "Ok."))
     home = tmp_path / "home"
@@ -266,18 +268,12 @@ def test_a_large_backlog_is_not_sent_by_surprise(tmp_path: Path) -> None:
         'model = "openai:any"\nmodel_url = "http://192.0.2.1:9/v1"\nconfirm_above_tokens = 1000\n'
         "model_input_price = 100\n"
     )
-    env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home)}
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        program = [sys.executable, "-m", "recollect", *arguments]
-        return subprocess.run(program, env=env, capture_output=True, text=True, timeout=60, check=False)
-
-    assert run("ingest", "--dir", str(root)).returncode == 0
-    done = run("process", "--now")
-    assert done.returncode == 2 and "tokens" in done.stderr and "--yes" in done.stderr
-    said = json.loads(run("process", "--now", "--json").stdout)
+    assert run(home, "ingest", "--dir", str(root)).status == 0
+    done = run(home, "process", "--now")
+    assert done.status == 2 and "tokens" in done.stderr and "--yes" in done.stderr
+    said = run(home, "process", "--now", "--json").json
     assert "US dollars, to openai:any" in said["error"]["message"] and "--limit" in said["error"]["hint"]
-    assert json.loads(run("status", "--json").stdout)["tokens"] == []
+    assert run(home, "status", "--json").json["tokens"] == []
 
 
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
@@ -285,27 +281,29 @@ def test_ctrl_c_waits_for_an_answer_that_is_paid_for_and_the_second_does_not(tmp
     """A real process in the middle of a call."""
     root, home = tmp_path / "projects", tmp_path / "home"
     write(root / "-code-tides" / f"{SESSION}.jsonl", session(*TALK))
+    waited_for = threading.Event()
 
     def slow(request: Request) -> Reply:
-        time.sleep(2)
+        waited_for.wait(60)
         return Answer(EXTRACTED)
 
-    with ModelServer(Stall(20) if twice else slow) as server:
+    with ModelServer(Stall(120) if twice else slow) as server:
         env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home)}
         env |= {"RECOLLECT_MODEL": DIALECTS[0], "RECOLLECT_MODEL_URL": server.url_for(DIALECTS[0])}
-        program = [sys.executable, "-m", "recollect"]
-        subprocess.run([*program, "ingest", "--dir", str(root)], env=env, check=True, capture_output=True)
-        child = subprocess.Popen([*program, "process", "--now"], env=env, stderr=subprocess.PIPE, text=True)
+        run(home, "ingest", "--dir", str(root))
+        program = [sys.executable, "-m", "recollect", "process", "--now"]
+        child = subprocess.Popen(program, env=env, stderr=subprocess.PIPE, text=True)
         while not server.requests and child.poll() is None:
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)
-        started = time.monotonic()
+        assert child.stderr is not None
+        assert any("waiting for 1 answer" in line for line in child.stderr)
+        waited_for.set()
         if twice:
-            time.sleep(0.5)
             child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=30)
-    assert child.returncode == 130 and "waiting for 1 answer" in said and "Traceback" not in said
-    assert time.monotonic() - started < 10
+        assert child.wait(60) == 130  # which is not long enough for the answer that stalls
+        assert "Traceback" not in child.stderr.read()
+        child.stderr.close()
     with open_memory(home, environ={"HOME": str(tmp_path)}) as memory:
         assert kept(memory) == ([] if twice else ["Always run make lint before a commit."])
         assert memory.status().jobs.get("running", 0) == 0
