@@ -417,12 +417,8 @@ def test_the_halves_alternate_within_each_kind() -> None:
             assert halves == (["fit", "test"] * len(halves))[: len(halves)]
 
 
-def test_the_bench_prints_relevance_beside_its_peers(database_url: Place) -> None:
-    if database_url.url:
-        pytest.skip("it opens a store of its own")
-    result = run(
-        database_url.home, "bench", "inject", "--size", "0", "--embedder", "none", "--show", "fit", "--json"
-    ).json
+def test_the_bench_prints_relevance_beside_its_peers(tmp_path: Path) -> None:
+    result = run(tmp_path, "bench", "inject", "--size", "0", "--embedder", "none", "--show", "fit", "--json").json
     ours, peer = result["test"]["ours"], result["test"]["full_text_top_5"]
     assert ours["precision"] > 0.85 > peer["precision"]
     assert ours["off_topic_empty"] >= 0.95 > peer["off_topic_empty"]

@@ -77,7 +77,7 @@ def kill_at_random(memory: Memory, root: Path, chance: random.Random, window: fl
     if chance.random() < 0.95:
         deadline = time.monotonic() + 5
         while not is_ingesting(memory) and time.monotonic() < deadline:
-            pass
+            time.sleep(0.001)
     time.sleep(chance.uniform(0, window))
     child.send_signal(signal.SIGKILL)
     child.wait()

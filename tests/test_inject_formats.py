@@ -12,9 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from anthropic.types import Message, TextBlock, ToolUseBlock
-from openai.types.chat import ChatCompletionMessage
-from openai.types.responses import ResponseFunctionToolCall
 from pydantic import BaseModel
 from pydantic_ai import Agent, CallDeferred, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.capabilities import ProcessHistory
@@ -234,6 +231,11 @@ def test_content_parts_stay_as_they_are(injector: Injector) -> None:
 
 
 def test_objects_of_the_sdks_are_read_too(injector: Injector) -> None:
+    # Here, because they take two seconds, which not every worker needs to spend.
+    from anthropic.types import TextBlock, ToolUseBlock
+    from openai.types.chat import ChatCompletionMessage
+    from openai.types.responses import ResponseFunctionToolCall
+
     call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     chat = ChatCompletionMessage.model_validate({"role": "assistant", "content": None, "tool_calls": [call]})
     tool = {"role": "tool", "tool_call_id": "c", "content": "seen"}
@@ -250,6 +252,8 @@ def test_objects_of_the_sdks_are_read_too(injector: Injector) -> None:
 
 
 def test_an_answer_of_anthropics_is_kept_as_it_may_be_sent_again(injector: Injector) -> None:
+    from anthropic.types import Message
+
     said = {"role": "assistant", "content": [{"type": "text", "text": "With Ed25519."}]}
     more = {"id": "msg_1", "type": "message", "model": "claude", "stop_reason": "end_turn", "stop_sequence": None}
     whole = Message.model_validate({**said, **more, "usage": {"input_tokens": 1, "output_tokens": 1}})

@@ -123,12 +123,12 @@ def test_no_text_is_too_odd(text: str) -> None:
 )  # fmt: skip
 def test_no_text_is_slow(piece: str) -> None:
     """Not a timed test of the machine: what is not linear would take minutes."""
-    text = piece * (200_000 // len(piece)) + "x"
-    started = time.monotonic()
+    text = piece * (100_000 // len(piece)) + "x"
+    started = time.process_time()
     messages = talk(text, text + "?", text)
     statements(messages)
     summary.story(messages)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 5
 
 
 # What is kept
@@ -524,8 +524,9 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
     for seed in ("1", "2"):
         home = tmp_path / f"home{seed}"
         env = {**os.environ, "HOME": str(tmp_path), "RECOLLECT_HOME": str(home), "PYTHONHASHSEED": seed}
-        for command in (["ingest", "--dir", str(root)], ["process", "--now"], ["consolidate", "--now"]):
-            subprocess.run([sys.executable, "-m", "recollect", *command], env=env, check=True, capture_output=True)
+        calls = [["ingest", "--dir", str(root)], ["process", "--now"], ["consolidate", "--now"]]
+        program = f"import sys; from recollect.surfaces.cli import run; sys.exit(any(map(run, {calls!r})))"
+        subprocess.run([sys.executable, "-c", program], env=env, check=True, capture_output=True)
         files = sorted((home / "workspace").rglob("*.md"))
         made.append({path.relative_to(home).as_posix(): path.read_bytes() for path in files})
     assert len(made[0]) > 20 and made[0] == made[1]

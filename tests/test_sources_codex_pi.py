@@ -748,7 +748,7 @@ RECORDS = SHAPED | st.fixed_dictionaries(
 
 
 @both
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(values=st.lists(RECORDS, max_size=12), started=st.booleans())
 def test_any_json_is_folded_or_malformed_and_then_leaves_the_state_alone(
     source: Source, values: list[Any], started: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -62,9 +63,20 @@ def open_vectors(
 
     def opened(owner: Owner = OWNERS[0], **flags: Any) -> Vectors:
         found = database_url.settings(**{"embedder": "static", **flags})
-        return Vectors(database, found, owner, clock, extension=request.param == "server")
+        return ready(Vectors(database, found, owner, clock, extension=request.param == "server"))
 
     return opened
+
+
+@functools.cache
+def static() -> Static:
+    return Static()
+
+
+def ready(vectors: Vectors) -> Vectors:
+    """The static model is the same for everybody, and loads slowly."""
+    vectors._embedders[catalog.STATIC] = static()
+    return vectors
 
 
 def say(
@@ -109,8 +121,9 @@ def test_a_model_is_loaded_once_however_often_there_is_something_to_embed(
         loaded.append(self)
         load(self)
 
-    monkeypatch.setattr(Static, "__init__", counted)
     vectors = cached()
+    vectors._embedders.clear()
+    monkeypatch.setattr(Static, "__init__", counted)
     for text in SAID:
         say(database, OWNERS[0], [text])
         assert vectors.update().made[Kind.ENTRY] and ask(vectors, text)[0] == text
@@ -590,7 +603,7 @@ def cached(database_url: Place, database: Database, clock: Clock) -> Callable[..
 
     def opened(**flags: Any) -> Vectors:
         found = database_url.settings(**{"embedder": "static", **flags})
-        return Vectors(database, found, OWNERS[0], clock, extension=False)
+        return ready(Vectors(database, found, OWNERS[0], clock, extension=False))
 
     return opened
 
