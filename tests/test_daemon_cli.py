@@ -146,6 +146,7 @@ def test_a_daemon_that_hangs_is_not_said_to_be_idle(there: Home) -> None:
         assert "idle" not in there.run("status").stdout and "does not answer" in there.run("status").stdout
     finally:
         os.kill(pid, signal.SIGCONT)
+    there.settle()  # a SIGTERM on the heels of that may reach a thread that does not act on it
 
 
 # service
