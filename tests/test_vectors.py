@@ -37,7 +37,7 @@ from recollect.store.database import Database
 from recollect.store.vectors import EVERYTHING, Document, Filter, Kind, Model, Part, Ref, Status
 from recollect.types import Owner, Role, Scope
 from tests.conftest import Clock, Place
-from tests.embedders import installed
+from tests.embedders import Hashed, installed
 from tests.test_embed import Server
 from tests.test_embed import vectors as reply
 from tests.test_store import A_MEMORY, A_ROW, NOW, an_entry, key_of, needs_mount, run_on_a_small_disk
@@ -990,3 +990,29 @@ def test_erasing_takes_passages_and_every_model_with_it(cached: Callable[..., Ve
     vectors.erase([ref])
     with database.read() as tx:
         assert tx.rows("SELECT 1 FROM memory_vectors WHERE number = :id", {"id": int(ref.key)}) == []
+
+
+class Turned(Hashed):
+    """Sees memories in a way of its own."""
+
+    has_two_views = True
+
+    @property
+    def of_memories(self) -> Turned:
+        return self
+
+
+def test_texts_are_compared_by_one_model_though_another_serves_meanwhile(
+    cached: Callable[..., Vectors],
+) -> None:
+    vectors, by_name = cached(), {"one/1": Turned("one/1", 64), "two/1": Turned("two/1", 32)}
+    vectors._embedders.update(by_name)
+    for name, embedder in by_name.items():
+        with vectors.database.write() as tx:
+            store.save_model(tx, vectors.owner, Model(name, embedder.dimensions, Status.SERVING, "0" * 16), NOW)
+        near, far = vectors.likeness("green tea", ["green tea", "a red boat"])
+        assert near == pytest.approx(1.0, abs=1e-5) and far < near
+        vectors.likeness("green tea", ["green tea"])
+        assert embedder.texts == ["green tea", "a red boat"], "each is embedded once"
+        with vectors.database.write() as tx:
+            store.save_model(tx, vectors.owner, Model(name, embedder.dimensions, Status.STAGED, "0" * 16), NOW)

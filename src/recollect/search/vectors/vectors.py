@@ -61,7 +61,7 @@ class Vectors:
         self._pgvector = False
         self._indexes: dict[Path, Index] = {}
         self._embedders: dict[str, Embedder | None] = {}
-        self._likened: dict[str, Matrix] = {}  # texts that are stored nowhere, as memories are seen
+        self._likened: dict[tuple[str, str], Matrix] = {}  # model, and a text that is stored nowhere
 
     # ---- Questions
 
@@ -82,12 +82,13 @@ class Vectors:
         embedder = self.embedder(model.name) if model else None
         if embedder is None or not embedder.has_two_views:
             return [0.0] * len(texts)
-        asked = list(dict.fromkeys((question, *texts)))
-        known = {text: self._likened[text] for text in asked if text in self._likened}
-        missing = [text for text in asked if text not in known]
-        known |= zip(missing, embedder.of_memories.embed(missing), strict=True)
-        self._likened = {**dict(list(self._likened.items())[-_LIKENED:]), **known}  # whole: threads may ask at once
-        return [float(known[text] @ known[question]) for text in texts]
+        asked = [(embedder.id, text) for text in dict.fromkeys((question, *texts))]
+        held = self._likened
+        missing = [each for each in asked if each not in held]
+        new = zip(missing, embedder.of_memories.embed([text for _, text in missing]), strict=True)
+        known = {each: held[each] for each in asked if each in held} | dict(new)
+        self._likened = {**dict(list(held.items())[-_LIKENED:]), **known}  # whole: threads may ask at once
+        return [float(known[embedder.id, text] @ known[embedder.id, question]) for text in texts]
 
     def views(self, model: Model) -> list[frozenset[Kind]]:
         """Kinds of documents that one vector of a question can be compared with; none when nobody can ask the model."""
