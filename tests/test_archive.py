@@ -587,7 +587,7 @@ def test_an_import_that_dies_anywhere_is_finished_by_the_next(
 
     def take_in(home: Path, wrote: Callable[[str], None]) -> Memory:
         memory = open_memory(home, clock=clock)
-        Import(memory.database, memory.settings, memory.owner, memory.reindex, wrote=wrote).run(packed)
+        Import(memory.ground, memory.reindex, wrote=wrote).run(packed)
         return memory
 
     with take_in(tmp_path / "whole", steps.append) as whole:

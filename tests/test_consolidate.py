@@ -29,6 +29,7 @@ from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, To
 from recollect.near import Near, weigh
 from recollect.store import answers, memories, stage1
 from recollect.store.database import Database
+from recollect.store.ground import Ground
 from recollect.store.jobs import Jobs
 from recollect.store.memories import Use
 from recollect.store.stage1 import Input
@@ -774,7 +775,7 @@ class World:
         return self.consolidation().run(now=True).outcome
 
     def consolidation(self, model: Clerk | None = None, **options: Any) -> Consolidation:
-        return Consolidation(self.database, self.settings, self.owner, self.clock, model, **options)
+        return Consolidation(Ground(self.database, self.settings, self.owner, self.clock), model, **options)
 
     def files(self) -> dict[str, bytes]:
         """Everything beside and below the workspace, so that leftovers show."""
@@ -1009,7 +1010,7 @@ def test_after_something_was_forgotten_the_model_is_due(
         clerk = Clerk()
 
         def run() -> Report:
-            return Consolidation(memory.database, memory.settings, memory.owner, clock, clerk).run(now=True)
+            return Consolidation(memory.ground, clerk).run(now=True)
 
         assert run().outcome is Outcome.SUCCEEDED
         assert not memory.forget(memory=goes.id, reason="test").problems

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -95,10 +96,7 @@ def by(model: Scripted, part_tokens: int = 24_000) -> ByModel:
 
 def extract(memory: Memory, strategy: Strategy | None = None, **more: Any) -> Extract:
     return Extract(
-        more.pop("database", memory.database),
-        memory.settings,
-        memory.owner,
-        memory.clock,
+        replace(memory.ground, database=more.pop("database", memory.database)),
         strategy or Offline(),
         more.pop("artifacts", SessionEnd(Files(memory.settings.home), memory.owner.agent_id, timedelta(minutes=30))),
         **more,

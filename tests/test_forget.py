@@ -295,7 +295,7 @@ def killed(memory: Memory, clock: Clock, target: Target, at: str = "logs") -> No
             raise Killed
 
     with pytest.raises(Killed):
-        Forget(memory.database, memory.settings, memory.owner, clock, wrote=die).run(target, "private")
+        Forget(memory.ground, wrote=die).run(target, "private")
 
 
 @pytest.mark.parametrize("at", ["logs", "rows", "projections"])
@@ -310,9 +310,7 @@ def test_a_removal_that_another_process_stops_half_way_says_what_to_do(
             if step == at:
                 holding.enter_context(held(database_url))
 
-        eraser = Forget(
-            hasty.database, hasty.settings, hasty.owner, clock, refresh=hasty._refresh, scrub=lambda: "", wrote=hold
-        )
+        eraser = Forget(hasty.ground, refresh=hasty._refresh, scrub=lambda: "", wrote=hold)
         with pytest.raises(HalfErased, match="half erased: ") as raised:
             eraser.run(Target(session=SESSION), "private")
     assert "recollect reindex" in raised.value.hint
@@ -665,14 +663,14 @@ def test_the_workspace_is_made_anew_while_a_cap_pauses_it_and_no_model_is_asked(
     memory: Memory, root: Path, clock: Clock
 ) -> None:
     filled(memory, root, clock)
-    Paid(memory.database, memory.owner, clock, KIND, KEY, 0).charge("scripted:1", Usage(1, 100, 10, 0.001))
+    Paid(memory.ground, KIND, KEY).charge("scripted:1", Usage(1, 100, 10, 0.001))
     config = msgspec.structs.replace(memory.settings.config, max_tokens_per_day=50)
     capped, model = replace(memory.settings, config=config), Scripted()
 
     def asked(name: str) -> Outcome:
         ingest(memory, root, f"We decided to call the boat {name}.", "Good.", "Yes.", "Done.", name=name * 6)
         memory.process(now=True)
-        return Consolidation(memory.database, capped, memory.owner, clock, model).run(now=True).outcome
+        return Consolidation(replace(memory.ground, settings=capped), model).run(now=True).outcome
 
     assert asked("Nixe") is Outcome.PAUSED
     report = memory.forget(session=SESSION, reason="private")
@@ -900,9 +898,7 @@ def test_what_is_reconciled_while_it_is_erased_leaves_no_evidence(memory: Memory
         if step == "logs":
             turns.reconcile_buckets()
 
-    Forget(memory.database, memory.settings, memory.owner, clock, refresh=memory._refresh, wrote=reconcile).run(
-        Target(session=turns.session_id), "private"
-    )
+    Forget(memory.ground, refresh=memory._refresh, wrote=reconcile).run(Target(session=turns.session_id), "private")
     assert traces(memory) == [] and turns.buckets() == []
 
 
@@ -946,7 +942,7 @@ def test_a_first_consolidation_that_was_killed_leaves_nothing(memory: Memory, ro
             raise KeyboardInterrupt
 
     with suppress(KeyboardInterrupt):
-        Consolidation(memory.database, memory.settings, memory.owner, clock, None, reached=crash).run(now=True)
+        Consolidation(memory.ground, None, reached=crash).run(now=True)
     assert any(each.startswith("workspace/") for each in traces(memory))
     assert memory.forget(session=SESSION, reason="private").problems == []
     assert traces(memory) == []
@@ -978,7 +974,7 @@ def test_a_crash_after_any_step_leaves_nothing_that_comes_back(
                 if len(names) > limit:
                     raise KeyboardInterrupt
 
-            eraser = Forget(memory.database, memory.settings, memory.owner, clock, refresh=memory._refresh, wrote=crash)
+            eraser = Forget(memory.ground, refresh=memory._refresh, wrote=crash)
             try:
                 eraser.run(Target(session=name), "private")
             except KeyboardInterrupt:
@@ -1221,7 +1217,7 @@ def test_planning_a_removal_lists_the_folder_a_few_times(
     monkeypatch.setattr(Files, "names", lambda *given, **more: listed.append("") or names(*given, **more))
     monkeypatch.setattr(Files, "read", lambda held, path: read.append(path) or text(held, path))
     key = min(each.session_key for each in memory.conversations())
-    plan = Forget(memory.database, memory.settings, memory.owner, clock).plan(Target(conversation=key))
+    plan = Forget(memory.ground).plan(Target(conversation=key))
     assert plan.whole == (key,) and len(memory.conversations()) == 5
     assert len(listed) <= 3
     assert len([path for path in read if "--summary" in path]) <= 1

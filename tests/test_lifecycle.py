@@ -102,7 +102,7 @@ def test_files_come_before_memory_md_and_that_before_rows(memory: Memory, root: 
         if step is Step.PROJECTED:
             assert len(ledger_rows(memory)) == 2 and indexed(memory) == {}
 
-    projection = Projection(memory.database, memory.settings, memory.owner, memory.clock, wrote=wrote)
+    projection = Projection(memory.ground, wrote=wrote)
     end = SessionEnd(Files(memory.settings.home, wrote=wrote), memory.owner.agent_id, GAP, projection)
     assert extract(memory, artifacts=end, reached=reached).run().succeeded == 2
     files = ["transcript", "summary", "manifest"]
@@ -460,18 +460,13 @@ class World:
 
     def __init__(self, memory: Memory, strategy: Strategy | None = None, effects: Effects | None = None) -> None:
         self.memory, self.effects = memory, effects or Effects()
-        counted, settings, owner, clock = (
-            Counted(memory.database, self.effects),
-            memory.settings,
-            memory.owner,
-            memory.clock,
-        )
-        files = Files(settings.home, wrote=self.effects)
-        self.projection = Projection(counted, settings, owner, clock, wrote=self.effects)
-        end = SessionEnd(files, owner.agent_id, GAP, self.projection)
-        self.extract = Extract(counted, settings, owner, clock, strategy or Offline(), end)
-        self.upkeep = Upkeep(counted, settings, owner, clock, files, self.projection)
-        self.recovery = Recovery(counted, owner, clock, files, self.projection, self.extract)
+        ground = replace(memory.ground, database=Counted(memory.database, self.effects))
+        files = Files(memory.settings.home, wrote=self.effects)
+        self.projection = Projection(ground, wrote=self.effects)
+        end = SessionEnd(files, memory.owner.agent_id, GAP, self.projection)
+        self.extract = Extract(ground, strategy or Offline(), end)
+        self.upkeep = Upkeep(ground, files, self.projection)
+        self.recovery = Recovery(ground, files, self.projection, self.extract)
 
     def process(self) -> None:
         self.memory.intake.mark_ready()

@@ -902,8 +902,7 @@ def crashing(memory: Memory, at: Step) -> Notebook:
         if step is at:
             raise Crash
 
-    parts = (memory.database, memory.settings, memory.owner, memory.clock, memory.intake, extract(memory))
-    return Notebook(*parts, reached=reached)
+    return Notebook(memory.ground, memory.intake, extract(memory), reached=reached)
 
 
 @pytest.mark.parametrize("step", Step)

@@ -45,7 +45,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def projection(memory: Memory) -> Projection:
-    return Projection(memory.database, memory.settings, memory.owner, memory.clock)
+    return Projection(memory.ground)
 
 
 def shown(memory: Memory) -> str:

@@ -243,7 +243,7 @@ def test_what_the_pipeline_wrote_meanwhile_stands(
             return super()._store(*found)
 
     clock.advance(3600)
-    Late(memory.database, memory.settings, memory.owner, clock).run(full=True)
+    Late(memory.ground).run(full=True)
     with memory.database.read() as tx:
         assert tx.row("SELECT 1 FROM memory_transcript_entries WHERE content LIKE '%Omar%'")
         rows = tx.rows("SELECT text FROM memory_memories WHERE text LIKE '%Omar%'")
@@ -265,8 +265,8 @@ def test_a_crash_after_any_commit_ends_in_the_same_rows(
     empty(memory)
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
-            Reindex(memory.database, memory.settings, memory.owner, clock, stored=crash).run()
-    assert Reindex(memory.database, memory.settings, memory.owner, clock).run().problems == []
+            Reindex(memory.ground, stored=crash).run()
+    assert Reindex(memory.ground).run().problems == []
     assert content(memory) == before
 
 

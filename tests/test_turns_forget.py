@@ -18,7 +18,6 @@ from recollect.turns.chat import TurnConflict, Turns
 from recollect.turns.erasing import erase_buckets
 from recollect.turns.log import TurnLog
 from recollect.turns.values import BUCKET, FINGERPRINT, assertion, fact
-from recollect.types import Timestamp
 from tests.conftest import Clock
 from tests.test_turns import TURN_TABLES, chat, everything, lines, say
 
@@ -150,7 +149,7 @@ def test_erasing_evidence_that_somebody_else_adds_to_meanwhile(
         drunk()
         waiting[-1].join()
     monkeypatch.setattr(bucket_rules, "without", overtaken)
-    erase_buckets(memory.database, memory.settings, memory.owner, Timestamp(turns.now), said_by(turns, "t1"))
+    erase_buckets(memory.ground, said_by(turns, "t1"))
     monkeypatch.undo()
     for each in waiting:
         each.join()
@@ -168,7 +167,7 @@ def test_a_bucket_that_is_being_written_is_erased_after_that(memory: Memory, mon
     turns.reconcile_buckets()
     say(other, "t1", "I like tea.", topics=["food"], facts=[fact("drink", "tea")])
     said = said_by(turns, "t1")
-    erasing = threading.Thread(target=erase_buckets, args=(memory.database, memory.settings, memory.owner, "", said))
+    erasing = threading.Thread(target=erase_buckets, args=(memory.ground, said))
 
     def saved(files: Any, *told: Any) -> Any:
         done = reconcile(files, *told)

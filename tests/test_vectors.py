@@ -34,6 +34,7 @@ from recollect.search.vectors.vectors import Vectors
 from recollect.store import entries, memories, pgvector, stage1
 from recollect.store import vectors as store
 from recollect.store.database import Database
+from recollect.store.ground import Ground
 from recollect.store.vectors import EVERYTHING, Document, Filter, Kind, Model, Part, Ref, Status
 from recollect.types import Owner, Role, Scope
 from tests.conftest import Clock, Place
@@ -63,7 +64,7 @@ def open_vectors(
 
     def opened(owner: Owner = OWNERS[0], **flags: Any) -> Vectors:
         found = database_url.settings(**{"embedder": "static", **flags})
-        return ready(Vectors(database, found, owner, clock, extension=request.param == "server"))
+        return ready(Vectors(Ground(database, found, owner, clock), extension=request.param == "server"))
 
     return opened
 
@@ -296,7 +297,7 @@ def test_a_pgvector_that_we_cannot_use_is_left_alone(
         tx.script("CREATE SCHEMA elsewhere; CREATE EXTENSION vector")
         tx.script(so)
     say(database, OWNERS[0], SAID)
-    vectors = Vectors(database, database_url.settings(embedder="static"), OWNERS[0], clock)
+    vectors = Vectors(Ground(database, database_url.settings(embedder="static"), OWNERS[0], clock))
     vectors.update()
     assert ask(vectors, "which port does the database use?", 1) == [SAID[2]]
     assert not vectors.pgvector and not pgvector.create(database)
@@ -324,7 +325,7 @@ def test_the_server_finds_the_nearest_of_many_by_its_index(
         project, owner = ("cellar", "garden", "kitchen")[number % 3], OWNERS[number % 5 == 0]
         rows = unit(chance.standard_normal((1, DIMENSIONS)).astype(np.float32))
         world.add(owner, Kind.ENTRY, project, rows, withdrawn=number % 7 == 0, number=number)
-    vectors = Vectors(database, database_url.settings(), OWNERS[0], clock)
+    vectors = Vectors(Ground(database, database_url.settings(), OWNERS[0], clock))
     with database.read() as tx:
         tx.rows("SELECT set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)")
         sql = f"EXPLAIN SELECT id FROM memory_vectors WHERE model = '{MODEL.name}' ORDER BY"
@@ -603,7 +604,7 @@ def cached(database_url: Place, database: Database, clock: Clock) -> Callable[..
 
     def opened(**flags: Any) -> Vectors:
         found = database_url.settings(**{"embedder": "static", **flags})
-        return ready(Vectors(database, found, OWNERS[0], clock, extension=False))
+        return ready(Vectors(Ground(database, found, OWNERS[0], clock), extension=False))
 
     return opened
 
@@ -712,11 +713,13 @@ import json, sys
 from pathlib import Path
 from recollect import config
 from recollect.search.vectors.vectors import Vectors
+from recollect.store.ground import Ground
 from recollect.store.open import open_database
 from recollect.types import Owner, utc_now
 home, url = sys.argv[1:3]
 settings = config.load({"HOME": home}, home=Path(home), flags={"database": url, "embedder": "static"})
-vectors = Vectors(open_database(settings, utc_now), settings, Owner("acme", "ada"), utc_now, extension=False)
+ground = Ground(open_database(settings, utc_now), settings, Owner("acme", "ada"), utc_now)
+vectors = Vectors(ground, extension=False)
 print("ready", flush=True)
 report = vectors.update(progress=lambda done, of: print(done, flush=True))
 print(json.dumps({"made": sum(report.made.values()), "busy": report.busy}))
@@ -801,12 +804,12 @@ import sys
 from pathlib import Path
 from recollect.errors import StoreFull
 from tests.conftest import Clock, Place
-from tests.test_vectors import OWNERS, SAID, EVERYTHING, Vectors, many, say
+from tests.test_vectors import OWNERS, SAID, EVERYTHING, Ground, Vectors, many, say
 
 disk = Path(sys.argv[1])
 place = Place("sqlite", "", disk / "home")
 database = place.open()
-vectors = Vectors(database, place.settings(embedder="static"), OWNERS[0], Clock())
+vectors = Vectors(Ground(database, place.settings(embedder="static"), OWNERS[0], Clock()))
 say(database, OWNERS[0], many(500))
 vectors.update()
 say(database, OWNERS[0], many(500))

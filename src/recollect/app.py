@@ -184,8 +184,7 @@ class Memory(Parts):
         from recollect.artifacts.files import Files
         from recollect.artifacts.states import Recovery
 
-        files, extract = Files(self.settings.root), self._extract()
-        recovery = Recovery(self.database, self.owner, self.clock, files, self._projection, extract)
+        recovery = Recovery(self.ground, Files(self.settings.root), self._projection, self._extract())
         return [str(state) for state in recovery.recover(session_key)]
 
     def estimate(self, *, limit: int | None = None, now: bool = False, again: bool = False) -> Estimate | None:
@@ -202,7 +201,7 @@ class Memory(Parts):
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""
         from recollect.artifacts.reindex import Problem, Reindex
 
-        report = Reindex(self.database, self.settings, self.owner, self.clock).run(full=full, progress=progress)
+        report = Reindex(self.ground).run(full=full, progress=progress)
         self._rebuild_turns(full=full)
         report.problems += [Problem("workspace", "NotRefreshed", each) for each in self._eraser().finish()]
         self._projection.update()
@@ -213,14 +212,13 @@ class Memory(Parts):
         """Everything that cannot be derived, in one archive. `force` replaces a file of that name."""
         from recollect.artifacts.moving import Export
 
-        packing = Export(self.database, self.settings, self.owner, self.clock, self._upkeep)
-        return packing.run(Path(file), force=force)
+        return Export(self.ground, self._upkeep).run(Path(file), force=force)
 
     def import_(self, file: Path | str) -> Imported:
         """Takes in an archive: into an empty home, or beside what is there."""
         from recollect.artifacts.moving import Import
 
-        return Import(self.database, self.settings, self.owner, self.reindex).run(Path(file))
+        return Import(self.ground, self.reindex).run(Path(file))
 
     def forget(
         self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", reason: str
@@ -385,18 +383,17 @@ class Memory(Parts):
         """Turn memory follows from its files."""
         from recollect.turns.rows import rebuild
 
-        rebuild(self.database, self.settings, self.owner, self.clock, full=full)
+        rebuild(self.ground, full=full)
 
     def turns(
         self, scope: TurnScope | None = None, *, project: str = "", user: str = "", conversation: str = ""
     ) -> Turns:
         """The turns of one conversation of one user: turn memory for a chat. A missing name is an error."""
-        from recollect.turns.chat import Ground, Turns
+        from recollect.turns.chat import Turns
         from recollect.turns.values import TurnScope
 
-        own = (self.database, self.settings, self.owner, self.clock)
-        ground = Ground(*own, self.intake, lambda: self._search, lambda: self.vectors, self.forget)
-        return Turns(ground, TurnScope(project, user, conversation) if scope is None else scope)
+        chosen = TurnScope(project, user, conversation) if scope is None else scope
+        return Turns(self.ground, chosen, self.intake, lambda: self._search, lambda: self.vectors, self.forget)
 
     def index(self) -> int:
         """Brings the full text up to date; how many entries were new to it."""
@@ -542,8 +539,7 @@ class Memory(Parts):
         from recollect.doctor import Doctor
 
         told = self.briefing if self.settings.config.enabled else None
-        doctor = Doctor(self.database, self.settings, self.owner, self.clock, self.recover, self.reindex, told)
-        return doctor.run(fix=fix)
+        return Doctor(self.ground, self.recover, self.reindex, told).run(fix=fix)
 
     def watch(self, stop: Event, on_change: Callable[[Report], None] = lambda report: None) -> None:
         """Takes in what changes until `stop` is set."""

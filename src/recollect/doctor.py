@@ -43,10 +43,10 @@ from recollect.overview import LOW_SPACE, UNREADABLE, damage, half_read
 from recollect.redact import scan
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations, entries, memories, stage1
-from recollect.store.database import Database
 from recollect.store.entries import FileKey
-from recollect.store.jobs import Job, Jobs
-from recollect.types import SETTLED, Clock, Conversation, ConversationStatus, JobStatus, Owner, timestamp
+from recollect.store.ground import Ground, Part
+from recollect.store.jobs import Job
+from recollect.types import SETTLED, Conversation, ConversationStatus, JobStatus, timestamp
 
 _OLD_LITTER = 60.0  # seconds after which nobody is writing a temporary file any more
 _PATIENCE = timedelta(days=1)  # before waiting conversations are a backlog
@@ -262,30 +262,24 @@ def _count(found: Sequence[Any], noun: str, plural: str = "") -> str:
 # The runner
 
 
-class Doctor:
+class Doctor(Part):
     """`recover` resumes the end of a session that was interrupted (`artifacts.states`); `reindex` is Memory's;
     `briefing` is None while everything is switched off."""
 
     def __init__(
         self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
+        ground: Ground,
         recover: Callable[[str], object],
         reindex: Callable[[], object],
         briefing: Briefing | None,
     ) -> None:
+        super().__init__(ground)
         self._briefing = briefing
         self._recover = recover
         self._reindex = reindex
-        self._database = database
-        self._settings = settings
-        self._owner = owner
-        self._clock = clock
-        self._files = Files(settings.root)
-        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
-        self._projection = Projection(database, settings, owner, clock)
+        self._files = Files(self._settings.root)
+        self._jobs = ground.jobs()
+        self._projection = Projection(ground)
 
     def run(self, *, fix: bool = False) -> Report:
         report = Report()
@@ -331,7 +325,7 @@ class Doctor:
         return found + of_space(self._free())
 
     def _intake(self) -> Intake:
-        return Intake(self._database, self._settings, self._owner, self._clock)
+        return Intake(self._ground)
 
     def _damage(self) -> list[Finding]:
         with self._database.read() as tx:
@@ -375,7 +369,7 @@ class Doctor:
         return of_files(mine, keys, written) + of_index(changed, bad) + secrets + self._risen(erased)
 
     def _risen(self, erased: Graveyard) -> list[Finding]:
-        what = forget.Forget(self._database, self._settings, self._owner, self._clock).risen(erased)
+        what = forget.Forget(self._ground).risen(erased)
         return [Finding(Fault.ERASED, what, _FIX, key="rows")] if what else []
 
     def _is_settled(self, session_key: str) -> bool:

@@ -177,7 +177,7 @@ def _risen(memory: Memory) -> list[Trouble]:
 
     stones = tombstones.read_all(Files(memory.settings.root))
     graves = tombstones.erased(stones.values(), memory.database, memory.owner, ())
-    what = Forget(memory.database, memory.settings, memory.owner, memory.clock).risen(graves)
+    what = Forget(memory.ground).risen(graves)
     return [Trouble(what, "`recollect reindex` erases it again.")] if what else []
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError, UsageError
 from recollect.store.database import Database
+from recollect.store.ground import Ground
 from recollect.store.open import open_database
 from recollect.types import Clock, Owner, utc_now
 
@@ -48,6 +49,7 @@ class Parts:
         self.owner = Owner(settings.config.tenant, settings.config.agent_id)
         self.clock = clock
         self.database: Database = open_database(settings, clock)
+        self.ground = Ground(self.database, settings, self.owner, clock)
 
     def close(self) -> None:
         self.database.close()
@@ -59,27 +61,27 @@ class Parts:
 
         if not self.settings.config.enabled:
             raise Disabled
-        return Intake(self.database, self.settings, self.owner, self.clock)
+        return Intake(self.ground)
 
     @cached_property
     def vectors(self) -> Vectors:
         """What search by meaning goes by."""
         from recollect.search.vectors.vectors import Vectors
 
-        return Vectors(self.database, self.settings, self.owner, self.clock)
+        return Vectors(self.ground)
 
     @cached_property
     def briefing(self) -> Briefing:
         """What a new session is told."""
         from recollect.inject.briefing import Briefing
 
-        return Briefing(self.database, self.settings, self.owner, self.clock, self.intake.allowed)
+        return Briefing(self.ground, self.intake.allowed)
 
     @cached_property
     def _injection(self) -> Injection:
         from recollect.inject.run import Injection
 
-        return Injection(self.database, self.settings, self.owner, self.clock, self.project, lambda: self._search)
+        return Injection(self.ground, self.project, lambda: self._search)
 
     @cached_property
     def _search(self) -> Search:
@@ -91,24 +93,21 @@ class Parts:
     def _projection(self) -> Projection:
         from recollect.artifacts.projection import Projection
 
-        return Projection(self.database, self.settings, self.owner, self.clock)
+        return Projection(self.ground)
 
     @cached_property
     def _upkeep(self) -> Upkeep:
         from recollect.artifacts.files import Files
         from recollect.artifacts.upkeep import Upkeep
 
-        files = Files(self.settings.root)
-        return Upkeep(self.database, self.settings, self.owner, self.clock, files, self._projection)
+        return Upkeep(self.ground, Files(self.settings.root), self._projection)
 
     @cached_property
     def _notebook(self) -> Notebook:
         from recollect.turns.notes import Notebook
 
         extract = self._extract(offline=True)  # notes ask no model
-        return Notebook(
-            self.database, self.settings, self.owner, self.clock, self.intake, extract, changed=self._restate
-        )
+        return Notebook(self.ground, self.intake, extract, changed=self._restate)
 
     @cached_property
     def _reader(self) -> Reader:
@@ -137,10 +136,7 @@ class Parts:
             strategy = ByModel(model, part_tokens=config.model_part_tokens, seconds=config.model_timeout_seconds)
         gap = timedelta(minutes=config.conversation_gap_minutes)
         return Extract(
-            self.database,
-            self.settings,
-            self.owner,
-            self.clock,
+            self.ground,
             strategy,
             SessionEnd(Files(self.settings.root), self.owner.agent_id, gap, self._projection),
             workers=1 if model is None else config.extraction_concurrency,
@@ -157,7 +153,7 @@ class Parts:
             raise Disabled
         config = self.settings.config
         model = language_model(self.settings, config.consolidation_model or config.model)
-        done = Consolidation(self.database, self.settings, self.owner, self.clock, model).run(now=now)
+        done = Consolidation(self.ground, model).run(now=now)
         if done.outcome is Outcome.SUCCEEDED:
             self.briefing.refresh()
         return done
@@ -166,10 +162,7 @@ class Parts:
         from recollect.artifacts.forget import Forget
 
         return Forget(
-            self.database,
-            self.settings,
-            self.owner,
-            self.clock,
+            self.ground,
             refresh=self._refresh,
             scrub=lambda: self.vectors.erase(()),
         )
@@ -184,7 +177,7 @@ class Parts:
         if failure := self._projection.failure():
             yield failure
         if self.settings.workspace.is_dir():
-            done = Consolidation(self.database, self.settings, self.owner, self.clock, None).run(now=True)
+            done = Consolidation(self.ground, None).run(now=True)
             if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):
                 yield f"the workspace: {done.reason or done.outcome}"
             made = done.outcome is Outcome.SUCCEEDED

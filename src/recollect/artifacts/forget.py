@@ -23,7 +23,7 @@ from recollect.artifacts.removal import Plan, Planner, Target, remaining, retold
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.artifacts.tombstones import Graveyard, Tombstone
-from recollect.config import DAMAGED_DATABASES, Settings
+from recollect.config import DAMAGED_DATABASES
 from recollect.errors import HalfErased, LeaseLost, RecollectError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import watermark
@@ -36,11 +36,11 @@ from recollect.store import answers, erasing, files, injections, memories, stage
 from recollect.store import artifacts as artifact_rows
 from recollect.store import tombstones as tombstone_rows
 from recollect.store.artifacts import Indexed
-from recollect.store.database import Database, Transaction
-from recollect.store.jobs import Jobs
+from recollect.store.database import Transaction
+from recollect.store.ground import Ground, Part
 from recollect.turns.erasing import erase_buckets, turns_of
 from recollect.turns.log import TurnLog
-from recollect.types import SETTLED, Clock, Conversation, JobStatus, Owner, timestamp
+from recollect.types import SETTLED, Conversation, JobStatus, timestamp
 from recollect.workspace import remove_empty
 
 JOB = _KIND, _KEY = "erase", "projections"  # what was made of rows is to lose what they lost
@@ -76,30 +76,25 @@ class _Rewritten:
 # The runner
 
 
-class Forget:
+class Forget(Part):
     """`refresh` makes anew what was made of conversations, and tells what it could not; `scrub` leaves no
     page and no file with what was deleted; `wrote` is told after every step, a test crashes there."""
 
     def __init__(
         self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
+        ground: Ground,
         *,
         refresh: Callable[[], Iterable[str]] = lambda: (),
         scrub: Callable[[], str] | None = None,
         wrote: Callable[[str], None] = lambda step: None,
     ) -> None:
-        self._database = database
-        self._settings = settings
-        self._owner = owner
-        self._clock = clock
+        super().__init__(ground)
+        settings = ground.settings
         self._files = Files(settings.root, wrote=wrote)
-        self._planner = Planner(database, owner, self._files, settings.home, settings.turns)
-        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._planner = Planner(ground.database, ground.owner, self._files, settings.home, settings.turns)
+        self._jobs = ground.jobs()
         self._refresh = refresh
-        self._scrub = scrub or database.scrub
+        self._scrub = scrub or ground.database.scrub
         self._log = TurnLog(settings.turns)
         self._wrote = wrote
 
@@ -333,7 +328,7 @@ class Forget:
         self._erase_buckets(plan)
 
     def _erase_buckets(self, plan: Plan) -> None:
-        erase_buckets(self._database, self._settings, self._owner, timestamp(self._clock()), plan.said)
+        erase_buckets(self._ground, plan.said)
         for source, key in _files(plan):
             if source == notes.SOURCE:
                 remove_empty(self._settings.turns, PurePath(key).parent)

@@ -31,18 +31,17 @@ from recollect.artifacts.names import TOMBSTONES, Kind, Name, session_token
 from recollect.artifacts.reindex import Held, Problem, Report, assess, unreadable
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.artifacts.upkeep import Upkeep
-from recollect.config import Settings
 from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError, no_file
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.ingest.run import KIND as INGEST
 from recollect.models.base import ToolRefused
 from recollect.note import SOURCE
 from recollect.store import conversations, transfer
-from recollect.store.database import Database
+from recollect.store.ground import Ground, Part
 from recollect.store.migrate import migrations
 from recollect.store.tombstones import entry_hash
 from recollect.turns.log import told_ids
-from recollect.types import Clock, JobStatus, Owner, timestamp
+from recollect.types import JobStatus, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 _PAGE = 500  # rows in memory, and in a commit, at a time
@@ -185,13 +184,10 @@ def buried(stones: Iterable[Tombstone | None], agent_id: str) -> frozenset[str]:
 # Export
 
 
-class Export:
-    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock, upkeep: Upkeep) -> None:
-        self._database = database
-        self._settings = settings
-        self._owner = owner
-        self._clock = clock
-        self._files = Files(settings.root)
+class Export(Part):
+    def __init__(self, ground: Ground, upkeep: Upkeep) -> None:
+        super().__init__(ground)
+        self._files = Files(self._settings.root)
         self._upkeep = upkeep
 
     def run(self, file: Path, *, force: bool = False) -> Exported:
@@ -332,25 +328,17 @@ class Export:
 # Import
 
 
-class Import:
+class Import(Part):
     """`rebuild` makes the derived rows and MEMORY.md; `wrote` is called after every file and commit: a test crashes
     there."""
 
     def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        rebuild: Callable[[], Report],
-        *,
-        wrote: Callable[[str], None] = lambda what: None,
+        self, ground: Ground, rebuild: Callable[[], Report], *, wrote: Callable[[str], None] = lambda what: None
     ) -> None:
-        self._database = database
-        self._settings = settings
-        self._owner = owner
+        super().__init__(ground)
         self._rebuild = rebuild
         self._wrote = wrote
-        self._files = Files(settings.root, wrote=wrote)
+        self._files = Files(self._settings.root, wrote=wrote)
 
     def run(self, file: Path) -> Imported:
         if not file.is_file():

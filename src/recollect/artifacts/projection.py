@@ -18,13 +18,12 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.ledger import Placed, Row
 from recollect.artifacts.names import Kind
 from recollect.artifacts.names import parse as parse_name
-from recollect.config import Settings
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, feedback, memories, tombstones
 from recollect.store.artifacts import Summarised
-from recollect.store.database import Database
-from recollect.store.jobs import Jobs, Lease
-from recollect.types import Clock, JobStatus, Owner, Timestamp, timestamp
+from recollect.store.ground import Ground, Part
+from recollect.store.jobs import Lease
+from recollect.types import JobStatus, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace
 
 KIND = "ledger"
@@ -33,24 +32,15 @@ _LEADING = 24  # memories of each kind that the head may choose from
 _ROUNDS = 20  # of one writer while others ask again and again
 
 
-class Projection:
+class Projection(Part):
     """`wrote` is called after every change on disk; a test crashes there."""
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
-        *,
-        wrote: Callable[[str], None] = lambda path: None,
-    ) -> None:
-        self._database = database
-        self._owner = owner
-        self._clock = clock
+    def __init__(self, ground: Ground, *, wrote: Callable[[str], None] = lambda path: None) -> None:
+        super().__init__(ground)
+        settings = ground.settings
         self._files = Files(settings.root)
         self._folder = Workspace(settings.workspace.parent, most=None)  # beside it lie all artifacts
-        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._jobs = ground.jobs()
         patterns = [translate(pattern) for pattern in settings.config.test_sessions]
         self._tests = re.compile("|".join(patterns)) if patterns else None
         self._path = (settings.workspace.parent.relative_to(settings.root) / FILE).as_posix()

@@ -27,7 +27,6 @@ from recollect.artifacts.removal import spoken, telling
 from recollect.artifacts.rows import Derived
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.artifacts.upkeep import KIND as ARCHIVE
-from recollect.config import Settings
 from recollect.errors import ArtifactError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import UNREAD, read_by, watermark
@@ -39,12 +38,12 @@ from recollect.store import entries as entry_rows
 from recollect.store import tombstones as tombstone_rows
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
-from recollect.store.database import Database, Transaction
+from recollect.store.database import Transaction
 from recollect.store.entries import EntryRow
-from recollect.store.jobs import Jobs
+from recollect.store.ground import Ground, Part
 from recollect.store.projects import Project
 from recollect.store.tombstones import entry_hash
-from recollect.types import SETTLED, Clock, JobStatus, Owner, timestamp
+from recollect.types import SETTLED, JobStatus, Owner, timestamp
 
 _BATCH = 200  # conversations in memory, and in a commit, at a time
 FOREIGN = "foreign"  # a file of another agent: known, and none of ours
@@ -276,24 +275,13 @@ def _or(own: str | None, usual: str) -> str:
 # The runner
 
 
-class Reindex:
+class Reindex(Part):
     """`stored` is called after every commit; a test crashes there."""
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
-        *,
-        stored: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._settings = settings
-        self._owner = owner
-        self._clock = clock
-        self._files = Files(settings.root)
-        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+    def __init__(self, ground: Ground, *, stored: Callable[[], None] = lambda: None) -> None:
+        super().__init__(ground)
+        self._files = Files(self._settings.root)
+        self._jobs = ground.jobs()
         self._stored = stored
 
     def run(self, *, full: bool = False, progress: Progress = lambda files, of: None) -> Report:
@@ -301,7 +289,7 @@ class Reindex:
         started = time.monotonic()
         report = Report()
         erased = self._bury(report)
-        eraser = Forget(self._database, self._settings, self._owner, self._clock)
+        eraser = Forget(self._ground)
         if erased:
             report.erased = eraser.complete(erased)
         there = dict(self._files.scan())

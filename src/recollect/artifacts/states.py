@@ -24,9 +24,8 @@ from recollect.artifacts.sets import Known
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.run import Extract
 from recollect.store import artifacts, compactions, memories, stage1
-from recollect.store.database import Database
-from recollect.store.jobs import Jobs
-from recollect.types import Clock, Owner, timestamp
+from recollect.store.ground import Ground, Part
+from recollect.types import timestamp
 
 
 class State(StrEnum):
@@ -98,17 +97,13 @@ def _expected(known: Known) -> dict[str, str]:
     return {each.path: each.sha256 for each in current} | {known.manifest_name.path: known.manifest.content_sha256}
 
 
-class Recovery:
-    def __init__(
-        self, database: Database, owner: Owner, clock: Clock, files: Files, projection: Projection, extract: Extract
-    ) -> None:
-        self._database = database
-        self._owner = owner
-        self._clock = clock
+class Recovery(Part):
+    def __init__(self, ground: Ground, files: Files, projection: Projection, extract: Extract) -> None:
+        super().__init__(ground)
         self._files = files
         self._projection = projection
         self._extract = extract
-        self._jobs = Jobs(owner, clock=clock)
+        self._jobs = ground.jobs()
 
     def inspect(self, session_key: str) -> Evidence:
         """Tampered when its manifest was changed by hand."""

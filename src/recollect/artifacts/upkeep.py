@@ -26,7 +26,6 @@ from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import sanitized
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
-from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.load import load
@@ -35,9 +34,10 @@ from recollect.models.paid import digest
 from recollect.store import answers, artifacts, compactions, conversations, memories, stage1
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
-from recollect.store.database import Database, Transaction
-from recollect.store.jobs import Jobs, Lease
-from recollect.types import Clock, Conversation, JobStatus, Owner, Timestamp, timestamp
+from recollect.store.database import Transaction
+from recollect.store.ground import Ground, Part
+from recollect.store.jobs import Lease
+from recollect.types import Conversation, JobStatus, Timestamp, timestamp
 
 log = logging.getLogger(__name__)
 
@@ -75,20 +75,17 @@ class _Done:
     forget: bool  # stage-1 row and memories go: a successor states them
 
 
-class Upkeep:
-    def __init__(
-        self, database: Database, settings: Settings, owner: Owner, clock: Clock, files: Files, ledger: Projection
-    ) -> None:
-        gap = timedelta(minutes=settings.config.conversation_gap_minutes)
-        self._oldest = timedelta(days=settings.config.max_rollout_age_days)  # that is extracted unasked
-        self._database = database
-        self._owner = owner
-        self._clock = clock
+class Upkeep(Part):
+    def __init__(self, ground: Ground, files: Files, ledger: Projection) -> None:
+        super().__init__(ground)
+        config, agent_id = ground.settings.config, ground.owner.agent_id
+        gap = timedelta(minutes=config.conversation_gap_minutes)
+        self._oldest = timedelta(days=config.max_rollout_age_days)  # that is extracted unasked
         self._files = files
         self._ledger = ledger
-        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
-        self._end = SessionEnd(files, owner.agent_id, gap, ledger)
-        self._compactions = Compactions(files, owner.agent_id, clock, ledger)
+        self._jobs = ground.jobs()
+        self._end = SessionEnd(files, agent_id, gap, ledger)
+        self._compactions = Compactions(files, agent_id, ground.clock, ledger)
 
     def run(self) -> Report:
         report = Report()

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recollect.config import Settings
 from recollect.consolidate import offline, render
 from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.validate import Standard
@@ -35,10 +34,10 @@ from recollect.models.base import Answer, Failure, LanguageModel, ModelFailed, T
 from recollect.models.paid import CapReached, Paid
 from recollect.redact import redact
 from recollect.store import answers, feedback, memories, stage1
-from recollect.store.database import Database
-from recollect.store.jobs import PATIENT, Job, Jobs, Lease, Standing
+from recollect.store.ground import Ground, Part
+from recollect.store.jobs import PATIENT, Job, Lease, Standing
 from recollect.store.memories import Use
-from recollect.types import Clock, JobStatus, Owner, Remembered
+from recollect.types import JobStatus, Remembered
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 if TYPE_CHECKING:
@@ -103,28 +102,25 @@ class _Invalid(Exception):
     """The result breaks the rules; the arguments are the problems."""
 
 
-class Consolidation:
+class Consolidation(Part):
     """Phase 2 of one owner. `model` None: offline. `reached` is told every step; tests cut runs short there."""
 
     def __init__(
         self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
+        ground: Ground,
         model: LanguageModel | None,
         *,
         reached: Callable[[Step], None] = lambda step: None,
     ) -> None:
-        self._database = database
-        self._config = settings.config
-        self._owner = owner
-        self._clock = clock
+        super().__init__(ground)
+        self._config = ground.settings.config
         self._model = model
         self._reached = reached
-        self._jobs = Jobs(owner, settings.config.lease_seconds, PATIENT, clock)
-        self._workspace = Workspace(settings.workspace, most=None)  # what we write is bounded; other people's is not
-        self._paid = Paid(database, owner, clock, KIND, KEY, settings.config.max_tokens_per_day)
+        self._jobs = ground.jobs(PATIENT)
+        self._workspace = Workspace(
+            self._settings.workspace, most=None
+        )  # what we write is bounded; other people's is not
+        self._paid = Paid(ground, KIND, KEY)
 
     def run(self, now: bool = False) -> Report:
         """`now` (a person asks) lifts the cooldown, never the check whether there is anything to do."""

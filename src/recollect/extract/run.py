@@ -26,7 +26,6 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from recollect.artifacts.files import Files
-from recollect.config import Settings
 from recollect.errors import ArtifactError, LeaseLost, StoreBusy, StoreError
 from recollect.extract.clean import cleaned
 from recollect.extract.fence import Fence
@@ -45,15 +44,14 @@ from recollect.redact import redact
 from recollect.store import answers, memories, stage1
 from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations as conversation_rows
-from recollect.store.database import Database, Transaction
-from recollect.store.jobs import PATIENT, Jobs, Lease
+from recollect.store.database import Transaction
+from recollect.store.ground import Ground, Part
+from recollect.store.jobs import PATIENT, Lease
 from recollect.text import estimate_tokens
 from recollect.types import (
-    Clock,
     Conversation,
     ConversationStatus,
     JobStatus,
-    Owner,
     Remembered,
     Scope,
     Statement,
@@ -166,13 +164,10 @@ Ended = TypeVar("Ended")
 _FORESEEN = (LeaseLost, _Changed, CapReached, ModelFailed, ArtifactError, OSError, StoreError)
 
 
-class Extract:
+class Extract(Part):
     def __init__(
         self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
+        ground: Ground,
         strategy: Strategy,
         artifacts: Artifacts,
         *,
@@ -182,20 +177,18 @@ class Extract:
         permitted: Callable[[list[Conversation]], list[Conversation]] = lambda talks: talks,
     ) -> None:
         """`permitted` leaves out what was switched off since it was taken in."""
-        self._database = database
-        self._config = settings.config
-        self._owner = owner
-        self._clock = clock
+        super().__init__(ground)
+        self._config = ground.settings.config
         self._strategy = strategy
         self._notes: Strategy = Notes()
-        self._chats = ChatItems(database, owner, strategy)
+        self._chats = ChatItems(self._database, self._owner, strategy)
         self._workers = workers
         self._artifacts = artifacts
         self._stopping = stopping
         self._reached = reached
         self._permitted = permitted
-        self._jobs = Jobs(owner, settings.config.lease_seconds, PATIENT, clock)
-        self._fence = Fence(database, self._jobs, Files(settings.root))
+        self._jobs = ground.jobs(PATIENT)
+        self._fence = Fence(self._database, self._jobs, Files(self._settings.root))
 
     def run(
         self,
@@ -403,9 +396,7 @@ class Extract:
             raise
 
     def _paid(self, lease: Lease) -> Paid:
-        most = self._config.max_tokens_per_day
-        holds = partial(self._fence.is_ours, lease)
-        return Paid(self._database, self._owner, self._clock, KIND, lease.key, most, holds=holds)
+        return Paid(self._ground, KIND, lease.key, holds=partial(self._fence.is_ours, lease))
 
     def _beat(self, held: dict[str, _Claimed]) -> Callable[[], None]:
         """Renews the leases when it is time to; those that were lost are not held any more."""

@@ -34,16 +34,14 @@ from recollect.ingest.writer import Writer
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store import files, projects
-from recollect.store.database import Database, Transaction
+from recollect.store.database import Transaction
 from recollect.store.entries import FileKey
 from recollect.store.files import FileState
-from recollect.store.jobs import Jobs
+from recollect.store.ground import Ground, Part
 from recollect.types import (
-    Clock,
     Conversation,
     ConversationStatus,
     Entry,
-    Owner,
     Role,
     Timestamp,
     moment,
@@ -56,19 +54,17 @@ _GLOB = re.compile(r"[*?\[$]")
 UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, so that they cost one stat next time
 
 
-class Intake:
-    def __init__(self, database: Database, settings: Settings, owner: Owner, clock: Clock) -> None:
-        self._database = database
-        self._settings = settings
-        self._owner = owner
-        self._clock = clock
+class Intake(Part):
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground)
+        settings = ground.settings
         self._gap = timedelta(minutes=settings.config.conversation_gap_minutes)
         if strange := sorted(settings.config.roots.keys() - all_sources().keys()):
             raise ConfigError(f"`roots`: unknown source `{strange[0]}`{nearest(strange[0], all_sources())}")
         self._ignore = Ignore([_expanded(each, settings) for each in settings.config.ignore], settings.user_home)
         self._disabled = [_expanded(each, settings) for each in settings.config.disabled_projects]
         self._switches = switches(settings.config.ignore, settings.config.disabled_projects)
-        self._jobs = Jobs(owner, settings.config.lease_seconds, clock=clock)
+        self._jobs = ground.jobs()
         self._buried: frozenset[str] = frozenset()  # tombstones that were looked at
 
     def roots(self) -> dict[str, list[Path]]:

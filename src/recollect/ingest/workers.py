@@ -18,6 +18,7 @@ import msgspec
 from recollect.config import BYPASS_VARIABLE, Config, Settings
 from recollect.ingest.run import Progress, Report
 from recollect.ingest.scan import Found
+from recollect.store.ground import Ground
 
 SHARE_ABOVE = 48 * 1024 * 1024  # bytes; below this a process costs more than it saves
 
@@ -151,7 +152,7 @@ def main() -> None:
     database = open_database(settings, utc_now)
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # until now there was nothing to give back
-        intake = Intake(database, settings, Owner(order.config.tenant, order.config.agent_id), utc_now)
+        intake = Intake(Ground(database, settings, Owner(order.config.tenant, order.config.agent_id), utc_now))
         report = intake.read(order.found, order.source or None, reimport=order.reimport, progress=progress)
         say(Step(report=report))
         status = 0

@@ -23,16 +23,16 @@ from typing import Any
 
 from recollect import note
 from recollect.artifacts.ledger import Row
-from recollect.config import Settings
 from recollect.consolidate.render import SUMMARY, project_folder, project_path
 from recollect.inject import render
 from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
 from recollect.inject.values import AT_START, Given, Line, injected
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, feedback, injections, memories, projects
-from recollect.store.database import Database, Transaction
+from recollect.store.database import Transaction
+from recollect.store.ground import Ground, Part
 from recollect.text import estimate_tokens
-from recollect.types import Clock, Owner, Remembered, Scope, Timestamp, timestamp
+from recollect.types import Remembered, Scope, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 log = logging.getLogger(__name__)
@@ -41,21 +41,12 @@ INDEX = "index.json"
 _SWITCHES = ("enabled", "tenant", "agent_id", "ignore", "disabled_projects")  # keys that decide who is told what where
 
 
-class Briefing:
+class Briefing(Part):
     """`allowed` tells the projects of those folders that may be remembered at all."""
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
-        allowed: Callable[[Iterable[str]], dict[str, str]],
-    ) -> None:
-        self._database = database
-        self._settings = settings
-        self._owner = owner
-        self._clock = clock
+    def __init__(self, ground: Ground, allowed: Callable[[Iterable[str]], dict[str, str]]) -> None:
+        super().__init__(ground)
+        settings = ground.settings
         self._allowed = allowed
         self._workspace = Workspace(settings.workspace)
         self._folder = Workspace(settings.workspace.parent / "context", most=None)

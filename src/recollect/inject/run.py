@@ -13,7 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from recollect.config import Settings
 from recollect.errors import UsageError
 from recollect.inject import render
 from recollect.inject.contextual import Contextual
@@ -25,10 +24,10 @@ from recollect.search.request import reach
 from recollect.search.run import Search
 from recollect.search.values import Scope
 from recollect.store import conversations, entries, injections, memories
-from recollect.store.database import Database
+from recollect.store.ground import Ground, Part
 from recollect.store.injections import Injected
 from recollect.text import estimate_tokens, is_utf8
-from recollect.types import BINDING, Clock, Owner, Remembered, Role, timestamp
+from recollect.types import BINDING, Remembered, Role, timestamp
 
 _SESSIONS = 20  # that are shown
 _RESERVED = 10  # one token in so many is kept for corrections and rules: nothing can be taken back for them
@@ -46,22 +45,11 @@ class Told:
     given: Given
 
 
-class Injection:
+class Injection(Part):
     """`search` gives the search when it is first needed; `project_of` turns a path into a project id."""
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
-        project_of: Callable[[str | Path], str],
-        search: Callable[[], Search],
-    ) -> None:
-        self._database = database
-        self._settings = settings
-        self._owner = owner
-        self._clock = clock
+    def __init__(self, ground: Ground, project_of: Callable[[str | Path], str], search: Callable[[], Search]) -> None:
+        super().__init__(ground)
         self._project_of = project_of
         self._search = search
 

@@ -20,8 +20,9 @@ from recollect.redact import redact
 from recollect.store import answers
 from recollect.store.answers import Spent
 from recollect.store.database import Database, Transaction
+from recollect.store.ground import Ground
 from recollect.text import in_texts
-from recollect.types import Clock, Owner, timestamp
+from recollect.types import timestamp
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -46,12 +47,9 @@ class CapReached(RecollectError):
 class Paid:
     """The account of one job."""
 
-    database: Database
-    owner: Owner
-    clock: Clock
+    ground: Ground
     kind: str
     key: str
-    most_per_day: int  # tokens; 0: no cap
     usage: Usage = field(default_factory=Usage)  # of this run
     holds: Callable[[Transaction], bool] = lambda tx: True  # is the job still ours? Asked where an answer is stored
 
@@ -60,8 +58,8 @@ class Paid:
     ) -> Schema:
         """The stored answer to exactly this question, else the model's."""
         question = digest(model.name, instructions, schema.__name__, content)
-        with self.database.read() as tx:
-            stored = answers.load(tx, self.owner, self.kind, self.key, question)
+        with self.ground.database.read() as tx:
+            stored = answers.load(tx, self.ground.owner, self.kind, self.key, question)
         if stored is not None:
             return schema.model_validate_json(stored.answer)
         self.check_cap()
@@ -79,18 +77,19 @@ class Paid:
         return value
 
     def check_cap(self) -> None:
-        now = self.clock()
-        with self.database.read() as tx:
-            used = answers.tokens_on(tx, self.owner, now.date().isoformat())
-        if self.most_per_day and used >= self.most_per_day:
+        now = self.ground.clock()
+        with self.ground.database.read() as tx:
+            used = answers.tokens_on(tx, self.ground.owner, now.date().isoformat())
+        most = self.ground.settings.config.max_tokens_per_day  # 0: no cap
+        if most and used >= most:
             midnight = (now + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
-            raise CapReached(f"{used:,} of {self.most_per_day:,} tokens were used today (max_tokens_per_day)", midnight)
+            raise CapReached(f"{used:,} of {most:,} tokens were used today (max_tokens_per_day)", midnight)
 
     def charge(self, model: str, usage: Usage, question: str = "", answer: str = "") -> None:
         """Books what a call cost, together with its answer if there is one. LeaseLost when the job is not ours any
         more: then the price alone is booked."""
         self.usage = self.usage + usage
-        now = self.clock()
+        now = self.ground.clock()
         spent = Spent(
             day=now.date().isoformat(),
             model=model,
@@ -103,12 +102,12 @@ class Paid:
         def book(tx: Transaction) -> bool:
             ours = not question or self.holds(tx)  # jobs before the rest: no deadlock
             if question and ours:
-                answers.save(tx, self.owner, self.kind, self.key, question, answer, timestamp(now))
+                answers.save(tx, self.ground.owner, self.kind, self.key, question, answer, timestamp(now))
             if usage.requests:
-                answers.charge(tx, self.owner, self.kind, self.key, spent)
+                answers.charge(tx, self.ground.owner, self.kind, self.key, spent)
             return ours
 
-        if not committed(self.database, book):
+        if not committed(self.ground.database, book):
             raise LeaseLost(f"{self.key} is not ours any more; its answer was not stored")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from recollect.config import Settings
 from recollect.errors import NotFound, RecollectError, UsageError
 from recollect.ingest.sources.base import UNDECODABLE
 from recollect.ingest.sources.recollect import Reaction, entry_id, session, turn_of
@@ -32,7 +31,8 @@ from recollect.redact import redact
 from recollect.search.values import Wanted
 from recollect.store import tombstones
 from recollect.store import turns as rows
-from recollect.store.database import Database, Transaction
+from recollect.store.database import Transaction
+from recollect.store.ground import Ground, Part
 from recollect.store.search import Reach
 from recollect.store.tombstones import entry_hash
 from recollect.store.turns import Artifact, Person
@@ -70,7 +70,7 @@ from recollect.turns.values import (
     require_name,
     tidy,
 )
-from recollect.types import Clock, Owner, Role, Scope, Timestamp, moment, timestamp
+from recollect.types import Role, Scope, Timestamp, moment, timestamp
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -106,20 +106,6 @@ class TurnConflict(UsageError):
     hint = "Give every turn an id of its own; the same turn may be persisted again as it was."
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What turns stand on; made by the application."""
-
-    database: Database
-    settings: Settings
-    owner: Owner
-    clock: Clock
-    intake: Intake
-    search: Callable[[], Search]
-    vectors: Callable[[], Vectors]
-    forget: Callable[..., object]  # session, reason
-
-
 class Matter(NamedTuple):
     """What an item is about: of those of a kind the newest holds."""
 
@@ -131,19 +117,31 @@ class Matter(NamedTuple):
         return self.about[0]
 
 
-class Turns:
+class Turns(Part):
     """One conversation of one user."""
 
-    def __init__(self, ground: Ground, scope: TurnScope) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        scope: TurnScope,
+        intake: Intake,
+        search: Callable[[], Search],
+        vectors: Callable[[], Vectors],
+        forget: Callable[..., object],  # session, reason
+    ) -> None:
         if not isinstance(scope, TurnScope):
             raise UsageError(f"no scope: {scope!r}"[:200], hint="Give project, user and conversation by their names.")
         if scope.tenant not in (None, ground.owner.tenant):
             raise UsageError(f"this memory is not of tenant `{scope.tenant}`", hint="Open one with its tenant.")
-        if ground.intake.project_of("", scope.project) != scope.project:
+        if intake.project_of("", scope.project) != scope.project:
             raise UsageError(f"nothing of {scope.project} may be stored", hint="It is switched off by configuration.")
         self.scope = scope
         self.session_id = session(scope.project, scope.user, scope.conversation)
-        self._ground = ground
+        super().__init__(ground)
+        self._intake = intake
+        self._search = search
+        self._vectors = vectors
+        self._forget = forget
         self._person = Person(ground.owner, scope.project, scope.user)
         self._log = TurnLog(ground.settings.turns)
 
@@ -161,7 +159,7 @@ class Turns:
             told = Feedback(turn_id, Opinion(reaction), tidy(text), confidence, Origin(origin), self.now)
         except ValueError as error:
             raise UsageError(str(error), hint="ok, not_ok or neutral; of user or machine.") from None
-        with self._ground.database.read() as tx:
+        with self._database.read() as tx:
             known = rows.find(tx, self._person, self.scope.conversation, TURN_LOG, [turn_id], self.now)
             before = rows.find(tx, self._person, self.scope.conversation, REACTION, [turn_id], self.now)
         if not known:
@@ -183,14 +181,14 @@ class Turns:
             origin=told.origin,
         )
         path = self._log.append(scope.conversation, record)
-        made = artifacts(rendered(record), self._hosted(path), keep_for(self._ground.settings))
-        with self._ground.database.write() as tx:
-            rows.save(tx, self._ground.owner, made, replacing=True)
+        made = artifacts(rendered(record), self._hosted(path), keep_for(self._settings))
+        with self._database.write() as tx:
+            rows.save(tx, self._owner, made, replacing=True)
         return told
 
     def title(self) -> str:
         """The conversation's title: as it was chosen, else as it began; empty before the first turn."""
-        with self._ground.database.read() as tx:
+        with self._database.read() as tx:
             chosen = self._active_set(tx).conversation_title
             begun = None if chosen else rows.first(tx, self._person, self.scope.conversation, TURN_LOG, self.now)
             named = rows.tagged(tx, self._person, f"{TITLE_TAG}:{self.session_id}", self.now, 1) if begun else []
@@ -203,7 +201,7 @@ class Turns:
     def artifacts(self, kind: str, limit: int = 50) -> list[Artifact]:
         """Stored artifacts of the conversation, newest first, with their tags; buckets are the user's."""
         where = "" if kind == BUCKET else self.scope.conversation
-        with self._ground.database.read() as tx:
+        with self._database.read() as tx:
             if kind == ACTIVE_SET:
                 held = rows.load_active_set(tx, self._person, where, self.now)
                 return [held._replace(kind=kind, tags=(kind,))] if held else []
@@ -236,29 +234,29 @@ class Turns:
         """Old turn memories of this user in this project by their meaning, best first; of other conversations only
         what holds beyond them."""
         folder = self._log.path(*self._place).parent
-        self._ground.intake.take(sorted(folder.glob("*.jsonl")))
+        self._intake.take(sorted(folder.glob("*.jsonl")))
         mine = folder.relative_to(self._log.root).as_posix() + "/"
-        reach = Reach(self._ground.owner, (self.scope.project,))
+        reach = Reach(self._owner, (self.scope.project,))
         wanted = Wanted(kinds=frozenset({IndexKind.ENTRY}), source=SOURCE, file=mine)
-        index_entries(self._ground.database)
+        index_entries(self._database)
         self._embed()
-        hits = self._ground.search().run(text, reach, wanted, limit, self._ground.clock())
+        hits = self._search().run(text, reach, wanted, limit, self._clock())
         pairs = dict.fromkeys((hit.session_id, turn_of(hit.entry_uuid, hit.session_id, hit.role)) for hit in hits)
         recalled = self._matters(text)
-        with self._ground.database.read() as tx:
+        with self._database.read() as tx:
             found = rows.said_in(tx, self._person, [each for each in pairs if each[1]], FINGERPRINT, self.now)
             recalled |= {each.turn: each for each in map(self.memory, found)}
             about = dict.fromkeys(key_tag(one) for each in recalled.values() for one in each.fingerprint.items)
             recalled |= {each.turn: each for each in self._said_last(tx, list(about)[:_KEYS])}
-            held = as_held(tx, self._ground.owner, recalled.values(), self._entries)
+            held = as_held(tx, self._owner, recalled.values(), self._entries)
         return [each for each in held if each.fingerprint.items]
 
     def _matters(self, text: str) -> dict[Place, TurnMemory]:
         """The newest turns that hold something that matters to a text, in whatever words."""
-        with self._ground.database.read() as tx:
+        with self._database.read() as tx:
             told = list(map(self.memory, rows.latest(tx, self._person, FINGERPRINT, self.now, _LOOKED_AT)))
         said = [(each, one.text) for each in told for one in each.fingerprint.items]
-        near = self._ground.vectors().likeness(text, [one for _, one in said])
+        near = self._vectors().likeness(text, [one for _, one in said])
         return {each.turn: each for (each, _), one in zip(said, near, strict=True) if one >= _ALIKE}
 
     def _said_last(self, tx: Transaction, tags: Sequence[str]) -> Iterator[TurnMemory]:
@@ -281,7 +279,7 @@ class Turns:
             made = BucketFiles(self._log, self.scope.project, self.scope.user).disable(bucket_id, self.now)
             if made is None:
                 raise NotFound(f"no bucket `{bucket_id}`")
-            with self._ground.database.write() as tx:
+            with self._database.write() as tx:
                 self._save_buckets(tx, [made])
 
     def reconcile_buckets(self) -> Changes:
@@ -290,7 +288,7 @@ class Turns:
             return Changes()
         now = self.now
         with self._log.alone():  # what is erased meanwhile is taken out after this
-            with self._ground.database.read() as tx:
+            with self._database.read() as tx:
                 before = self._active_set(tx)
                 last = before.last_reconciled_ts
                 new = rows.newest(tx, self._person, self.scope.conversation, FINGERPRINT, now, _RECONCILED, since=last)
@@ -298,24 +296,24 @@ class Turns:
             if len(new) == _RECONCILED:  # those of the last moment may have company that was not read
                 new, pending = [each for each in new if each.at < new[-1].at] or new, self.reconciles_after
             said = [replace(self.memory(each), conversation=each.conversation) for each in new]
-            stale = timestamp(moment(now) - keep_for(self._ground.settings))
+            stale = timestamp(moment(now) - keep_for(self._settings))
             files = BucketFiles(self._log, self.scope.project, self.scope.user)
             changed, changes = files.reconcile(said, now, stale)
             done = max((each.at for each in new), default=last)
             after = replace(before, last_reconciled_ts=done, since_last_reconcile=pending)
-            with self._ground.database.write() as tx:
+            with self._database.write() as tx:
                 self._save_buckets(tx, changed.values())
                 self._choose(tx, lambda held: after if held == before else held)  # a turn came meanwhile: once more
         return changes
 
     def forget(self, reason: str) -> object:
         """Erases the conversation for good, everywhere."""
-        return self._ground.forget(session=self.session_id, reason=reason)
+        return self._forget(session=self.session_id, reason=reason)
 
     def _embed(self) -> None:
         """The newest turns are found by their meaning; where that cannot be, by their words."""
         try:
-            self._ground.vectors().update(_EMBEDDED)
+            self._vectors().update(_EMBEDDED)
         except RecollectError as error:
             log.warning("the newest turns have no vectors yet: %s", error)
 
@@ -323,11 +321,11 @@ class Turns:
 
     @property
     def now(self) -> Timestamp:
-        return timestamp(self._ground.clock())
+        return timestamp(self._clock())
 
     @property
     def has_buckets(self) -> bool:
-        config = self._ground.settings.config
+        config = self._settings.config
         return config.memory_reconcile_enabled and not config.long_memories_log
 
     @property
@@ -335,7 +333,7 @@ class Turns:
         return self.scope.project, self.scope.user, self.scope.conversation
 
     def _hosted(self, path: Path) -> str:
-        return hosted_uri(self._ground.settings, path.relative_to(self._log.root).as_posix())
+        return hosted_uri(self._settings, path.relative_to(self._log.root).as_posix())
 
     def memory(self, row: Artifact, *, binding: bool = False) -> TurnMemory:
         """Of another conversation only what holds beyond it; with `binding`, only what binds."""
@@ -354,7 +352,7 @@ class Turns:
         """The user's buckets as their rows have them; none when they are switched off."""
         if not self.has_buckets:
             return ()
-        with self._ground.database.read() as tx:
+        with self._database.read() as tx:
             return self._buckets(tx)
 
     def _buckets(self, tx: Transaction) -> tuple[Bucket, ...]:
@@ -374,9 +372,9 @@ class Turns:
 
     def load(self, turn_id: str) -> TurnState:
         """One look at the database, before the turn of that id. TurnConflict when it was erased."""
-        config, now, where = self._ground.settings.config, self.now, self.scope.conversation
+        config, now, where = self._settings.config, self.now, self.scope.conversation
         most, read = config.turn_window, self._reader()
-        with self._ground.database.read() as tx:
+        with self._database.read() as tx:
             self._refuse_erased(tx, turn_id)
             chosen = self._active_set(tx)
             window = min(max(most, chosen.since_last_reconcile), max(most, _MOST_DELTA))
@@ -386,7 +384,7 @@ class Turns:
             told += rows.find(tx, self._person, where, FINGERPRINT, again, now)
             memories = {each.turn: each for each in map(read, told)}
             unread = self._with_rules(tx, memories, read)
-            held = as_held(tx, self._ground.owner, memories.values(), self._entries)
+            held = as_held(tx, self._owner, memories.values(), self._entries)
             prior = rows.newest(tx, self._person, where, TURN_LOG, now, most)
             said = rows.newest(tx, self._person, where, REACTION, now, most)
             promoted = rows.tagged(tx, self._person, SIGNAL_TAG, now, config.assistant_signals_limit)
@@ -408,7 +406,7 @@ class Turns:
 
     def _refuse_erased(self, tx: Transaction, turn_id: str) -> None:
         ids = [entry_hash(SOURCE, entry_id(self.session_id, turn_id, role)) for role in Role]
-        if tombstones.erased(tx, self._ground.owner, ids):
+        if tombstones.erased(tx, self._owner, ids):
             hint = "Give the turn an id that was never used, or begin a conversation with another id."
             raise TurnConflict(f"turn `{turn_id}` was erased", hint=hint)
 
@@ -491,9 +489,9 @@ class Turns:
 
     def asks(self, name: str, schema: type[BaseModel]) -> Ask:
         """Asks the configured model with one of our prompts."""
-        ground, config, model = self._ground, self._ground.settings.config, self.model
+        config, model = self._settings.config, self.model
         assert model is not None
-        paid = Paid(ground.database, ground.owner, ground.clock, "turns", self.session_id, config.max_tokens_per_day)
+        paid = Paid(self._ground, "turns", self.session_id)
 
         def ask(content: str) -> Mapping[str, Any]:
             paid.check_cap()
@@ -509,23 +507,23 @@ class Turns:
 
     @cached_property
     def model(self) -> LanguageModel | None:
-        config = self._ground.settings.config
-        return language_model(self._ground.settings, config.turn_model or config.model)
+        config = self._settings.config
+        return language_model(self._settings, config.turn_model or config.model)
 
     @property
     def block_tokens(self) -> int:
-        return self._ground.settings.config.turn_block_tokens
+        return self._settings.config.turn_block_tokens
 
     @property
     def reconciles_after(self) -> int:
-        return self._ground.settings.config.memory_reconcile_turns
+        return self._settings.config.memory_reconcile_turns
 
     def write(
         self, line: Line, more: Mapping[str, Any], chosen: Callable[[ActiveSet, Fingerprint], ActiveSet]
     ) -> Fingerprint:
         """The line, then what follows from it. Returns the fingerprint that stands."""
         latest = Timestamp(line.at)
-        with self._ground.database.read() as tx:
+        with self._database.read() as tx:
             self._refuse_erased(tx, line.id)
             last = rows.newest(tx, self._person, self.scope.conversation, TURN_LOG, self.now, 1)
             known = rows.find(tx, self._person, self.scope.conversation, TURN_LOG, [line.id], self.now)
@@ -537,13 +535,13 @@ class Turns:
             raise TurnConflict(f"turn `{line.id}` is persisted already, with other words")
         told = fingerprint_of(written)
         standing = told[1] if told and told[1] else Fingerprint()
-        made = artifacts(written, self._hosted(self._log.path(*self._place)), keep_for(self._ground.settings))
+        made = artifacts(written, self._hosted(self._log.path(*self._place)), keep_for(self._settings))
         self._reached()
-        with self._ground.database.write() as tx:
+        with self._database.write() as tx:
             self._refuse_erased(tx, line.id)
-            if rows.save(tx, self._ground.owner, made):
+            if rows.save(tx, self._owner, made):
                 self._choose(tx, lambda held: _with_late(chosen(held, standing), Timestamp(made[0].at)))
-            rows.purge(tx, self._ground.owner, self.now, _PURGED)
+            rows.purge(tx, self._owner, self.now, _PURGED)
         return standing
 
     def _reached(self) -> None:
@@ -556,17 +554,17 @@ class Turns:
         """Changes what the conversation has chosen, alone with it."""
         now = self.now
         own = (self._person, self.scope.conversation, self.session_id)
-        end = expiry(now, keep_for(self._ground.settings))
+        end = expiry(now, keep_for(self._settings))
         held = _parsed(rows.hold_active_set(tx, *own, now, end))
         rows.save_active_set(tx, *own, chosen(held).serialized(), now, end)
 
     def _save_buckets(self, tx: Transaction, changed: Iterable[Bucket]) -> None:
-        keep = keep_for(self._ground.settings)
+        keep = keep_for(self._settings)
         made = [
-            each.artifact(hosted_uri(self._ground.settings, each.path), expiry(Timestamp(each.updated_at), keep))
+            each.artifact(hosted_uri(self._settings, each.path), expiry(Timestamp(each.updated_at), keep))
             for each in changed
         ]
-        rows.save(tx, self._ground.owner, made, replacing=True)
+        rows.save(tx, self._owner, made, replacing=True)
 
 
 def _matters(memory: TurnMemory, key: str) -> set[Matter]:

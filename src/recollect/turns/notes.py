@@ -17,7 +17,6 @@ from pathlib import Path
 from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import line, sanitized
 from recollect.artifacts.sets import after
-from recollect.config import Settings
 from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError, one_of
 from recollect.extract.offline.statements import scoped, typed
 from recollect.extract.resolve import inherited, replaced
@@ -27,10 +26,10 @@ from recollect.ingest.sources.recollect import Noted, Reaction
 from recollect.note import SOURCE, Note, Verb, new_session
 from recollect.occasions import MOST, occasions
 from recollect.store import conversations, feedback, memories, stage1
-from recollect.store.database import Database
+from recollect.store.ground import Ground, Part
 from recollect.text import normalised, words
 from recollect.turns.log import TurnLog
-from recollect.types import BINDING, Clock, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp, timestamp
+from recollect.types import BINDING, MemoryKind, Remembered, Scope, Severity, Timestamp, timestamp
 
 log = logging.getLogger(__name__)
 
@@ -62,30 +61,25 @@ class Place:
     project_id: str
 
 
-class Notebook:
+class Notebook(Part):
     """`changed` is called when a memory that was known has another revision; `reached` is told every step."""
 
     def __init__(
         self,
-        database: Database,
-        settings: Settings,
-        owner: Owner,
-        clock: Clock,
+        ground: Ground,
         intake: Intake,
         extract: Extract,
         *,
         changed: Callable[[Remembered], None] = lambda memory: None,
         reached: Callable[[Step], None] = lambda step: None,
     ) -> None:
-        self._database = database
-        self._owner = owner
-        self._clock = clock
+        super().__init__(ground)
         self._intake = intake
         self._extract = extract
         self._changed = changed
         self._reached = reached
-        self._log = TurnLog(settings.turns)
-        self._projection = Projection(database, settings, owner, clock)
+        self._log = TurnLog(self._settings.turns)
+        self._projection = Projection(ground)
 
     def remember(
         self,

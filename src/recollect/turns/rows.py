@@ -21,7 +21,8 @@ from recollect.ingest.sources.base import UNDECODABLE
 from recollect.ingest.sources.recollect import Reaction, Turn, entry_id, session
 from recollect.store import feedback, tombstones
 from recollect.store import turns as rows
-from recollect.store.database import Database, Transaction
+from recollect.store.database import Transaction
+from recollect.store.ground import Ground
 from recollect.store.tombstones import entry_hash
 from recollect.store.turns import Artifact
 from recollect.text import plain
@@ -40,7 +41,7 @@ from recollect.turns.values import (
     Origin,
     encode,
 )
-from recollect.types import Clock, Owner, Role, Scope, Timestamp, moment, parse_timestamp, timestamp
+from recollect.types import Owner, Role, Scope, Timestamp, moment, parse_timestamp, timestamp
 
 _EXCERPT = 400  # characters of what was said, in a compressed view
 _BATCH = 500  # rows in a commit
@@ -197,11 +198,12 @@ def keep_for(settings: Settings) -> timedelta:
     return timedelta(days=settings.config.turn_ttl_days)
 
 
-def rebuild(database: Database, settings: Settings, owner: Owner, clock: Clock, *, full: bool = False) -> int:
+def rebuild(ground: Ground, *, full: bool = False) -> int:
     """Rows of every log and bucket file that changed since its rows were made; how many are new or other than they
     were. What was erased, or is past its time, does not come back; use was counted when it happened."""
+    database, settings, owner = ground.database, ground.settings, ground.owner
     log = TurnLog(settings.turns)
-    now = timestamp(clock())
+    now = timestamp(ground.clock())
     with database.read() as tx:
         known = {} if full else rows.signatures(tx, owner)
     made = 0

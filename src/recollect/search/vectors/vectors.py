@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.config import Settings
 from recollect.errors import StoreError
 from recollect.models.embed.base import Embedder, Matrix
 from recollect.models.embed.catalog import by_id, wanted
@@ -25,9 +24,8 @@ from recollect.search.vectors import cache
 from recollect.search.vectors.index import Index
 from recollect.store import pgvector
 from recollect.store import vectors as store
-from recollect.store.database import Database
+from recollect.store.ground import Ground
 from recollect.store.vectors import Filter, Kind, Model, Ref, Status
-from recollect.types import Clock, Owner
 
 if TYPE_CHECKING:
     from recollect.search.vectors.update import Progress, Report
@@ -50,14 +48,12 @@ class Near(NamedTuple):
 class Vectors:
     """The vectors of one owner."""
 
-    def __init__(
-        self, database: Database, settings: Settings, owner: Owner, clock: Clock, *, extension: bool = True
-    ) -> None:
-        self.database = database
-        self.settings = settings
-        self.owner = owner
-        self.clock = clock
-        self.extension = extension and database.dialect.name == "postgres"  # pgvector is used where it is there
+    def __init__(self, ground: Ground, *, extension: bool = True) -> None:
+        self.database = ground.database
+        self.settings = ground.settings
+        self.owner = ground.owner
+        self.clock = ground.clock
+        self.extension = extension and self.database.dialect.name == "postgres"  # pgvector is used where it is there
         self._pgvector = False
         self._indexes: dict[Path, Index] = {}
         self._embedders: dict[str, Embedder | None] = {}

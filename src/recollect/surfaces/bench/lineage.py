@@ -148,7 +148,7 @@ def _reindexes(home: Path) -> dict[str, Any]:
 
 
 def _ledger(memory: Memory) -> dict[str, Any]:
-    projection = Projection(memory.database, memory.settings, memory.owner, memory.clock)
+    projection = Projection(memory.ground)
     seconds = []
     for _ in range(5):
         started = time.perf_counter()
@@ -181,7 +181,7 @@ def _ends(memory: Memory, tree: Path) -> dict[str, Any]:
         lines = [_line(talk, each) for each in talk.messages]
         (tree / f"{talk.conversation.session_id}.jsonl").write_text("".join(lines), encoding="utf-8")
     memory.ingest(folder=tree)
-    projection = Projection(memory.database, memory.settings, memory.owner, memory.clock)
+    projection = Projection(memory.ground)
     files = SessionEnd(Files(memory.settings.root), memory.owner.agent_id, _GAP, projection)
     runs, ends, marks = [], [], dict.fromkeys(Step, 0.0)
 
@@ -190,9 +190,7 @@ def _ends(memory: Memory, tree: Path) -> dict[str, Any]:
 
     for _ in range(_ENDS):
         started = time.perf_counter()
-        extract = Extract(
-            memory.database, memory.settings, memory.owner, memory.clock, _Ready(), files, reached=reached
-        )
+        extract = Extract(memory.ground, _Ready(), files, reached=reached)
         report = extract.run(limit=1, now=True)
         stored = time.perf_counter()
         projection.update(())

@@ -44,7 +44,7 @@ def run(megabytes: int, samples: Path | None) -> dict[str, Any]:
             memory.ingest(folder=tree)
             strategy = _Timed()
             artifacts = SessionEnd(Files(memory.settings.root), memory.owner.agent_id, timedelta(hours=1))
-            extract = Extract(memory.database, memory.settings, memory.owner, memory.clock, strategy, artifacts)
+            extract = Extract(memory.ground, strategy, artifacts)
             started = time.perf_counter()
             report = extract.run(now=True)
             seconds = time.perf_counter() - started

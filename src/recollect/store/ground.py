@@ -1,0 +1,33 @@
+"""What every part of a memory stands on: made once when the memory is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.config import Settings
+from recollect.store.database import Database
+from recollect.store.jobs import Jobs, RetryPolicy
+from recollect.types import Clock, Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    database: Database
+    settings: Settings
+    owner: Owner
+    clock: Clock
+
+    def jobs(self, policy: RetryPolicy | None = None) -> Jobs:
+        """Under leases as long as they are configured."""
+        return Jobs(self.owner, self.settings.config.lease_seconds, policy or RetryPolicy(), self.clock)
+
+
+class Part:
+    """Something that stands on it, and calls it by these names."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._database = ground.database
+        self._settings = ground.settings
+        self._owner = ground.owner
+        self._clock = ground.clock
