@@ -568,11 +568,11 @@ def test_conversations_are_found_newest_first_by_status_and_project(database: Da
         assert found() == [at(10), at(20), at(0)]
         assert found(limit=2) == [at(10), at(20)]
         assert found(limit=0) == []
-        assert found(status=ConversationStatus.READY) == [at(10)]
+        assert found(statuses=[ConversationStatus.READY]) == [at(10)]
         assert found(project="/code/house") == [at(20)]
         assert found(project="example.com/ada/house") == [at(20)]
         assert found(project="/work") == []
-        assert found(project="/code/garden", status=ConversationStatus.ACTIVE) == [at(0)]
+        assert found(project="/code/garden", statuses=[ConversationStatus.ACTIVE]) == [at(0)]
 
 
 def test_two_conversations_of_a_session_cannot_start_at_once(database: Database, owner: Owner) -> None:
@@ -630,7 +630,7 @@ def test_conversations_are_counted_by_status_and_deleted_by_id(database: Databas
     with database.write() as tx:
         conversations.insert(tx, owner, [a_conversation(n, status=status) for n, status in enumerate(statuses)], NOW)
         assert conversations.count_by_status(tx, owner) == {"active": 1, "ready": 2}
-        conversations.delete(tx, owner, conversations.search(tx, owner, status=ConversationStatus.READY))
+        conversations.delete(tx, owner, conversations.search(tx, owner, statuses=[ConversationStatus.READY]))
         assert conversations.count_by_status(tx, owner) == {"active": 1}
 
 
@@ -797,7 +797,7 @@ def test_any_text_of_a_conversation_comes_back_as_it_was(database: Database, mad
     with database.write() as tx:
         conversations.insert(tx, owner, [made], NOW)
     with database.write() as tx:
-        (stored,) = conversations.search(tx, owner, status=made.status, project=made.project)
+        (stored,) = conversations.search(tx, owner, statuses=[made.status], project=made.project)
         assert replace(stored, id=0) == made
         assert conversations.of_session(tx, FileKey(owner, made.source, made.source_file), made.session_id) == [stored]
         assert conversations.set_status(tx, owner, [(stored, ConversationStatus.ARCHIVED, reason)], NOW)
@@ -909,7 +909,7 @@ def jobs_of(owner: Owner, **changes: Any) -> Jobs:
 
 
 def only(tx: Transaction, owner: Owner) -> Conversation:
-    (found,) = conversations.search(tx, owner, status=ConversationStatus.ACTIVE)
+    (found,) = conversations.search(tx, owner, statuses=[ConversationStatus.ACTIVE])
     return found
 
 
@@ -975,9 +975,6 @@ READS: dict[str, Read] = {
     "conversations.count_by_status": conversations.count_by_status,
     "conversations.not_in_files": lambda tx, owner: conversations.not_in_files(tx, owner, but="recollect"),
     "projects.load_all": projects.load_all,
-    "conversations.for_extraction": lambda tx, owner: conversations.for_extraction(
-        tx, owner, [ConversationStatus.ACTIVE], since=at(0)
-    ),
     "conversations.of_key": lambda tx, owner: (
         conversations.of_key(tx, owner, only(tx, owner).session_key) if conversations.search(tx, owner) else []
     ),
@@ -1040,7 +1037,9 @@ READS: dict[str, Read] = {
     "injections.ambient": lambda tx, owner: injections.ambient(tx, Reach(owner, None), [MemoryKind.FACT], [], 9),
     "feedback.of_memories": lambda tx, owner: feedback.of_memories(tx, owner, ["m-one"]),
     "feedback.wrong": lambda tx, owner: feedback.wrong(tx, owner, ["m-one"]),
-    "conversations.active": lambda tx, owner: conversations.active(tx, owner, SOURCE),
+    "memories.newest": lambda tx, owner: memories.newest(
+        tx, memories.OWN, owner.names(), [("kind = :value", "fact")], 9
+    ),
     "memories.count_by_kind": memories.count_by_kind,
     "answers.load": lambda tx, owner: answers.load(tx, owner, KIND, "running", "h1"),
     "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),

@@ -466,7 +466,9 @@ class Memory(Parts):
 
         chosen = None if project is None else self.project(project)
         with self.database.read() as tx:
-            return conversations.search(tx, self.owner, status=status, project=chosen, limit=limit)
+            return conversations.search(
+                tx, self.owner, statuses=[status] if status else (), project=chosen, limit=limit
+            )
 
     def require_project(self, project: str | None) -> None:
         """The project that somebody named. A folder may be new; an id or a path that nothing was said in is a

@@ -302,7 +302,7 @@ class Doctor(Part):
             reading = half_read(tx, self._owner, self._jobs)
             idle = abandoned(tx, self._owner, self._jobs)
             unwell = self._jobs.list(tx, (JobStatus.DEAD, JobStatus.FAILED), limit=1000)
-            ready = conversations.for_extraction(tx, self._owner, [ConversationStatus.READY])
+            ready = conversations.search(tx, self._owner, statuses=[ConversationStatus.READY])
             job = self._jobs.find(tx, *forget.JOB)
             left = {each[:2] for each in self._jobs.due(tx)}
             is_cut_short = job is not None and (job.status is JobStatus.PENDING or forget.JOB in left)
@@ -385,7 +385,7 @@ class Doctor(Part):
         if not tokens:
             return []
         with self._database.read() as tx:
-            settled = conversations.for_extraction(tx, self._owner, SETTLED)
+            settled = conversations.search(tx, self._owner, statuses=SETTLED)
         groups: dict[str, list[Conversation]] = {}
         for each in settled:
             if self._token(each.session_key) in tokens:

@@ -39,7 +39,7 @@ def _by_rules(strategy: str) -> bool:
 
 def abandoned(tx: Transaction, owner: Owner, jobs: Jobs) -> list[Conversation]:
     """Conversations in process that nobody who is alive works on."""
-    found = conversations.for_extraction(tx, owner, [ConversationStatus.PROCESSING])
+    found = conversations.search(tx, owner, statuses=[ConversationStatus.PROCESSING])
     return [each for each in found if not jobs.is_held(tx, KIND, each.session_key)]
 
 

@@ -269,7 +269,7 @@ class Extract(Part):
 
     def _eligible(self, now: bool, again: bool, keys: Sequence[str] | None = None) -> list[list[Conversation]]:
         """Conversations by key, newest first."""
-        asked, since = [ConversationStatus.READY], None
+        asked, since = [ConversationStatus.READY], ""
         if now:
             asked += [ConversationStatus.ACTIVE, ConversationStatus.SKIPPED]
         else:
@@ -277,7 +277,7 @@ class Extract(Part):
         statuses = [*dict.fromkeys((*asked, *_READ))] if again else asked
         with self._database.read() as tx:
             if keys is None:
-                found = conversation_rows.for_extraction(tx, self._owner, statuses, since=since)
+                found = conversation_rows.search(tx, self._owner, statuses=statuses, since=since)
             else:
                 every = [each for key in keys for each in conversation_rows.of_key(tx, self._owner, key)]
                 found = [each for each in every if each.status in statuses]

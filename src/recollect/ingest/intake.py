@@ -179,8 +179,8 @@ class Intake(Part):
         with self._database.read() as tx:
             idle = conversation_rows.idle_since(tx, self._owner, silent)
             known = {each.id for each in idle}
-            notes = [each for each in conversation_rows.active(tx, self._owner, note.SOURCE) if note.is_note(each)]
-            idle += [each for each in notes if each.id not in known]
+            ours = conversation_rows.search(tx, self._owner, statuses=[ConversationStatus.ACTIVE], source=note.SOURCE)
+            idle += [each for each in ours if note.is_note(each) and each.id not in known]
             chosen = [each for each in idle if within is None or each.source_file in within]
             decided = [(each, *self._outcome(tx, each)) for each in chosen]
         return self._decide(decided)

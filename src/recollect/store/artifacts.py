@@ -5,10 +5,10 @@ A row follows from its file alone; files are never read from here but to be show
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from recollect.store.database import Transaction, marks, rows_of, run_of
+from recollect.store.database import Transaction, keys_of, marks, rows_of, run_of
 from recollect.types import Owner, Timestamp
 
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
@@ -139,13 +139,10 @@ def sessions(tx: Transaction, owner: Owner, first: str, last: str) -> list[str]:
 
 def of_sessions(tx: Transaction, owner: Owner, session_id: str, kind: str) -> list[Indexed]:
     """What the manifests of a session's conversations point at, oldest conversation first."""
-    where = (
-        " AND source_kind = :kind AND is_current = 1 AND session_key >= :first AND session_key < :last"
-        " AND session_id = :session_id ORDER BY session_key, source_path"
-    )
-    # "@" is what follows the session's id in its keys, "A" the next character
-    names = {"first": f"{session_id}@", "last": f"{session_id}A", "session_id": session_id}
-    return _load(tx, where, owner, {"kind": str(kind), **names})
+    among, names = keys_of(session_id)
+    where = f" AND source_kind = :kind AND is_current = 1 AND {among} AND session_id = :session_id"
+    names |= {"kind": str(kind), "session_id": session_id}
+    return _load(tx, f"{where} ORDER BY session_key, source_path", owner, names)
 
 
 def vanished(tx: Transaction, owner: Owner, limit: int) -> list[Indexed]:
@@ -168,5 +165,5 @@ def paths(tx: Transaction, owner: Owner, kind: str, session_keys: Sequence[str])
     return {key: path for key, path, of, is_current in rows if of == kind and is_current}
 
 
-def _load(tx: Transaction, where: str, owner: Owner, names: dict[str, object]) -> list[Indexed]:
+def _load(tx: Transaction, where: str, owner: Owner, names: Mapping[str, object]) -> list[Indexed]:
     return [Indexed(*row) for row in tx.rows(_SELECT + where, {**owner.names(), **names})]

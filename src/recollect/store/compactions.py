@@ -21,6 +21,13 @@ class Compacted:
     summary: str  # redacted
 
 
+INSERT = (
+    "INSERT INTO memory_compactions (tenant, agent_id, source, compaction_uuid, session_id, source_file, generation,"
+    " line_offset, timestamp, summary) VALUES (:tenant, :agent_id, :source, :uuid, :session_id, :source_file,"
+    " :generation, :line_offset, :timestamp, :summary)"
+)
+
+
 def unwritten(tx: Transaction, owner: Owner, limit: int) -> list[Compacted]:
     """Those that say something, belong to a session that is known, and have no file; oldest first."""
     rows = tx.rows(
@@ -50,9 +57,5 @@ def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> l
 def save(tx: Transaction, owner: Owner, rows: Sequence[Compacted]) -> None:
     """Of files, or of an agent that told us itself: no line of a transcript stands behind them."""
     if rows:
-        tx.run_many(
-            "INSERT INTO memory_compactions (tenant, agent_id, source, compaction_uuid, session_id, source_file,"
-            " generation, line_offset, timestamp, summary) VALUES (:tenant, :agent_id, :source, :uuid, :session_id,"
-            " :source_file, 0, 0, :timestamp, :summary) ON CONFLICT DO NOTHING",
-            [{**owner.names(), **asdict(row)} for row in rows],
-        )
+        none = {"generation": 0, "line_offset": 0}
+        tx.run_many(f"{INSERT} ON CONFLICT DO NOTHING", [{**owner.names(), **asdict(row), **none} for row in rows])

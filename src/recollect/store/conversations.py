@@ -36,17 +36,23 @@ def search(
     tx: Transaction,
     owner: Owner,
     *,
-    status: ConversationStatus | None = None,
+    statuses: Sequence[ConversationStatus] = (),
+    source: str = "",
     project: str | None = None,
     since: str = "",
     until: str | None = None,
     limit: int | None = None,
 ) -> list[Conversation]:
-    """Newest first. `project` is a path or a project id; the last message lies in [since, until)."""
+    """Newest first. `statuses`, `source`: of those, where some are named. `project` is a path or a project id; the last
+    message lies in [since, until)."""
     where, names = "", owner.names()
-    if status is not None:
-        where += " AND status = :status"
-        names["status"] = status
+    if statuses:
+        among, chosen = marks("status", [str(status) for status in statuses])
+        where += f" AND status IN ({among})"
+        names |= chosen
+    if source:
+        where += " AND source = :source"
+        names["source"] = source
     if project is not None:
         where += " AND (project = :project OR project_id = :project)"
         names["project"] = project
@@ -67,25 +73,6 @@ def idle_since(tx: Transaction, owner: Owner, moment: Timestamp) -> list[Convers
     """Active conversations whose last message is older."""
     names = {**owner.names(), "moment": moment}
     return _load(tx, " AND status = 'active' AND last_message_at <= :moment ORDER BY id", names)
-
-
-def active(tx: Transaction, owner: Owner, source: str) -> list[Conversation]:
-    """The active conversations of one source."""
-    return _load(tx, " AND status = 'active' AND source = :source ORDER BY id", {**owner.names(), "source": source})
-
-
-def for_extraction(
-    tx: Transaction, owner: Owner, statuses: Sequence[ConversationStatus], *, since: Timestamp | None = None
-) -> list[Conversation]:
-    """Conversations in these states, newest first; `since` leaves out those whose last message is older."""
-    if not statuses:
-        return []
-    placeholders, chosen = marks("status", [str(status) for status in statuses])
-    where, names = f" AND status IN ({placeholders})", {**owner.names(), **chosen}
-    if since is not None:
-        where += " AND last_message_at >= :since"
-        names["since"] = since
-    return _load(tx, where + " ORDER BY last_message_at DESC, id DESC", names)
 
 
 def of_key(tx: Transaction, owner: Owner, session_key: str) -> list[Conversation]:
@@ -130,13 +117,8 @@ def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[s
 
 def of_session_id(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[Conversation]:
     """Of whichever files hold it, in order of time."""
-    where = (
-        " AND session_key >= :first AND session_key < :last AND source = :source AND session_id = :session_id"
-        " ORDER BY first_message_at, id"
-    )
-    # "@" is what follows the session's id in its keys, "A" the next character
-    names = {"source": source, "session_id": session_id, "first": f"{session_id}@", "last": f"{session_id}A"}
-    return _load(tx, where, {**owner.names(), **names})
+    found = with_key(tx, owner, f"{session_id}@")
+    return [each for each in found if (each.source, each.session_id) == (source, session_id)]
 
 
 def unwritten(tx: Transaction, owner: Owner, limit: int, *, aged: Timestamp) -> list[Conversation]:

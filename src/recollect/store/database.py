@@ -90,6 +90,11 @@ def beginning(column: str, text: str) -> tuple[str, dict[str, str]]:
     return f"{column} >= :first AND {column} < :last", {"first": text, "last": text + "\U0010ffff"}
 
 
+def keys_of(session_id: str) -> tuple[str, dict[str, str]]:
+    """The condition that a session key is one of this session's: "@" is what follows its id in them."""
+    return beginning("session_key", f"{session_id}@")
+
+
 def marks(prefix: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """Placeholders for `IN (…)` and their parameters; the text holds generated names only, never a value."""
     names = {f"{prefix}{i}": value for i, value in enumerate(values)}

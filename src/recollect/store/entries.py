@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from recollect.store.database import Transaction, beginning, rows_of
+from recollect.store.compactions import INSERT
+from recollect.store.database import Transaction, beginning, keys_of, rows_of
 from recollect.types import Entry, Owner, Role, Timestamp
 
 # || '': the source would choose the index of ids, and with it every entry of that agent
@@ -59,11 +60,9 @@ class Line:
     timestamp: Timestamp
 
 
-_LINE = (
-    "SELECT source, source_file, generation, line_offset, entry_uuid, session_id, role, content, timestamp"
-    " FROM memory_transcript_entries WHERE"
-)
+_LINE = "source, source_file, generation, line_offset, entry_uuid, session_id, role, content, timestamp"
 _IN_ORDER = "ORDER BY timestamp, generation, line_offset"
+_BETWEEN = f"AND timestamp >= :first AND timestamp <= :last {_IN_ORDER}"
 
 Mark = tuple[Timestamp, str, str, str]
 """What grouping needs to know of an entry: its time, working directory, project and branch."""
@@ -201,7 +200,7 @@ _NAMING = (  # what names an entry: table, which rows may, and what two rows wit
 
 def _rename(tx: Transaction, key: FileKey, session_id: str, uuid: str, renamed: str) -> bool:
     """Memories and citations follow their entry. False when that id stands already."""
-    names = {**key.names(), **_keys(session_id), "uuid": uuid, "renamed": renamed}
+    names = {**key.names(), **keys_of(session_id)[1], "uuid": uuid, "renamed": renamed}
     entry, *others = (
         f"UPDATE {table} SET entry_uuid = :renamed WHERE tenant = :tenant AND agent_id = :agent_id AND {among}"
         f" AND entry_uuid = :uuid AND NOT EXISTS (SELECT 1 FROM {table} AS other WHERE other.tenant = :tenant"
@@ -243,13 +242,15 @@ def set_withdrawn(tx: Transaction, key: FileKey, uuids: Iterable[str], withdrawn
     return touched
 
 
+def _said(tx: Transaction, columns: str, key: FileKey, session_id: str, rest: str, **names: object) -> list[Any]:
+    """What stands of a session in a file; `rest` narrows and orders it."""
+    where = f"{_FILE} AND session_id = :session_id AND withdrawn = 0 {rest}"
+    sql = f"SELECT {columns} FROM memory_transcript_entries WHERE {where}"
+    return tx.rows(sql, {**key.names(), "session_id": session_id, **names})
+
+
 def marks_of_session(tx: Transaction, key: FileKey, session_id: str) -> list[Mark]:
-    rows = tx.rows(
-        f"SELECT timestamp, cwd, project_id, branch FROM memory_transcript_entries WHERE {_FILE}"
-        " AND session_id = :session_id AND withdrawn = 0 ORDER BY timestamp, generation, line_offset",
-        {**key.names(), "session_id": session_id},
-    )
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
+    return [(*row,) for row in _said(tx, "timestamp, cwd, project_id, branch", key, session_id, _IN_ORDER)]
 
 
 def sessions_of_file(tx: Transaction, key: FileKey) -> set[str]:
@@ -290,43 +291,31 @@ def of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> l
     return [(role, content, bool(withdrawn)) for *_, role, content, withdrawn in rows]
 
 
-def _keys(session_id: str) -> dict[str, str]:
-    """Every key of the session: "@" is what follows its id, "A" the next character."""
-    return {"first": f"{session_id}@", "last": f"{session_id}A"}
-
-
 def files_of_session(tx: Transaction, owner: Owner, source: str, session_id: str) -> list[str]:
     """Files that a session has entries in, or that have its id in their name: all of it may be a copy, or erased."""
+    where, names = keys_of(session_id)
     rows = tx.rows(
         "SELECT source_file FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
-        " AND source = :source AND session_id = :session_id AND session_key >= :first AND session_key < :last"
+        f" AND source = :source AND session_id = :session_id AND {where}"
         " UNION SELECT file_path FROM memory_file_states WHERE tenant = :tenant AND agent_id = :agent_id"
         " AND source = :source AND REPLACE(file_path, :session_id, '') <> file_path",
-        {**owner.names(), "source": source, "session_id": session_id, **_keys(session_id)},
+        {**owner.names(), "source": source, "session_id": session_id, **names},
     )
     return sorted(path for (path,) in rows)
 
 
 def last_of_session(tx: Transaction, key: FileKey, session_id: str, limit: int) -> list[tuple[str, str]]:
     """(role, content) of what was said last, in order."""
-    rows = tx.rows(
-        f"SELECT role, content FROM memory_transcript_entries WHERE {_FILE} AND session_id = :session_id"
-        " AND withdrawn = 0 ORDER BY timestamp DESC, generation DESC, line_offset DESC LIMIT :limit",
-        {**key.names(), "session_id": session_id, "limit": limit},
-    )
-    return rows[::-1]
+    newest = "ORDER BY timestamp DESC, generation DESC, line_offset DESC LIMIT :limit"
+    return _said(tx, "role, content", key, session_id, newest, limit=limit)[::-1]
 
 
 def user_texts(
     tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp, limit: int = 1000
 ) -> list[str]:
     """What the user said between two times, in order."""
-    rows = tx.rows(
-        f"SELECT content FROM memory_transcript_entries WHERE {_FILE} AND session_id = :session_id"
-        " AND timestamp >= :first AND timestamp <= :last AND withdrawn = 0 AND role = :role"
-        " ORDER BY timestamp, generation, line_offset LIMIT :limit",
-        {**key.names(), "session_id": session_id, "first": first, "last": last, "role": Role.USER, "limit": limit},
-    )
+    names = {"first": first, "last": last, "role": Role.USER, "limit": limit}
+    rows = _said(tx, "content", key, session_id, f"AND role = :role {_BETWEEN} LIMIT :limit", **names)
     return [content for (content,) in rows]
 
 
@@ -334,28 +323,24 @@ def of_conversation(
     tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp
 ) -> list[tuple[str, str, str, str, str, str, str, str]]:
     """(uuid, role, content, timestamp, tools, cwd, project_id, branch) between two times, in order."""
-    return tx.rows(
-        "SELECT entry_uuid, role, content, timestamp, tool_names, cwd, project_id, branch"
-        f" FROM memory_transcript_entries WHERE {_FILE}"
-        " AND session_id = :session_id AND timestamp >= :first AND timestamp <= :last AND withdrawn = 0"
-        " ORDER BY timestamp, generation, line_offset",
-        {**key.names(), "session_id": session_id, "first": first, "last": last},
-    )
+    columns = "entry_uuid, role, content, timestamp, tool_names, cwd, project_id, branch"
+    return _said(tx, columns, key, session_id, _BETWEEN, first=first, last=last)
 
 
 def lines(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) -> list[Line]:
     """These entries, withdrawn or not, in order."""
-    where = "tenant = :tenant AND agent_id = :agent_id AND source = :source AND entry_uuid IN ({among})"
-    rows = rows_of(tx, f"{_LINE} {where}", {**owner.names(), "source": source}, uuids)
+    sql = (
+        f"SELECT {_LINE} FROM memory_transcript_entries WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND source = :source AND entry_uuid IN ({among})"
+    )
+    rows = rows_of(tx, sql, {**owner.names(), "source": source}, uuids)
     return sorted((Line(*row) for row in rows), key=lambda each: (each.timestamp, each.generation, each.line_offset))
 
 
 def lines_of_conversation(
     tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp
 ) -> list[Line]:
-    where = f"{_FILE} AND session_id = :session_id AND timestamp >= :first AND timestamp <= :last AND withdrawn = 0"
-    names = {**key.names(), "session_id": session_id, "first": first, "last": last}
-    return [Line(*row) for row in tx.rows(f"{_LINE} {where} {_IN_ORDER}", names)]
+    return [Line(*row) for row in _said(tx, _LINE, key, session_id, _BETWEEN, first=first, last=last)]
 
 
 def uuids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[tuple[str, str]]:
@@ -375,10 +360,7 @@ def uuids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[tuple[st
 
 def insert_compactions(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> None:
     tx.run_many(
-        "INSERT INTO memory_compactions (tenant, agent_id, source, compaction_uuid, session_id, source_file,"
-        " generation, line_offset, timestamp, summary) VALUES (:tenant, :agent_id, :source, :uuid, :session_id,"
-        " :source_file, :generation, :line_offset, :timestamp, :summary)"
-        " ON CONFLICT (tenant, agent_id, source, compaction_uuid) DO UPDATE SET summary = excluded.summary,"
+        f"{INSERT} ON CONFLICT (tenant, agent_id, source, compaction_uuid) DO UPDATE SET summary = excluded.summary,"
         " generation = excluded.generation, line_offset = excluded.line_offset"
         " WHERE memory_compactions.source_file = excluded.source_file",
         rows,

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from recollect.store import memories
 from recollect.store.database import Transaction, marks
 from recollect.store.search import Reach
 from recollect.types import MemoryKind, Owner, Scope, Severity, Timestamp, moment, timestamp
@@ -16,11 +17,6 @@ from recollect.types import MemoryKind, Owner, Scope, Severity, Timestamp, momen
 KEPT_BLOCKS = 50  # of a session
 KEPT = timedelta(days=30)
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
-_CURRENT = (
-    " AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
-    " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
-    " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +126,18 @@ def ambient(
     tx: Transaction, reach: Reach, kinds: Sequence[MemoryKind], severities: Iterable[Severity], most: int
 ) -> list[str]:
     """Ids of current memories within reach that are pinned, or of these kinds or severities; of each the newest."""
-    where, names = _within(reach)
-    found: set[str] = set()
-    chosen = [("pinned = 1", "")]
-    chosen += [("kind = :value", str(kind)) for kind in kinds]
+    chosen = [("kind = :value", str(kind)) for kind in kinds]
     chosen += [("severity = :value", str(severity)) for severity in severities]
-    for condition, value in chosen:
-        rows = tx.rows(
-            f"SELECT m.memory_id FROM memory_memories m WHERE {where} AND m.{condition}{_CURRENT}"
-            " ORDER BY m.valid_from DESC, m.memory_id LIMIT :most",
-            {**names, "most": most, **({"value": value} if value else {})},
-        )
-        found |= {memory_id for (memory_id,) in rows}
-    return sorted(found)
+    return memories.newest(tx, *_within(reach), chosen, most)
 
 
 def _within(reach: Reach) -> tuple[str, dict[str, str]]:
-    own = "m.tenant = :tenant AND m.agent_id = :agent_id"
     if reach.projects is None:
-        return f"{own} AND m.scope <> '{Scope.CONVERSATION}'", reach.names()
+        return f"{memories.OWN} AND m.scope <> '{Scope.CONVERSATION}'", reach.names()
     chosen, names = marks("project", list(reach.projects))
     user = f"(m.scope = '{Scope.USER}' AND m.scope_id = '')"
     return (
-        f"{own} AND ({user} OR (m.scope = '{Scope.PROJECT}' AND m.scope_id IN ({chosen or 'NULL'})))",
+        f"{memories.OWN} AND ({user} OR (m.scope = '{Scope.PROJECT}' AND m.scope_id IN ({chosen or 'NULL'})))",
         {**reach.names(), **names},
     )
 

@@ -15,6 +15,12 @@ from recollect.occasions import joined, occasions, parted
 from recollect.store.database import Transaction, beginning, in_parts, rows_of, run_of
 from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
+OWN = "m.tenant = :tenant AND m.agent_id = :agent_id"
+CURRENT = (  # no revision of the memory was said later
+    "NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
+    " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
+    " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
+)
 _COLUMNS = (
     "id",
     "revision",
@@ -32,7 +38,7 @@ _SELECT = (
     "SELECT m.memory_id, m.revision, m.kind, m.text, m.severity, m.scope, m.scope_id, m.created_at, m.valid_from,"
     " m.pinned, m.occasions, s.session_key, s.entry_uuid, s.occasions FROM memory_memories m LEFT JOIN memory_sources s"
     " ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id AND s.revision = m.revision"
-    " WHERE m.tenant = :tenant AND m.agent_id = :agent_id"
+    f" WHERE {OWN}"
 )
 
 
@@ -75,19 +81,22 @@ def leading(tx: Transaction, owner: Owner, most: int) -> list[Remembered]:
     binds, the `most` that were said last. Sorted by id."""
     chosen = [("severity = :value", str(severity)) for severity in BINDING]
     chosen += [("kind = :value AND m.severity NOT IN ('must', 'do_not')", str(kind)) for kind in MemoryKind]
-    chosen += [("pinned = 1", "")]
-    ids: set[str] = set()
-    for where, value in chosen:
+    return current(find(tx, owner, newest(tx, OWN, owner.names(), chosen, most)))
+
+
+def newest(
+    tx: Transaction, where: str, names: Mapping[str, Any], chosen: Sequence[tuple[str, str]], most: int
+) -> list[str]:
+    """Ids of current memories that are pinned, or fulfil one of these conditions on a `:value`; of each the newest."""
+    found: set[str] = set()
+    for condition, value in (("pinned = 1", ""), *chosen):
         rows = tx.rows(
-            "SELECT m.memory_id FROM memory_memories m WHERE m.tenant = :tenant AND m.agent_id = :agent_id"
-            f" AND m.{where} AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant"
-            " AND n.agent_id = m.agent_id AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
-            " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
+            f"SELECT m.memory_id FROM memory_memories m WHERE {where} AND m.{condition} AND {CURRENT}"
             " ORDER BY m.valid_from DESC, m.memory_id DESC LIMIT :most",
-            {**owner.names(), "value": value, "most": most},
+            {**names, "value": value, "most": most},
         )
-        ids |= {memory_id for (memory_id,) in rows}
-    return current(find(tx, owner, sorted(ids)))
+        found |= {memory_id for (memory_id,) in rows}
+    return sorted(found)
 
 
 def ids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[str]:
@@ -201,10 +210,7 @@ def current(revisions: Iterable[Remembered]) -> list[Remembered]:
 def count_by_kind(tx: Transaction, owner: Owner) -> dict[str, int]:
     """Current memories."""
     rows = tx.rows(
-        "SELECT kind, COUNT(*) FROM memory_memories m WHERE tenant = :tenant AND agent_id = :agent_id"
-        " AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
-        " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
-        " OR (n.valid_from = m.valid_from AND n.revision > m.revision))) GROUP BY kind ORDER BY kind",
+        f"SELECT kind, COUNT(*) FROM memory_memories m WHERE {OWN} AND {CURRENT} GROUP BY kind ORDER BY kind",
         owner.names(),
     )
     return dict(rows)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.store import feedback
 from recollect.store.database import Transaction, marks
+from recollect.store.memories import CURRENT
 from recollect.store.vectors import Kind, Ref
 from recollect.store.words import scope_word
 from recollect.types import Owner
@@ -310,11 +311,9 @@ _TEXT = {
     "last_use": "COALESCE(u.last_usage, p.last_usage, '')",
     "feedback": "COALESCE(CAST(b.ok - b.not_ok AS DOUBLE PRECISION) / (1 + b.ok + b.not_ok), 0.0)",
 }
-_OF_TEXTS = """
+_OF_TEXTS = f"""
 LEFT JOIN memory_memories m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.agent_id = d.agent_id
-  AND m.memory_id = d.ref AND NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant
-    AND n.agent_id = m.agent_id AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from
-    OR (n.valid_from = m.valid_from AND n.revision > m.revision)))
+  AND m.memory_id = d.ref AND {CURRENT}
 LEFT JOIN memory_stage1 s ON s.tenant = d.tenant AND s.agent_id = d.agent_id AND s.session_key =
   CASE d.kind WHEN 'summary' THEN d.ref ELSE (SELECT MAX(o.session_key) FROM memory_sources o
     WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id AND o.memory_id = m.memory_id
