@@ -1005,7 +1005,6 @@ READS: dict[str, Read] = {
     "entries.of_conversation": lambda tx, owner: entries.of_conversation(tx, key_of(owner), SESSION, at(0), at(59)),
     "artifacts.of_session": lambda tx, owner: artifacts.of_session(tx, owner, "s@1"),
     "artifacts.find": lambda tx, owner: artifacts.find(tx, owner, A_FILE.source_path),
-    "artifacts.of_kind": lambda tx, owner: artifacts.of_kind(tx, owner, A_FILE.source_kind),
     "artifacts.signatures": artifacts.signatures,
     "artifacts.summaries": lambda tx, owner: artifacts.summaries(tx, owner, since=""),
     "artifacts.recent": lambda tx, owner: artifacts.recent(tx, owner, "garden", 9),

@@ -343,7 +343,7 @@ class Doctor(Part):
         report.files = len(there)
         with self._database.read() as tx:
             known = artifact_rows.signatures(tx, self._owner)
-            foreign = artifact_rows.of_kind(tx, self._owner, reindex.FOREIGN)
+        there = reindex.ours(self._files, there, known, self._owner.agent_id)
         groups: dict[str, dict[Name, str]] = {}
         for name, signature in there.items():
             groups.setdefault(name.token, {})[name] = signature
@@ -358,15 +358,12 @@ class Doctor(Part):
             loose = uncommitted(held, self._owner.agent_id)
             if loose and self._is_settled(assessed.session_key):
                 problems.append(reindex.Problem(loose, Fault.UNCOMMITTED, "the manifest does not point at it"))
-        problems += reindex.missing(known.keys() - foreign, there, erased)
+        problems += reindex.missing(known, there, erased)
         tokens = {faulty.token for each in problems if (faulty := parse_name(each.path))}
         keys = {token: key for key in self._held(tokens) if (token := self._token(key))}
         bad = [each.path for each in problems]
-        new = {name.path: name for name, signature in there.items() if known.get(name.path) != signature}
-        others = self._files.others({*bad, *new}, self._owner.agent_id)
-        mine = [each for each in problems if each.path not in others]
-        changed = [name for path, name in new.items() if path not in others]
-        return of_files(mine, keys, written) + of_index(changed, bad) + secrets + self._risen(erased)
+        changed = [name for name, signature in there.items() if known.get(name.path) != signature]
+        return of_files(problems, keys, written) + of_index(changed, bad) + secrets + self._risen(erased)
 
     def _risen(self, erased: Graveyard) -> list[Finding]:
         what = forget.Forget(self._ground).risen(erased)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePath
-from typing import Any
 
 from recollect.artifacts import bodies, rows, sets, tombstones
 from recollect.artifacts.document import Content, Document, Manifest
@@ -46,7 +45,6 @@ from recollect.store.tombstones import entry_hash
 from recollect.types import SETTLED, JobStatus, Owner, timestamp
 
 _BATCH = 200  # conversations in memory, and in a commit, at a time
-FOREIGN = "foreign"  # a file of another agent: known, and none of ours
 
 _HINT = "Put the file back, or run `recollect doctor --fix`: it is made again from what the database holds."
 _HINTS = {  # by the kind of the problem, where it is another
@@ -123,11 +121,8 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     usable = good | {
         name: sound[name] for name in telling_it if name in sound and _is_usable(name, sound[name], erased)
     }
-    foreign = [name for name, doc in good.items() if doc.head.agent_id != agent_id]
-    if foreign:
-        return Assessed(
-            "", None, (), "", tuple(_foreign(name, held.signatures[name]) for name in foreign), tuple(problems)
-        )
+    if any(doc.head.agent_id != agent_id for doc in good.values()):
+        return Assessed("", None, (), "", (), tuple(problems))
     manifest = next((doc.head for doc in good.values() if isinstance(doc.head, Manifest)), None)
     if manifest is not None:
         problems += _links(manifest, held)
@@ -227,20 +222,6 @@ def _links(manifest: Manifest, held: Held) -> Iterator[Problem]:
             yield Problem(path, "BrokenLink", f"its manifest {doc.head.manifest_path} is not there")
 
 
-def _foreign(name: Name, signature: str) -> Indexed:
-    """Nothing but the name of a file that is another agent's, so that it is not read again."""
-    known: dict[str, Any] = {
-        "source_path": name.path,
-        "source_kind": FOREIGN,
-        "session_token": name.token,
-        "session_key": f"{FOREIGN} {name.token}",
-        "captured_at": name.captured_at,
-        "is_current": 0,
-        "signature": signature,
-    }
-    return Indexed(**dict.fromkeys(Indexed._fields, "") | known)
-
-
 def entry_rows_of(owner: Owner, derived: Derived) -> list[EntryRow]:
     """Rows of a transcript's messages. They stand before everything that is read from the agent's own file."""
     talk = derived.conversation
@@ -295,8 +276,8 @@ class Reindex(Part):
         there = dict(self._files.scan())
         with self._database.read() as tx:
             known = artifact_rows.signatures(tx, self._owner)
-            foreign = artifact_rows.of_kind(tx, self._owner, FOREIGN)
         report.files = len(there)
+        there = ours(self._files, there, known, self._owner.agent_id)
         tokens = _changed(there, {} if full else known)
         gone = {name.token for path in known if (name := parse_name(path)) and name not in there}
         held: dict[str, list[Name]] = {token: [] for token in sorted(tokens | gone)}
@@ -314,19 +295,9 @@ class Reindex(Part):
             progress(report.read, of)
         if tells:
             report.erased += eraser.complete(erased)
-        report.problems += missing(known.keys() - foreign, there, erased)
-        self._let_go(name.token for path in foreign if (name := parse_name(path)) and name not in there)
-        others = self._files.others((each.path for each in report.problems), self._owner.agent_id)
-        report.problems = [each for each in report.problems if each.path not in others]
+        report.problems += missing(known, there, erased)
         report.seconds = round(time.monotonic() - started, 3)
         return report
-
-    def _let_go(self, tokens: Iterable[str]) -> None:
-        """Of another agent's files only the names were known, and they are gone."""
-        keys = sorted({f"{FOREIGN} {token}" for token in tokens})
-        if keys:
-            with self._database.write() as tx:
-                artifact_rows.replace_sessions(tx, self._owner, keys, ())
 
     def _bury(self, report: Report) -> Graveyard:
         """What tombstones say is known to the database before anything else is read."""
@@ -405,6 +376,12 @@ def _is_unread(derived: Derived) -> bool:
 def _is_overtaken(now: Iterable[Indexed], known: Mapping[str, str]) -> bool:
     """Did the pipeline write it after we looked? Then it knows better."""
     return any(known.get(row.source_path) != row.signature for row in now)
+
+
+def ours(files: Files, there: Mapping[Name, str], known: Container[str], agent_id: str) -> dict[Name, str]:
+    """Without the files of other agents: all share a folder."""
+    others = files.others((name.path for name in there if name.path not in known), agent_id)
+    return {name: signature for name, signature in there.items() if name.path not in others}
 
 
 def loaded(files: Files, signatures: Mapping[Name, str]) -> Held:

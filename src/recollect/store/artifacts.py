@@ -90,12 +90,6 @@ def of_keys(
     return found
 
 
-def of_kind(tx: Transaction, owner: Owner, kind: str) -> set[str]:
-    """Paths of the files of a kind."""
-    sql = f"SELECT source_path FROM memory_artifacts WHERE {_OWN} AND source_kind = :kind"
-    return {path for (path,) in tx.rows(sql, {**owner.names(), "kind": kind})}
-
-
 def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:
     """path → signature of every file that is known."""
     return dict(tx.rows(f"SELECT source_path, signature FROM memory_artifacts WHERE {_OWN}", owner.names()))
