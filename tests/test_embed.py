@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from training.packing import packed
 
 from recollect import config
 from recollect.config import Settings
@@ -212,7 +213,7 @@ def test_what_was_trained_is_added_to_the_weights() -> None:
     draw = np.random.default_rng(1)
     weights = {"a": np.ones((40, 32), np.float32), "b": np.zeros(2, np.float32), "c": np.ones(1, np.float32)}
     change = (draw.standard_normal((40, 32)) * np.linspace(0.01, 1, 40)[:, None]).astype(np.float32)
-    found = tuning.add(weights, tuning.unpacked(tuning.packed({"a": change, "b": np.array([0.5, -0.5])}, 3)))
+    found = tuning.add(weights, tuning.unpacked(packed({"a": change, "b": np.array([0.5, -0.5])}, 3)))
     lost = ((found["a"] - 1 - change) ** 2).sum(axis=1) / (change**2).sum(axis=1)
     assert lost.max() < 0.1, "three bits keep most of every row, of small and of large ones"
     np.testing.assert_array_equal(found["b"], [0.5, -0.5])
@@ -226,7 +227,7 @@ def test_what_was_trained_as_a_product_is_added_to_each_of_its_matrices() -> Non
     weights = {name: draw.standard_normal((24, 16)).astype(np.float32) for name in ("q.weight", "k.weight", "v.weight")}
     up, down = (draw.standard_normal(shape).astype(np.float32) for shape in ((72, 8), (8, 16)))
     name = "q.weight+k.weight+v.weight"
-    file = tuning.packed({f"{name}.up": up, f"{name}.down": down}, 5)
+    file = packed({f"{name}.up": up, f"{name}.down": down}, 5)
     found = tuning.add(weights, tuning.unpacked(file))
     change = np.concatenate([found[each] - weights[each] for each in weights])
     assert ((change - up @ down) ** 2).sum() < 0.02 * ((up @ down) ** 2).sum(), "five bits keep nearly all of it"

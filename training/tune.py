@@ -14,12 +14,11 @@ import numpy as np
 import torch
 from judging import Floats, Project, by_words, curve, everybody, judging
 from labelled import HERE
+from packing import packed
 from safetensors.numpy import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
-
-from recollect.models.embed.tuning import packed
 
 OUT = HERE.parent / "src/recollect/models/embed/minilm.safetensors"
 

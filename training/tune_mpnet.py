@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from judging import ACROSS, RANKING, Floats, Project, by_words, curve, everybody, order
 from labelled import HELD_OUT, HERE, read
+from packing import packed
 from safetensors.numpy import save_file
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
@@ -31,7 +32,7 @@ from recollect.models.embed.base import unit
 from recollect.models.embed.bert import build
 from recollect.models.embed.safetensors import read_tensors
 from recollect.models.embed.transformer import Encoder
-from recollect.models.embed.tuning import DOWN, UP, add, packed, unpacked
+from recollect.models.embed.tuning import DOWN, UP, add, unpacked
 
 OUT = HERE.parent / "src/recollect/models/embed"
 

@@ -20,7 +20,6 @@ from recollect.models.embed.safetensors import read_tensors
 
 BITS, STEPS = ".bits", ".steps"  # of a matrix: planes × bytes, and a step per row
 DOWN, UP = ".down", ".up"  # of a product
-_STEP = {3: 0.586, 5: 0.188}  # of the spread of a row, by the number of planes: so it loses least
 
 Weights = Mapping[str, NDArray[Any]]
 
@@ -40,21 +39,6 @@ def add(weights: Weights, changes: Weights) -> dict[str, NDArray[Any]]:
         whole = change if name == of[0] else change @ changes["+".join(of) + DOWN]
         for each, part in zip(of, np.split(whole, len(of)), strict=True):
             result[each] = weights[each] + part
-    return result
-
-
-def packed(changes: Weights, planes: int) -> dict[str, NDArray[Any]]:
-    """As they lie in the file."""
-    result: dict[str, NDArray[Any]] = {}
-    for name, change in changes.items():
-        if change.ndim == 1:
-            result[name] = change.astype(np.float16)
-            continue
-        steps = (_STEP[planes] * change.std(axis=1)).astype(np.float32)
-        most = 2**planes - 1
-        codes = np.clip(np.floor(change / steps[:, None]) + (most + 1) / 2, 0, most).astype(np.uint8)
-        result[name + BITS] = np.stack([np.packbits(codes >> plane & 1) for plane in range(planes)])
-        result[name + STEPS] = steps
     return result
 
 

@@ -10,7 +10,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -21,13 +21,9 @@ import apsw
 
 from recollect.app import Memory, open_memory
 from recollect.search.meaning import ask
-from recollect.search.ranking import WEIGHTS, Weights
-from recollect.search.run import Search
-from recollect.search.values import Hit, Wanted
-from recollect.search.vectors.vectors import Vectors
+from recollect.search.values import Hit
 from recollect.store import entries
 from recollect.store.entries import FileKey
-from recollect.store.search import Reach
 from recollect.store.vectors import Kind
 from recollect.surfaces.bench.home import installed_models
 from recollect.text import COMMON
@@ -41,6 +37,8 @@ _SECOND = 0.1  # what a session's second-best turn adds to its best
 Found = list[tuple[str, float]]  # ids of turns with their scores, best first
 Find = Callable[[str, datetime, int], Found]
 """(question, when it is asked, how many) → what is found."""
+Scores = Callable[[Sequence[str], frozenset[str]], dict[str, float]]
+"""(ids that were found, those that were wanted) → figures by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +67,17 @@ class Corpus:
     session_of: dict[str, str] = field(default_factory=dict)  # turn → session, where sessions are what is looked for
 
 
-def run(
-    locomo: Path | None, longmemeval: Path | None, *, home: Path | None, database: str, ablation: bool, **flags: Any
-) -> dict[str, Any]:
-    """`home` keeps the store, so that a second run need not embed everything again."""
-    result: dict[str, Any] = {}
+def run(locomo: Path | None, longmemeval: Path | None, **flags: Any) -> dict[str, Any]:
+    return {
+        title: _measure(memory, corpora, scores)
+        for title, memory, corpora, scores in stores(locomo, longmemeval, **flags)
+    }
+
+
+def stores(
+    locomo: Path | None, longmemeval: Path | None, *, home: Path | None, database: str, **flags: Any
+) -> Iterator[tuple[str, Memory, list[Corpus], Scores]]:
+    """Each file in a store of its own. `home` keeps them, so that a second run need not embed everything again."""
     flags = {"models_folder": installed_models(), "database": database or None, **flags}
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as name:
         base = home or Path(name)
@@ -86,8 +90,7 @@ def run(
             with open_memory(base / title, tenant=f"bench-{title}", **flags) as memory:
                 corpora = list(read(file))
                 _fill(memory, corpora)
-                result[title] = _measure(memory, corpora, scores, ablation)
-    return result
+                yield title, memory, corpora, scores
 
 
 # ---- The files
@@ -162,8 +165,6 @@ def _entry(corpus: Corpus, turn: Turn) -> Entry:
 
 # ---- The measure
 
-Scores = Callable[[Sequence[str], frozenset[str]], dict[str, float]]
-
 
 def _recall(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float]:
     return {f"R@{k}": len(evidence & set(found[:k])) / len(evidence) for k in (5, 10, 20)}
@@ -178,24 +179,18 @@ def _sessions(found: Sequence[str], evidence: frozenset[str]) -> dict[str, float
     return scores
 
 
-def _measure(memory: Memory, corpora: Sequence[Corpus], scores: Scores, ablation: bool) -> dict[str, Any]:
-    result: dict[str, Any] = {
+def _measure(memory: Memory, corpora: Sequence[Corpus], scores: Scores) -> dict[str, Any]:
+    return {
         "turns": sum(len(corpus.turns) for corpus in corpora),
         "questions": sum(len(corpus.questions) for corpus in corpora),
-        "fts": _average(corpora, _by_fts, scores),
-        "vectors": _average(corpora, lambda corpus: _by_vectors(memory, corpus), scores),
-        "ours": _average(corpora, lambda corpus: _by_search(memory, corpus), scores),
+        "fts": average(corpora, _by_fts, scores),
+        "vectors": average(corpora, lambda corpus: _by_vectors(memory, corpus), scores),
+        "ours": average(corpora, lambda corpus: _by_search(memory, corpus), scores),
         "off_topic_empty": _off_topic(memory, corpora),
     }
-    if ablation:
-        result["ablation"] = {
-            name: _average(corpora, lambda corpus, made=made: _by_weights(memory, corpus, *made), scores)  # type: ignore[misc]
-            for name, made in _variants(memory.vectors).items()
-        }
-    return result
 
 
-def _average(corpora: Sequence[Corpus], find_in: Callable[[Corpus], Find], scores: Scores) -> dict[str, float]:
+def average(corpora: Sequence[Corpus], find_in: Callable[[Corpus], Find], scores: Scores) -> dict[str, float]:
     rows = []
     for corpus in corpora:
         find = find_in(corpus)
@@ -224,12 +219,12 @@ def _off_topic(memory: Memory, corpora: Sequence[Corpus]) -> float:
 
 def _by_search(memory: Memory, corpus: Corpus) -> Find:
     def find(question: str, now: datetime, limit: int) -> Found:
-        return _turns(memory.search(question, scope=corpus.name, limit=limit, now=now))
+        return turns_of(memory.search(question, scope=corpus.name, limit=limit, now=now))
 
     return find
 
 
-def _turns(hits: Sequence[Hit]) -> Found:
+def turns_of(hits: Sequence[Hit]) -> Found:
     """Best first; what was folded into a hit stands behind it, each in a place of its own."""
     return [(uuid.partition("|")[2], hit.score) for hit in hits for uuid in (hit.entry_uuid, *hit.also)]
 
@@ -262,42 +257,5 @@ def _by_fts(corpus: Corpus) -> Find:
             return []
         found = connection.execute(sql, (" OR ".join(f'"{word}"' for word in words), limit))
         return [(corpus.turns[number - 1].id, -rank) for number, rank in found]
-
-    return find
-
-
-# ---- What each ingredient adds
-
-_NO_FLOOR = {"gate": 0.0, "floor": 0.0}
-_NO_SIGNALS = {"time": 0.0, "speaker": 0.0, "role": 0.0, "recency": 0.0, "exact": 0.0}
-
-
-def _variants(vectors: Vectors) -> dict[str, tuple[Vectors | None, Weights]]:
-    """From the words of a turn alone to everything, an ingredient at a time."""
-    words = replace(WEIGHTS, around=0.0, meaning=0.0, meaning_around=0.0, **_NO_FLOOR, **_NO_SIGNALS)
-    around = replace(words, around=WEIGHTS.around)
-    meant = replace(around, meaning=WEIGHTS.meaning)
-    both = replace(meant, meaning_around=WEIGHTS.meaning_around)
-    timed = replace(both, time=WEIGHTS.time)
-    spoken = replace(timed, speaker=WEIGHTS.speaker, role=WEIGHTS.role)
-    everything = replace(spoken, recency=WEIGHTS.recency, exact=WEIGHTS.exact)
-    return {
-        "words of the turn": (None, words),
-        "+ words of its neighbours": (None, around),
-        "+ meaning of the turn": (vectors, meant),
-        "+ meaning of its neighbours": (vectors, both),
-        "+ time": (vectors, timed),
-        "+ speaker and role": (vectors, spoken),
-        "+ recency and exact names": (vectors, everything),
-        "+ the floor": (vectors, WEIGHTS),
-    }
-
-
-def _by_weights(memory: Memory, corpus: Corpus, vectors: Vectors | None, weights: Weights) -> Find:
-    search = Search(memory.database, vectors, weights)
-    reach = Reach(memory.owner, (corpus.name,))
-
-    def find(question: str, now: datetime, limit: int) -> Found:
-        return _turns(search.run(question, reach, Wanted(), limit, now))
 
     return find

@@ -101,12 +101,11 @@ def inject(embedder: str, size: int, show: str | None, folder: Path | None, as_j
     click.echo(f"{result['embedder']}, {result['prompts']:,} prompts, {result['memories']:,} memories")
     for half in [each for each in bench.HALVES if each in result]:
         figures = result[half]
-        columns = list(figures["ours"])
         click.echo(f"\n{half} half")
         rows = {way: figures[way] for way in bench.WAYS if way in figures} | {
             f"ours, {each}": of for each, of in figures.pop("people").items()
         }
-        table(("", *columns), [(name, *each.values()) for name, each in rows.items()], right=tuple(columns))
+        beside(rows)
         if more := [pair for pair in bench.flat(figures) if pair[0].split(".")[0] not in bench.WAYS]:
             table(("", ""), more)
     if size:
@@ -143,32 +142,24 @@ def lineage(artifacts: int, as_json: bool) -> int:
     "--longmemeval", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file of LongMemEval."
 )
 @click.option("--embedder", help="Another embedder than the configured one.")
-@click.option("--ablation", is_flag=True, help="Also what each ingredient of the ranking adds.")
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path), help="Keep the store here for another run.")
 @_database
 @json_option
 def retrieval(
-    locomo: Path | None,
-    longmemeval: Path | None,
-    embedder: str | None,
-    ablation: bool,
-    home: Path | None,
-    database: str,
-    as_json: bool,
+    locomo: Path | None, longmemeval: Path | None, embedder: str | None, home: Path | None, database: str, as_json: bool
 ) -> int:
     """Evidence recall of search on questions about conversations; FTS5 alone and vectors alone beside it."""
     from recollect.surfaces.bench import retrieval as bench
 
     if locomo is None and longmemeval is None:
         raise click.UsageError("name a file: --locomo FILE, --longmemeval FILE, or both")
-    result = bench.run(locomo, longmemeval, home=home, database=database, ablation=ablation, embedder=embedder)
+    result = bench.run(locomo, longmemeval, home=home, database=database, embedder=embedder)
     if as_json:
         print_json(result)
         return 0
     for name, figures in result.items():
-        ways = {way: figures[way] for way in ("fts", "vectors", "ours")} | figures.get("ablation", {})
         click.echo(f"{name}: {figures['turns']:,} turns, {figures['questions']:,} questions")
-        table(("", *figures["ours"]), [(way, *row.values()) for way, row in ways.items()], right=tuple(figures["ours"]))
+        beside({way: figures[way] for way in ("fts", "vectors", "ours")})
         click.echo(f"off-topic questions that get no answer: {figures['off_topic_empty']:.1%}\n")
     return 0
 
@@ -226,6 +217,12 @@ def _show(result: dict[str, Any], as_json: bool) -> int:
     else:
         table(("", ""), result.items())
     return 0
+
+
+def beside(ways: Mapping[str, Mapping[str, object]]) -> None:
+    """A line per way, with the same figures of each."""
+    columns = list(next(iter(ways.values())))
+    table(("", *columns), [(way, *figures.values()) for way, figures in ways.items()], right=columns)
 
 
 def _side_by_side(results: Sequence[Mapping[str, Any]], as_json: bool) -> int:
