@@ -27,7 +27,6 @@ from mcp_types import CallToolResult, ListRootsResult, Root, TextContent
 
 from recollect.app import open_memory
 from recollect.config import load
-from recollect.surfaces.mcp.calls import Calls
 from recollect.surfaces.mcp.http import TOKEN_FILE, PortTaken, serve_http, start, token
 from recollect.surfaces.mcp.scope import Launch, NoProject, folder_of, place
 from recollect.surfaces.mcp.server import _said, build
@@ -57,7 +56,7 @@ class World(NamedTuple):
     there: Path
 
     def server(self, launch: Launch | None = None) -> Any:
-        return build(Calls(open_memory(self.home)), launch or Launch())
+        return build(open_memory(self.home), launch or Launch())
 
 
 @pytest.fixture

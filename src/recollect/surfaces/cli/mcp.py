@@ -27,7 +27,6 @@ def command(project: str, agent_id: str | None) -> int:
     It speaks the protocol on standard input and output, until its input ends. The project is the one that a call
     names, else --project, else the client's first root, else the folder it was started in.
     """
-    from recollect.surfaces.mcp.calls import Calls
     from recollect.surfaces.mcp.scope import Launch
     from recollect.surfaces.mcp.server import build
 
@@ -35,5 +34,5 @@ def command(project: str, agent_id: str | None) -> int:
     with memory(agent_id) as opened:
         folder = os.getcwd()  # noqa: PTH109 - as the agent recorded it
         named = opened.settings.folder(project) if project.startswith(("~", ".")) else project
-        build(Calls(opened), Launch(named, folder, opened.settings.user_home)).run("stdio")
+        build(opened, Launch(named, folder, opened.settings.user_home)).run("stdio")
     return 0

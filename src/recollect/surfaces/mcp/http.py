@@ -24,7 +24,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recollect.app import Memory
 from recollect.config import Settings
 from recollect.errors import RecollectError
-from recollect.surfaces.mcp.calls import Calls
 from recollect.surfaces.mcp.scope import Launch
 from recollect.surfaces.mcp.server import build
 
@@ -81,7 +80,7 @@ def serve_http(settings: Settings, port: int, token: str) -> Serving:
     memory = Memory(settings)
     hosts = [f"{name}:{port}" for name in (_HOST, "localhost")]
     security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[f"http://{each}" for each in hosts])
-    app = build(Calls(memory), Launch()).streamable_http_app(transport_security=security, host=_HOST)
+    app = build(memory, Launch()).streamable_http_app(transport_security=security, host=_HOST)
     config = uvicorn.Config(
         _WithToken(app, token), log_config=None, access_log=False, timeout_graceful_shutdown=1, lifespan="on"
     )
