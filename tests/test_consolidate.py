@@ -592,9 +592,7 @@ def test_the_five_tools_touch_staging_only(tmp_path: Path) -> None:
     staging = Workspace(tmp_path / "staging")
     for path, text in task.raw.items():
         staging.write(path, text)
-    by_name: dict[str, Callable[..., str]] = {
-        tool.function.__name__: tool.function for tool in tools(staging, task.standard, set())
-    }
+    by_name: dict[str, Callable[..., str]] = {tool.__name__: tool for tool in tools(staging, task.standard, set())}
     assert sorted(by_name) == ["edit_file", "list_files", "read_file", "search_files", "write_file"]
     assert all(function.__doc__ for function in by_name.values())
     assert render.RAW in by_name["list_files"]()
@@ -627,7 +625,7 @@ def test_the_five_tools_touch_staging_only(tmp_path: Path) -> None:
 def test_a_file_that_no_answer_can_hold_is_written_in_pieces_and_changed_in_place(tmp_path: Path) -> None:
     task = a_task()
     staging = Workspace(tmp_path / "staging")
-    by_name = {tool.function.__name__: tool.function for tool in tools(staging, task.standard, set())}
+    by_name = {tool.__name__: tool for tool in tools(staging, task.standard, set())}
     by_name["write_file"]("handbook.md", "# Handbook\n")
     for number in range(3):
         by_name["edit_file"]("handbook.md", "", f"- line {number} [{key_of('a')}]")
@@ -648,7 +646,7 @@ def test_a_file_that_no_answer_can_hold_is_written_in_pieces_and_changed_in_plac
 
 def test_whoever_writes_the_handbook_is_told_what_of_the_news_is_not_in_it(tmp_path: Path) -> None:
     made = tools(Workspace(tmp_path / "staging"), a_task().standard, set())
-    write = next(tool.function for tool in made if tool.function.__name__ == "write_file")
+    write = next(tool for tool in made if tool.__name__ == "write_file")
     said = write("handbook.md", f"- known [{key_of('a')}]")
     assert f"[{key_of('g')}]" in said and f"[{key_of('a')}]" not in said
     assert "not cited" not in write("handbook.md", f"- known [{key_of('a')}] ^m-g")
@@ -657,9 +655,7 @@ def test_whoever_writes_the_handbook_is_told_what_of_the_news_is_not_in_it(tmp_p
 def test_long_files_are_read_in_pages(tmp_path: Path) -> None:
     staging = Workspace(tmp_path / "staging")
     staging.write("raw_memories.md", "".join(f"line {number}\n" for number in range(1, 12_001)))
-    read = next(
-        tool.function for tool in tools(staging, a_task().standard, set()) if tool.function.__name__ == "read_file"
-    )
+    read = next(tool for tool in tools(staging, a_task().standard, set()) if tool.__name__ == "read_file")
     lines, first = [], 1
     while True:
         page = read("raw_memories.md", first).splitlines()
@@ -706,7 +702,7 @@ class Clerk:
         self.calls += 1
         assert "is data" in instructions and limits.seconds > 0
         self.before()
-        by_name: dict[str, Callable[..., str]] = {tool.function.__name__: tool.function for tool in tools}
+        by_name: dict[str, Callable[..., str]] = {tool.__name__: tool for tool in tools}
         by_name["write_file"]("handbook.md", self.write("handbook", "everything", self.keys(content)))
         by_name["write_file"]("summary.md", self.write("summary", "the user", []))
         for project_id, path in self.projects(content):
@@ -1309,7 +1305,7 @@ def test_what_was_typed_into_the_files_is_sent_without_secrets(world: World, has
 
     class Reading(Clerk):
         def work(self, instructions: str, content: str, tools: Sequence[Tool], limits: Limits) -> Answer[str]:
-            read = next(tool.function for tool in tools if tool.function.__name__ == "read_file")
+            read = next(tool for tool in tools if tool.__name__ == "read_file")
             seen.append(read("handbook.md"))
             return super().work(instructions, content, tools, limits)
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from recollect import config
 from recollect.config import Settings
 from recollect.models.agent_cli import AgentCli
-from recollect.models.base import Failure, LanguageModel, Limits, ModelFailed, Tool, ToolRefused, Usage
+from recollect.models.base import Failure, LanguageModel, Limits, ModelFailed, ToolRefused, Usage
 from recollect.models.choose import language_model
 from recollect.models.providers import Provider
 from tests.model_server import (
@@ -448,7 +448,7 @@ def test_an_agent_uses_tools_until_it_is_done(name: str) -> None:
         Answer("Done."),
     ]
     with ModelServer(script) as server:
-        answer = provider(server, name).work("Look around.", "Shelf 3.", [Tool(shelf.read)], LIMITS)
+        answer = provider(server, name).work("Look around.", "Shelf 3.", [shelf.read], LIMITS)
     assert answer.value == "Done."
     assert answer.usage.requests == 3 and answer.usage.tokens == 360
     assert server.requests[2].tool_results == ["tea: 10 lines", "cake: 2 lines"]
@@ -462,7 +462,7 @@ def test_an_agent_uses_tools_until_it_is_done(name: str) -> None:
 def test_an_agent_is_told_what_was_refused(name: str) -> None:
     script: list[Reply] = [ToolCall("read", {"name": "../etc"}), ToolCall("read", {"lines": 2}), Answer("Sorry.")]
     with ModelServer(script) as server:
-        answer = provider(server, name).work("Look.", "Shelf 3.", [Tool(Shelf().read)], LIMITS)
+        answer = provider(server, name).work("Look.", "Shelf 3.", [Shelf().read], LIMITS)
     refused, mistaken = server.requests[2].tool_results
     assert "../etc is outside" in refused
     assert "name" in mistaken
@@ -473,7 +473,7 @@ def test_an_agent_is_told_what_was_refused(name: str) -> None:
 @pytest.mark.parametrize("limits", [Limits(10, requests=3), Limits(10, tokens=300)], ids=["requests", "tokens"])
 def test_an_agent_stops_at_its_caps(name: str, limits: Limits) -> None:
     with ModelServer(ToolCall("read", {"name": "../etc"})) as server, pytest.raises(ModelFailed) as caught:
-        provider(server, name).work("Look.", "Shelf 3.", [Tool(Shelf().read)], limits)
+        provider(server, name).work("Look.", "Shelf 3.", [Shelf().read], limits)
     assert caught.value.failure is Failure.EXHAUSTED
     assert len(server.requests) == caught.value.usage.requests == 3
     assert caught.value.usage.tokens == 360
@@ -485,7 +485,7 @@ def test_an_agent_stops_at_its_deadline(name: str) -> None:
     with ModelServer(script) as server, pytest.raises(ModelFailed) as caught:
         model = provider(server, name)
         began = time.monotonic()
-        model.work("Look.", "Shelf 3.", [Tool(Shelf().read)], Limits(seconds=2))
+        model.work("Look.", "Shelf 3.", [Shelf().read], Limits(seconds=2))
     assert time.monotonic() - began < LATE
     assert caught.value.failure is Failure.TIMEOUT
     assert caught.value.usage.tokens == 120
@@ -496,7 +496,7 @@ def test_a_mistake_in_a_tool_is_not_taken_for_one_of_the_model() -> None:
         raise KeyError(name)
 
     with ModelServer(ToolCall("broken", {"name": "tea"})) as server, pytest.raises(KeyError):
-        provider(server, CHAT).work("Look.", "Shelf 3.", [Tool(broken)], LIMITS)
+        provider(server, CHAT).work("Look.", "Shelf 3.", [broken], LIMITS)
 
 
 # ---- Programs --------------------------------------------------------------------------------------------------------
@@ -683,7 +683,7 @@ def is_gone(pid: int) -> bool:
 
 def test_a_program_gets_no_tools_of_ours(tmp_path: Path) -> None:
     with pytest.raises(ModelFailed) as caught:
-        AgentCli(settings(tmp_path), "cli:claude").work("Look.", "Shelf 3.", [Tool(Shelf().read)], LIMITS)
+        AgentCli(settings(tmp_path), "cli:claude").work("Look.", "Shelf 3.", [Shelf().read], LIMITS)
     assert caught.value.failure is Failure.REJECTED and "consolidation_model" in caught.value.hint
 
 

@@ -132,7 +132,7 @@ def _reading(staging: Workspace) -> list[Tool]:
         """
         return "\n".join(staging.search(query)) or "(nothing found)"
 
-    return [Tool(list_files), Tool(read_file), Tool(search_files)]
+    return [list_files, read_file, search_files]
 
 
 def _writing(staging: Workspace, standard: Standard, written: set[str]) -> list[Tool]:
@@ -186,7 +186,7 @@ def _writing(staging: Workspace, standard: Standard, written: set[str]) -> list[
             raise ToolRefused(f"{path}: the passage must stand there once, not {times} times")
         return keep(path, before.replace(old, new), before)
 
-    return [Tool(write_file), Tool(edit_file)]
+    return [write_file, edit_file]
 
 
 # In one answer

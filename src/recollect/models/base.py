@@ -108,14 +108,11 @@ class ModelFailed(RecollectError):
         return self.failure in (Failure.REJECTED, Failure.CUT_OFF)
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """Something an agent may do. Parameters and their meaning are read off the function's signature and docstring.
+Tool = Callable[..., str]
+"""Something an agent may do. Parameters and their meaning are read off the function's signature and docstring.
 
-    The function returns text for the model. What it must not do it refuses by raising ToolRefused: the model is told.
-    """
-
-    function: Callable[..., str]
+It returns text for the model. What it must not do it refuses by raising ToolRefused: the model is told.
+"""
 
 
 class ToolRefused(Exception):

@@ -301,12 +301,12 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 def _function(tool: Tool) -> Callable[..., Awaitable[str]]:
-    """A tool as pydantic-ai takes it, with the signature and docstring of the function."""
+    """A tool as pydantic-ai takes it, with its signature and docstring."""
 
-    @functools.wraps(tool.function)
+    @functools.wraps(tool)
     async def call(*args: Any, **kwargs: Any) -> str:
         try:
-            return tool.function(*args, **kwargs)
+            return tool(*args, **kwargs)
         except ToolRefused as refusal:
             raise ToolFailed(str(refusal)) from None
 
