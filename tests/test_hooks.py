@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from recollect.app import Memory, open_memory
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.hooks import client
-from recollect.surfaces.hooks.answer import CLAUDE, CODEX, Event, Hooks, checked, guessed, printed
+from recollect.surfaces.hooks.answer import CLAUDE, CODEX, Event, Hooks, checked, guessed
 from recollect.surfaces.hooks.command import hook_command
 from recollect.surfaces.hooks.keeper import Keeper
 from tests.daemons import Home, home, wait
@@ -581,11 +581,11 @@ def test_whose_event_it_is_is_guessed_where_nobody_says() -> None:
 
 
 def test_nothing_is_printed_for_nothing() -> None:
-    assert printed("Stop", "") == b""
-    assert json.loads(printed("SessionStart", "a\nb")) == {
+    assert client.printed("Stop", "") == b""
+    assert json.loads(client.printed("SessionStart", "a\nb")) == {
         "hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "a\nb"}
     }
-    assert b"\n" not in printed("SessionStart", "a\nb")
+    assert b"\n" not in client.printed("SessionStart", "a\nb")
 
 
 # The client

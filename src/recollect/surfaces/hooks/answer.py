@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -79,9 +78,9 @@ class Hooks:
             return b""
         self._notice(call.event)
         if call.name == "SessionStart":
-            return printed(call.name, self._start(call))
+            return client.printed(call.name, self._start(call))
         if call.name == "UserPromptSubmit":
-            return printed(call.name, self._prompt(call))
+            return client.printed(call.name, self._prompt(call))
         self._enqueue(call)
         return b""
 
@@ -235,11 +234,3 @@ def guessed(event: Event) -> str:
     """Whose event it is, where the command line does not say."""
     file = Path(event.transcript_path or "").name
     return CODEX if event.turn_id or file.startswith("rollout-") else CLAUDE
-
-
-def printed(name: str, text: str) -> bytes:
-    """As both agents read it."""
-    if not text:
-        return b""
-    output: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
-    return json.dumps(output).encode()

@@ -275,8 +275,15 @@ def unanswered(home: str, event: str, agent: str, payload: bytes, environ: Mappi
         spool(home, event, agent, told, text)
     except (OSError, Refused) as error:  # then it may be told once more
         log(home, event, error)
+    return printed(event, text) + b"\n"
+
+
+def printed(event: str, text: str) -> bytes:
+    """As both agents read it."""
+    import json
+
     output = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
-    return json.dumps(output).encode() + b"\n"
+    return json.dumps(output).encode() if text else b""
 
 
 def ready(home: str, told: dict[str, Any], environ: Mapping[str, str]) -> str:
