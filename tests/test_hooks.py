@@ -521,6 +521,18 @@ def test_what_is_kept_later_is_kept_in_order_and_the_next_answer_waits_for_it() 
     assert 200 < done.count(3) < 300  # never more than fit
 
 
+def test_a_write_that_hangs_does_not_keep_the_daemon_from_its_end_however_many_wait_behind_it() -> None:
+    keeper, go = Keeper(), threading.Event()
+    for _ in range(300):
+        keeper.later("a", lambda: go.wait(60))
+    closing = threading.Thread(target=keeper.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    ended = not closing.is_alive()
+    go.set()
+    assert ended
+
+
 def test_transcripts_are_taken_from_agents_folders_only(hooks: tuple[Hooks, Queue, Memory], tmp_path: Path) -> None:
     answers, queue, _ = hooks
     inside = write(tmp_path / ".claude" / "projects" / "-p" / "s.jsonl", talk(1, 2))

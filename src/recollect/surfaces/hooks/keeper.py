@@ -10,6 +10,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from recollect.errors import RecollectError
 
@@ -42,7 +43,9 @@ class Keeper:
             self._changed.wait_for(lambda: session not in self._sessions, _PATIENCE)
 
     def close(self) -> None:
-        self._waiting.put(None)
+        """Waits for what is left, if that is soon."""
+        with suppress(queue.Full):
+            self._waiting.put(None, timeout=_PATIENCE)
         self._thread.join(2.0)
 
     def _work(self) -> None:
