@@ -8,6 +8,7 @@ import time
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import pytest
@@ -119,12 +120,17 @@ HALVES = {
     "in another list": f"• [fact] {TEXT} {REF} (used)\n1. [fact] {TEXT} {REF} - applies here",
     "in the middle of a sentence": f"Known: [fact] {TEXT} {REF}, so I used it.",
     "in a table": f"| kind | text | id |\n|---|---|---|\n| fact | {TEXT} | {REF} |",
+    "in a table of its own": f"| id | text | day |\n|---|---|---|\n| `m-jwt` r1 | {TEXT} | 2026-02-01 |",
+    "in a table without edges": f"kind | text | day | id\n---|---|---|---\nfact | {TEXT} | 2026-02-01 | m-jwt",
+    "in wide brackets": f"– [fact] {TEXT} （2026-02-01, m-jwt r1）",
     "as HTML": f"<li>[fact] {TEXT} {REF}</li>",
     "in italics": f"_{TEXT} {REF}_",
     "in quotation marks": f"“{TEXT} {REF}”\n»{TEXT} {REF}«\n[{TEXT} {REF}]",
     "its id as code": f"- [fact] {TEXT} (2026-02-01, `m-jwt` r1)\n- {TEXT} (2026-02-01, m-jwt, r1)",
     "broken before its reference": f"- [fact] {TEXT}\n  {REF}",
     "broken in the middle": f"- [fact] {TEXT[:20]}\n  {TEXT[20:30]}\n  {TEXT[30:]} {REF}",
+    "broken in its reference": f"> - [fact] {TEXT} (2026-02-01,\n>   m-jwt r1)",
+    "in a narrow window": "\n".join(wrap(f"- [fact] {'Auth uses JWT tokens. ' * 25}{REF}", 60)),
     "under a heading": f"# {PREFIX}\n{TEXT}\n{END}\n## {PREFIX}\n{TEXT}\n{END}",
     "numbered": f"1. {PREFIX} so {TEXT}\n{END}\n2) {PREFIX} and {TEXT} {END}",
 }
@@ -162,6 +168,8 @@ def test_words_about_a_memory_are_kept() -> None:
         "m-jwt r1 is wrong",
         "Is it (2026-02-01, m-jwt r1) or not?",
         "see (2026-02-01) and m-jwt",
+        "On 2026-02-01 it was m-jwt r1",
+        "| 2026-02-01 | m-jwt was made then | it is a note |",
         f"1. {PREFIX} begins a block\n2. and so on",
         f"- [fact] is what it says before {PREFIX}\n- [decision, must] is another",
     ):
@@ -181,6 +189,8 @@ def test_words_about_a_memory_are_kept() -> None:
     [
         "[fact] " * 60_000 + ", m-",
         "(2026-02-01, m-" * 60_000,
+        "m-| 2026-02-01 | `" + " `" * 400_000,
+        f"m-(2026-02-01,{' ' * 400_000}" * 2,
         f"[fact] {REF} x" * 30_000,
         "- [fact] x\n" * 60_000 + REF,
         f"{END}\n" + f"1. {PREFIX}\n" * 60_000,

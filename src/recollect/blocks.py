@@ -28,12 +28,17 @@ _LISTED = re.compile(  # up to the last end, so that each has one
 _AFTER = re.compile(r"[ \t]*(?:\r?\n)?")
 OPENINGS = (f"{PREFIX} Notes from earlier", f"{PREFIX} What is known from earlier")
 _ROW = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_REF = re.compile(r"\(\d{4}-\d\d-\d\d, `?m-[0-9A-Za-z-]+`?,? r\d+\)")
+_DATED = re.compile(r"\d-\d\d-\d\d")
+_DAY, _ID = r"\d{4}-\d\d-\d\d", r"`?m-[0-9A-Za-z-]+`?"
+_REF = re.compile(rf"[(（]{_DAY},[\s>]+{_ID},?[\s>]+r\d+[)）]")
+_CELLS = [  # of a table that an agent made of it: the day and the id stand alone, wherever
+    re.compile(rf"(?:^|\|)[\s*`]*{each}[\s*`]*(?:\||$)") for each in (_DAY, rf"{_ID}(?:,?[\s`]+r\d+)?")
+]
 _CLOSING = re.compile(r"[\s*`.,;:!?\"')_|}\]›‹»«”“’]*")
 _LABEL = re.compile(rf"\[(?:{'|'.join(MemoryKind)})(?:, ?\w+)?\]")
 _FIRST = re.compile(rf"[\W\d]*?{_LABEL.pattern}")
 _BULLET = re.compile(r"[ \t>]*(?:[-*+•|]|\d+[.)])[ \t]")
-_BROKEN = 3  # rows before the one with the reference
+_BROKEN = 12  # rows before the one with the reference, for the longest line in a narrow window
 
 
 def _loosely(phrase: str) -> str:
@@ -51,7 +56,7 @@ _MARKS = re.compile(
 def strip_blocks(text: str) -> str:
     """The text without its injected blocks and lines; the same object when there is none."""
     stripped = _without_quoted(_BLOCK.sub("", _without_listed(text))) if PREFIX in text else text
-    if ", m-" in stripped or ", `m-" in stripped:
+    if "m-" in stripped and _DATED.search(stripped):
         stripped = _without_lines(stripped)
     return text if stripped == text else stripped
 
@@ -75,8 +80,11 @@ def _without_listed(text: str) -> str:
 def _without_lines(text: str) -> str:
     """Without rows that begin or end like a line of ours. Of a row that only has one in it, that goes."""
     kept: list[str] = []
+    text = _REF.sub(lambda ref: " ".join(ref.group().replace(">", " ").split()), text)  # on one row
     for row in _ROW.findall(text):
-        refs = [each.span() for each in _REF.finditer(row)]
+        if "|" in row and all(cell.search(row) for cell in _CELLS):
+            continue
+        refs = [each.span() for each in _REF.finditer(row)] if "m-" in row else []
         label = _LABEL.search(row, 0, refs[-1][0]) if refs else None
         ends = bool(refs) and _CLOSING.fullmatch(row, refs[-1][1]) is not None
         if not label and not ends:
