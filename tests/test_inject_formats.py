@@ -121,6 +121,10 @@ def test_several_results_or_messages_are_a_prompt_as_one_is(injector: Injector, 
     assert injector.prepare(before, [result, last]).history == [*before, result, last]
     asked = injector.prepare(talk(form), [user(form, "Good morning."), user(form, PROMPT)])
     assert [line.id for line in asked.given.lines] == ["m-jwt"] and texts(asked.history[-1])[-1] == PROMPT
+    asked = injector.prepare(talk(form), [user(form, PROMPT), user(form, "Anybody?")])
+    assert [line.id for line in asked.given.lines] == ["m-jwt"], "all of them are what is asked"
+    with pytest.raises(UsageError, match="empty list"):
+        injector.prepare(talk(form), [])
     with pytest.raises(UsageError):
         injector.prepare([], [user(form, PROMPT), answer(form, "Seen.")])
     with pytest.raises(UsageError):

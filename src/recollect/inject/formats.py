@@ -93,6 +93,8 @@ def detect(history: Sequence[Any], prompt: Any = None, name: str = "") -> Format
     """The format of a list; `name` settles what its messages leave open."""
     if isinstance(history, str | bytes) or not isinstance(history, Sequence):
         raise UsageError(f"a history is a list of messages, not {type(history).__name__}", hint=_HINT)
+    if isinstance(prompt, list) and not prompt:
+        raise UsageError("the prompt is an empty list", hint="Without one, it is the last message of a user.")
     known = [*history, *several(prompt)]
     if name == "pydantic-ai" or any(type(each).__module__.startswith("pydantic_ai") for each in known):
         from recollect.inject.pydantic_messages import PydanticMessages

@@ -63,13 +63,13 @@ class Injector:
         of a user in the history."""
         self._pending = None
         form = detect(history, prompt, self._form)
-        whole, at = _asked(form, history, prompt)
+        whole, first, at = _asked(form, history, prompt)
         blocks = window.blocks(form, whole, at)
         current = self._selection.current(line.id for each in blocks for line in each.lines)
         visible = [_hold(each, current) for each in blocks]
         kept = [each for each in visible if each.text and (each.block.age > 0 or at is None)]
         told = prompt is not None and form.role(whole[-1]) is Role.TOOL
-        planned = self._plan(form, whole, at, told, visible, kept)
+        planned = self._plan(form, whole, (first, at), told, visible, kept)
         left = {each.block.place for each in kept[planned.dropped :]}
         texts = {each.block.place: each.text if each.block.place in left else "" for each in visible}
         cleaned, block = window.rewritten(form, whole, texts), None
@@ -142,18 +142,20 @@ class Injector:
         self,
         form: Format,
         whole: Sequence[Any],
-        at: int | None,
+        asked: tuple[int, int | None],
         told: bool,
         visible: Sequence[_Visible],
         kept: Sequence[_Visible],
     ) -> Plan:
-        """`told`: it is only what a tool gave."""
+        """`asked`: where the prompt begins and ends; `told`: it is only what a tool gave."""
+        first, at = asked
         seen = [Seen(each.block.age, estimate_tokens(each.text), each.keys) for each in kept]
         stale = [name for each in visible for name in each.gone]
         if at is None:  # there is no place for more where nobody ever asked
             corrected = self._selection.replacements(stale) if window.prompts(form, whole) else []
             return plan(corrected, seen, self._selection.config)
-        said, before = window.words(form, whole[at]), window.exchanges(form, whole, at, EXCHANGES)
+        said = "\n".join(filter(None, (window.words(form, each) for each in whole[first : at + 1])))
+        before = window.exchanges(form, whole, first, EXCHANGES)
         own = [each for each in visible if each.block.age == 0]
         given = [line for each in own for line in each.lines]
         count = sum(len(each.keys) for each in kept)
@@ -169,18 +171,19 @@ def render_for_compaction(history: Sequence[Any], form: str = "") -> str:
     return window.transcript(detect(history, None, form), history)
 
 
-def _asked(form: Format, history: Sequence[Any], prompt: Any) -> tuple[list[Any], int | None]:
-    """The history with the prompt, and where that stands: with results of tools, the one that they belong to. None:
-    nothing is asked."""
+def _asked(form: Format, history: Sequence[Any], prompt: Any) -> tuple[list[Any], int, int | None]:
+    """The history with the prompt, where that begins, and its last message that asks: with results of tools, the one
+    that they belong to. None: nothing is asked."""
     if prompt is not None:
         whole = [*history, *(window.escaped(form, each) for each in form.prompt(prompt))]
         if form.role(whole[-1]) is not Role.TOOL:
-            return whole, len(whole) - 1 if window.prompts(form, whole[-1:]) else None
+            return whole, len(history), len(whole) - 1 if window.prompts(form, whole[-1:]) else None
     else:
         whole = list(history)
         if whole and form.role(whole[-1]) is Role.USER and not window.prompts(form, whole[-1:]):
             whole[-1] = window.escaped(form, whole[-1])  # a block is never what is asked: somebody wrote like one
-    return whole, max(window.prompts(form, whole), default=None)
+    last = max(window.prompts(form, whole), default=None)
+    return whole, last or 0, last
 
 
 def _hold(block: Block, current: dict[str, Remembered]) -> _Visible:
