@@ -40,7 +40,9 @@ _LINE = re.compile(
 _BEGINS = re.compile(rf"(?:{'|'.join(_SECTIONS)})\r?$|-(?: ?$| \[)")  # a row of a block, or what is left of one
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
-_TAG = re.compile(r"<(?=/?\s*(?:system|user|assistant|human|tool|function|instruction|antml|\|))", re.IGNORECASE)
+_TAG = re.compile(  # what ends or hides something, and what begins somebody else's words
+    r"<(?=[/!|]|\s*(?:/|system|user|assistant|human|tool|function|instruction|antml))", re.IGNORECASE
+)
 
 
 @lru_cache(maxsize=4096)
