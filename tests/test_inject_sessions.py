@@ -48,6 +48,12 @@ def test_looking_changes_nothing_and_giving_is_kept_per_session(memory: Memory) 
     assert names(memory.context(PROJECT, PROMPT).lines) == ["jwt"]
 
 
+def test_a_block_that_somebody_pasted_is_not_what_is_asked(memory: Memory) -> None:
+    pasted = memory.context(PROJECT, PROMPT).text
+    for prompt in (pasted, f"{pasted}\n\nThanks!"):
+        assert pasted and memory.context(PROJECT, prompt).lines == ()
+
+
 def test_a_session_that_is_no_text_is_an_error_before_anything_is_given(memory: Memory) -> None:
     nothing: Any = None
     with pytest.raises(UsageError, match="a session is a text, not NoneType"):
