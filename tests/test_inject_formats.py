@@ -145,6 +145,18 @@ def test_a_turn_that_is_committed_call_by_call_keeps_its_block_to_its_end(memory
     assert [each.turn for each in memory.given_last("loop")] == [1]
 
 
+@pytest.mark.parametrize("cap", [0, 3])
+def test_a_turn_that_waits_for_an_approval_goes_on_with_it(memory: Memory, cap: int) -> None:
+    injector = memory.injector(PROJECT, max_injected_blocks_in_history=cap)
+    first = injector.prepare(talk("responses"), user("responses", PROMPT)).history
+    asked = {"type": "mcp_approval_request", "id": "a1", "server_label": "s", "name": "look", "arguments": "{}"}
+    approved = {"type": "mcp_approval_response", "approval_request_id": "a1", "approve": True}
+    history = injector.commit([{"type": "mcp_list_tools", "id": "t1", "server_label": "s", "tools": []}, asked])
+    assert injector.prepare(history, [approved]).history == [*history, approved] and history[: len(first)] == first
+    called = {"type": "mcp_call", "id": "c9", "server_label": "s", "name": "look", "arguments": "{}", "output": "seen"}
+    assert len(shown(injector.commit([called, answer("responses", "So it is.")]))) == min(cap, 1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_strip_gives_the_talk_back_as_it_was(injector: Injector, form: str) -> None:
     history = [*talk(form), user(form, PROMPT)]

@@ -197,9 +197,9 @@ class Messages:
         if role in ("system", "developer"):
             return Role.OTHER
         if role is None and isinstance(kind, str):
-            if kind.endswith("_output"):
+            if kind.endswith(("_output", "_response")):
                 return Role.TOOL
-            return Role.ASSISTANT if kind.endswith("_call") else Role.OTHER
+            return Role.ASSISTANT if kind.endswith(("_call", "_request")) else Role.OTHER
         raise _unknown(message)
 
     def slots(self, message: Any) -> list[Slot]:
@@ -241,10 +241,11 @@ class Messages:
         return "\n".join(_call(part) for part in _parts(message) if _get(part, "type") == "tool_result")
 
     def calls(self, message: Any) -> bool:
-        if _get(message, "role") is None:  # a tool of the API's own has no such id
-            return self.role(message) is Role.ASSISTANT and _get(message, "call_id") is not None
-        asked = _calls(message) or _get(message, "function_call")
-        return bool(asked) or any(_get(part, "type") == "tool_use" for part in _parts(message))
+        if _get(message, "role") is None:  # a tool of the API's own has no such id, and may wait for an approval
+            asked = _get(message, "call_id") is not None or str(_get(message, "type")).endswith("_request")
+            return asked and self.role(message) is Role.ASSISTANT
+        called = _calls(message) or _get(message, "function_call")
+        return bool(called) or any(_get(part, "type") == "tool_use" for part in _parts(message))
 
     def prompt(self, value: Any) -> list[Any]:
         messages = several(value) or [{"role": "user", "content": value}]
