@@ -226,6 +226,14 @@ def test_a_superseding_revision_passes_and_displaces_the_stale_line_and_nothing_
     assert prepared.history[1:3] == history[1:3], "messages that did not change are the same"
 
 
+def test_a_block_whose_lines_end_otherwise_is_visible_and_corrected_too(memory: Memory) -> None:
+    history = turns(memory, ABOUT_AUTH)
+    history[0] = {**history[0], "content": history[0]["content"].replace("\n", "\r\n")}
+    assert given(memory, ABOUT_AUTH, history).lines == ()
+    put(memory, replace(AUTH[0], revision=2, text="Auth uses opaque tokens", valid_from=day(5)))
+    assert ids(memory.injector(PROJECT).prepare(history, "Thanks!").history) == [["rotate"], ["jwt"]]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_correction_stays_while_tools_are_asked(memory: Memory, form: str) -> None:
     injector = memory.injector(PROJECT, form=form)

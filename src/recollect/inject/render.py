@@ -137,7 +137,7 @@ def split(text: str) -> tuple[str, str]:
 def parse(text: str) -> tuple[Shown, ...]:
     """The lines of a block; what is no line, or only a part of one, is not among them."""
     section, found = Section.RELEVANT, []
-    for each in text.split("\n"):
+    for each in text.replace("\r\n", "\n").split("\n"):
         section = _SECTIONS.get(each, section)
         if match := _LINE.fullmatch(each):
             found.append(Shown(section, each, match["id"], int(match["revision"])))
