@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -162,6 +163,14 @@ def test_of_a_long_text_both_ends_are_looked_at() -> None:
     assert len(found) == 60
     assert found[:3] == ["first", "of", "all"]
     assert found[-2:] == ["very", "end"]
+
+
+def test_of_a_paste_without_spaces_both_ends_are_looked_at() -> None:
+    pasted = '{"port":8080,"hosts":["a","b"]},' * 30_000
+    started = time.process_time()
+    asked = relevance.question(f"Which tokens? {pasted} Where is nginx?", (), NOW)
+    assert time.process_time() - started < 0.3
+    assert asked is not None and {"tokens", "nginx"} <= set(asked.words) and len(asked.text) < 2_100
 
 
 def test_a_word_in_common_says_less_where_there_are_many_words() -> None:

@@ -84,6 +84,7 @@ _SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel
 _GENERIC_WEIGHT = 0.35
 _OWN_WORDS = 2  # a prompt that says more of its own needs no help
 _LONGEST = 60  # words of a text that are looked at: half from its beginning, half from its end
+_WIDEST = 2_000  # letters of them, likewise: what is pasted may have no spaces
 _MANY = 8.0  # more words than this agree with something by chance
 _ANSWER_WEIGHT = 0.45  # of a word that only the assistant said
 _MOST_CONTEXT = 2.0  # words of the last exchange that count
@@ -285,8 +286,10 @@ def condensed(text: str) -> str:
     """Prose only, and not too much of it: a request stands before or behind what is pasted."""
     prose = " ".join(line for kind, line in blocks(text) if kind not in ("code", "quote")) or text
     every = prose.split()
-    half = _LONGEST // 2
-    return prose if len(every) <= _LONGEST else " ".join([*every[:half], *every[-half:]])
+    if len(every) > _LONGEST:
+        prose = " ".join([*every[: _LONGEST // 2], *every[-_LONGEST // 2 :]])
+    half = _WIDEST // 2
+    return prose if len(prose) <= _WIDEST else f"{prose[:half]} {prose[-half:]}"
 
 
 def _weighed(text: str, now: datetime, *, names: bool = False) -> dict[str, float]:
