@@ -304,6 +304,8 @@ def _calls(message: Any) -> Sequence[Any]:
 
 
 def _results(message: Any) -> bool:
+    if isinstance(_get(message, "content"), str):
+        return False
     return any(_get(part, "type") == "tool_result" for part in _parts(message))
 
 

@@ -77,7 +77,7 @@ class Injector:
             cleaned, block = form.insert(cleaned, window.prompts(form, cleaned)[-1], text)
             again = {each.block.place: text for each in visible if each.block.age == 0 and each.text == text}
             before = window.rewritten(form, whole, texts | again) if again else []
-            if window.outline(form, before) == window.outline(form, cleaned):  # it is there: the bytes stay
+            if again and window.outline(form, before) == window.outline(form, cleaned):  # it is there: the bytes stay
                 block = next((old for old, new in zip(before, cleaned, strict=True) if new is block), block)
                 cleaned = before
         hidden = self._selection.hidden(name for each in visible for name in each.gone)
