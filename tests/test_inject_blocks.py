@@ -76,7 +76,7 @@ def test_any_text_comes_back_as_the_line_it_was(text: str, kind: MemoryKind, sev
         block = render.block([(Section.RELEVANT, render.line(memory, tokens))])
         (shown,) = render.parse(block)
         assert render.says(shown, memory) and block.count("\n") == 3
-        assert render.block([(shown.section, shown.row)]) == block, "equal content, equal bytes"
+        assert render.rendered([shown]) == block, "equal content, equal bytes"
         assert not render.says(shown, a_memory("one", f"b{text}", kind=kind, severity=severity))
         assert render.split(f"{block}\n\nhello") == (block, "hello")
 

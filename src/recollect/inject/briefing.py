@@ -63,7 +63,7 @@ class Briefing(Part):
     def told(self, project_id: str) -> Given:
         """The same with its lines."""
         text = self.orientation(project_id)
-        return Given(text, estimate_tokens(text), tuple(render.read(each, AT_START) for each in render.parse(text)))
+        return Given(text, estimate_tokens(text), tuple(replace(each, reason=AT_START) for each in render.parse(text)))
 
     def start(self, project_id: str, session: str, later: Callable[[Callable[[], object]], object]) -> str:
         """The same, and it is kept that the session has it: prompts need not bring it once more. `later` is given the

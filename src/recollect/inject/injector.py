@@ -21,9 +21,8 @@ from recollect.errors import RecollectError, UsageError
 from recollect.inject import render, window
 from recollect.inject.formats import Format, Role, detect, sendable
 from recollect.inject.plan import Plan, Seen, plan
-from recollect.inject.render import Shown
 from recollect.inject.select import Selection
-from recollect.inject.values import Given, Prepared
+from recollect.inject.values import Given, Line, Prepared
 from recollect.inject.window import Block
 from recollect.text import estimate_tokens
 from recollect.types import Remembered
@@ -38,7 +37,7 @@ class _Visible:
     """A block of the history, and what it may still say."""
 
     block: Block
-    lines: tuple[Shown, ...]  # those that hold
+    lines: tuple[Line, ...]  # those that hold
     text: str  # of them alone
     gone: tuple[str, ...]  # ids of lines that left
 
@@ -189,8 +188,7 @@ def _asked(form: Format, history: Sequence[Any], prompt: Any) -> tuple[list[Any]
 def _hold(block: Block, current: dict[str, Remembered]) -> _Visible:
     good = tuple(each for each in block.lines if each.id in current and render.says(each, current[each.id]))
     gone = tuple(each.id for each in block.lines if each not in good)
-    text = render.block((each.section, each.row) for each in good)
-    return _Visible(block, good, text, gone)
+    return _Visible(block, good, render.rendered(good), gone)
 
 
 def _repairs(

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from recollect.blocks import END, PREFIX, escape
@@ -68,7 +67,7 @@ def shortened(text: str, tokens: int) -> str:
 
 
 def line(memory: Remembered, tokens: int = LONGEST) -> str:
-    return f"- [{_label(memory)}] {shortened(inert(memory.text), tokens)} {_ref(memory)}"
+    return _written(memory, shortened(inert(memory.text), tokens), memory.valid_from[:10])
 
 
 def made(memory: Remembered, tokens: int = LONGEST) -> Line:
@@ -105,21 +104,15 @@ def rendered(lines: Sequence[Line]) -> str:
 
 def row(each: Line) -> str:
     """As `line` wrote it."""
+    return _written(each, each.text, each.date)
+
+
+def _written(each: Remembered | Line, text: str, day: str) -> str:
     label = f"{each.kind}" + ("" if each.severity is Severity.NONE else f", {each.severity}")
-    return f"- [{label}] {each.text} ({each.date}, {each.id} r{each.revision})"
+    return f"- [{label}] {text} ({day}, {each.id} r{each.revision})"
 
 
 # Reading
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A line of a block in a history."""
-
-    section: Section
-    row: str  # as it stands there
-    id: str
-    revision: int
 
 
 def split(text: str) -> tuple[str, str]:
@@ -134,46 +127,29 @@ def split(text: str) -> tuple[str, str]:
     return "\n".join([head, *rows[:own]]), "\n".join(rows[own:]).lstrip("\r\n")
 
 
-def parse(text: str) -> tuple[Shown, ...]:
+def parse(text: str) -> tuple[Line, ...]:
     """The lines of a block; what is no line, or only a part of one, is not among them."""
     section, found = Section.RELEVANT, []
     for each in text.replace("\r\n", "\n").split("\n"):
         section = _SECTIONS.get(each, section)
         if match := _LINE.fullmatch(each):
-            found.append(Shown(section, each, match["id"], int(match["revision"])))
+            found.append(
+                Line(
+                    id=match["id"],
+                    revision=int(match["revision"]),
+                    kind=MemoryKind(match["kind"]),
+                    severity=Severity(match["severity"] or Severity.NONE),
+                    text=match["text"],
+                    date=match["date"],
+                    section=section,
+                    score=0.0,
+                    reason="",
+                    tokens=estimate_tokens(each + "\n"),
+                )
+            )
     return tuple(found)
 
 
-def read(shown: Shown, reason: str) -> Line:
-    """A line of a block that was parsed, as a value."""
-    match = _LINE.fullmatch(shown.row)
-    assert match is not None
-    return Line(
-        id=shown.id,
-        revision=shown.revision,
-        kind=MemoryKind(match["kind"]),
-        severity=Severity(match["severity"] or Severity.NONE),
-        text=match["text"],
-        date=match["date"],
-        section=shown.section,
-        score=0.0,
-        reason=reason,
-        tokens=estimate_tokens(shown.row + "\n"),
-    )
-
-
-def says(shown: Shown, memory: Remembered) -> bool:
+def says(each: Line, memory: Remembered) -> bool:
     """Is the line what the memory says, whole or shortened?"""
-    match = _LINE.fullmatch(shown.row)
-    if match is None or shown.row != f"- [{_label(memory)}] {match['text']} {_ref(memory)}":
-        return False
-    text = inert(memory.text)
-    return match["text"] == text or any(match["text"] == shortened(text, tokens) for tokens in LENGTHS)
-
-
-def _label(memory: Remembered) -> str:
-    return f"{memory.kind}" + ("" if memory.severity is Severity.NONE else f", {memory.severity}")
-
-
-def _ref(memory: Remembered) -> str:
-    return f"({memory.valid_from[:10]}, {memory.id} r{memory.revision})"
+    return any(row(each) == line(memory, tokens) for tokens in LENGTHS)

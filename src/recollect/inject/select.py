@@ -14,8 +14,7 @@ from typing import Protocol
 
 from recollect.inject import render
 from recollect.inject.plan import Candidate
-from recollect.inject.render import Shown
-from recollect.inject.values import Exchange, Found, InjectorConfig, Section, Sort
+from recollect.inject.values import Exchange, Found, InjectorConfig, Line, Section, Sort
 from recollect.store import feedback, injections, memories
 from recollect.store.database import Database
 from recollect.store.memories import Use
@@ -105,7 +104,7 @@ class Selection:
         exchanges: Sequence[Exchange],
         visible: int,
         stale: Sequence[str],
-        given: Sequence[Shown] = (),
+        given: Sequence[Line] = (),
         *,
         start: bool = False,
     ) -> list[Candidate]:
@@ -155,7 +154,7 @@ class Selection:
         return chosen
 
 
-def _again(each: Candidate, place: int, line: Shown) -> Candidate:
+def _again(each: Candidate, place: int, line: Line) -> Candidate:
     """As long as it stands in this turn's block."""
     rows = {render.line(each.memory, tokens): tokens for tokens in reversed(render.LENGTHS)}
-    return replace(each, place=place, length=rows.get(line.row, render.LONGEST))
+    return replace(each, place=place, length=rows.get(render.row(line), render.LONGEST))

@@ -15,8 +15,7 @@ from typing import Any
 from recollect.blocks import END, PREFIX, escape, strip_blocks
 from recollect.inject import render
 from recollect.inject.formats import Format, Role, Slot
-from recollect.inject.render import Shown
-from recollect.inject.values import Exchange
+from recollect.inject.values import Exchange, Line
 
 Place = tuple[int, int]  # of a message in the history, of a text in the message
 
@@ -37,13 +36,13 @@ class Block:
 
     place: Place
     text: str  # without what somebody joined to it
-    lines: tuple[Shown, ...]
+    lines: tuple[Line, ...]
     age: int  # turns since; 0: it belongs to the prompt
 
     @property
     def whole(self) -> bool:
         """Nothing of it was cut off."""
-        return self.text == render.block((each.section, each.row) for each in self.lines)
+        return self.text == render.rendered(self.lines)
 
 
 def is_block(slot: Slot) -> bool:
