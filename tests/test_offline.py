@@ -99,11 +99,23 @@ def test_tool_lines_are_not_the_assistants_prose() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["2026-01-01T10:00:00 INFO started", "    at foo (/x/y.js:1:2)", "$ make test", "error: no such file", "│ a │ b │"],
+    [
+        "2026-01-01T10:00:00 INFO started",
+        "    at foo (/x/y.js:1:2)",
+        "$ make test",
+        "error: no such file",
+        "│ a │ b │",
+        "1204411 99312.22 6121 rows 212 4811.3",
+    ],
 )
 def test_output_is_told_from_prose(line: str) -> None:
     assert is_machine(line)
     assert not is_machine("We run `make test` on every commit, it takes 3 minutes.")
+
+
+def test_addresses_ports_and_versions_in_a_sentence_do_not_make_it_output() -> None:
+    address = "The terminal is at 192.168.10.40:20007, not 192.168.10.41:20008."
+    assert not is_machine(address) and texts(address) == [address]
 
 
 @given(st.text(max_size=400))
@@ -743,3 +755,30 @@ def test_a_busy_session_without_statements_is_worth_a_summary_and_small_talk_is_
     assert not made.is_empty and "src/parser0.py" in made.raw_memory and made.statements == ()
     chat = talk("hi", "Hello!", "how are you?", "Fine.")
     assert offline.process(Transcript(conversation, chat), Unused()).is_empty  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        ("Always round prices to full euros.", "no wait, round to 50 cents, not full euros", True),
+        ("We use tabs in this repo.", "sorry, i meant spaces", True),
+        ("Never deploy on Fridays.", "actually Fridays are fine, only weekends are off limits", True),
+        ("The default timeout must be 30 seconds.", "Scratch that, 45.", True),
+        ("Always answer in German.", "on second thought answer in English", True),
+        ("Beträge sind immer netto.", "Quatsch, brutto meinte ich.", True),
+        ("Never push to main.", "no, the other file", False),
+        ("Never push to main.", "ok no harm done, main is protected", False),
+        ("Never add trailers to commits.", "no! you added trailers again", False),
+        ("Always wait for the healthcheck.", "wait for the healthcheck before that test", False),
+    ],
+)
+def test_a_statement_that_is_taken_back_stands_with_its_correction(first: str, second: str, kept: bool) -> None:
+    (found,) = said(first, second)
+    assert found.text == (f"{first.rstrip('.')} – {second.rstrip('.')}." if kept else first)
+    assert len(found.entries) == (2 if kept else 1)
+
+
+def test_a_statement_that_is_only_taken_back_is_gone_and_one_may_be_corrected_twice() -> None:
+    assert texts("Always squash merge.", "scratch that") == []
+    first, *more = "Use port 8080 for the dev server, not 3000.", "actually 8090, 8080 is taken", "hm sorry, 8091"
+    assert texts(first, *more) == [f"{first.rstrip('.')} – {more[0]} – {more[1]}."]

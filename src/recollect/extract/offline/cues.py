@@ -256,7 +256,7 @@ _HAPPENS = (  # to people, rather than that they do it
     r"(?:know|forget|remember|recall|understand|think|believe|see|hear|get|mind|care|mean|feel|find|notice|agree|doubt|"
     r"reali[sz]e|learn|lose|miss|hope|wonder|own|speak|live|sleep|have(?! to))\b"
 )
-_ANSWERED = (  # what "no" is an answer before, rather than a ban on
+ANSWERED = (  # what "no" is an answer before, rather than a ban on
     r"i|i'm|you|we|he|she|it|it's|its|they|that|that's|thats|this|these|those|there|the|my|your|our|a|an|not|but|because|"
     r"wait|just|actually|please|let|don'?t|still|only|keep|use|leave|put|try|do|go|make|give|tell|take|get|i'?ll|i'?d"
 )
@@ -270,7 +270,7 @@ _REPORTS = re.compile(
     r"glad) to)|(?:don'?t|do not|doesn'?t) (?:(?:have|need) to|worry|bother|mention it|get me wrong)|can'?t (?:wait|"
     r"believe)|(?:must|have to) (?:say|admit|confess)|must be (?:joking|kidding|dreaming|crazy|mad|mistaken|confused|"
     r"wrong|right|new|tired))\b|"
-    rf"^no (?:(?:luck|way|matter|chance|clue|wonder|doubt)\b|(?=(?:{_ANSWERED})\b))|"
+    rf"^no (?:(?:luck|way|matter|chance|clue|wonder|doubt)\b|(?=(?:{ANSWERED})\b))|"
     rf"(?:(?:^|{_BY})(?:never|always) (?={_PAST})|{_BY}(?:never|always) (?={_ED}))|"
     r"(?:(?<=\bwas )|(?<=\b(?:were|been) )|(?<=\bhad ))(?:never|always)\b|(?:(?<=\bis )|(?<='s ))only (?=an?\b)|"
     r"(?:(?<=\bit )|(?<=\b(?:this|that) ))(?:never|always) (?=\w+s\b)|"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 from recollect.extract.offline import cues, proposals
+from recollect.extract.offline.amends import amended
 from recollect.extract.offline.units import TOOL, Unit, own_words, units
 from recollect.extract.resolve import is_revision, is_same
 from recollect.occasions import occasions
@@ -37,19 +38,20 @@ class Candidate:
     score: float
     kind: MemoryKind | None = None
     asked: str = ""  # what it answers, without which nobody knows what was chosen
+    corrects: Candidate | None = None  # what the user said before, and takes back by it
 
 
 def statements(messages: Sequence[Message]) -> list[Statement]:
     """Every statement once, in the order of the conversation; the best ones when there are too many."""
     every = units(messages)
     mine = [unit for unit in every if unit.role is Role.USER]
-    found = [*_said(messages, mine)]
+    found = _amended(mine, [*_said(messages, mine)])
     bar = _bar(unit for unit in every if unit.role is not Role.USER)
     found += [Candidate(each.message, each.text, each.score - bar, each.kind) for each in proposals.found(messages)]
     best = sorted((each for each in _distinct(found) if each.score > 0), key=lambda each: -each.score)[:MOST]
     said = [content_words(each.text) for each in best]
     return [
-        _statement(each, messages[each.message].uuid, _asked(each.message, messages, said))
+        _statement(each, messages, _asked(each.message, messages, said))
         for each in sorted(best, key=lambda each: (each.message, -each.score))
     ]
 
@@ -73,6 +75,26 @@ def _said(messages: Sequence[Message], mine: Sequence[Unit]) -> Iterable[Candida
         yield from _candidate(group, chosen)
         group = [(unit, score)] if score > _NEIGHBOUR else []
     yield from _candidate(group, chosen)
+
+
+def _amended(mine: Sequence[Unit], said: Sequence[Candidate]) -> list[Candidate]:
+    """What was taken back stands with its correction, and nowhere without it."""
+    found = list(said)
+    for each in amended(mine, [(candidate.message, candidate.text) for candidate in said]):
+        earlier = [candidate for candidate in found if candidate.message == each.earlier][-1:]
+        later = [candidate for candidate in found if candidate.message == each.message]
+        if (
+            not earlier
+            or _has(each.text, "you-did")
+            or any(is_revision(candidate.text, earlier[0].text) for candidate in later)
+        ):
+            continue
+        told = [candidate for candidate in later if content_words(candidate.text) <= content_words(each.text)]
+        found = [candidate for candidate in found if candidate not in (*earlier, *told)]
+        if each.text:
+            score = max(candidate.score for candidate in (*earlier, *told))
+            found.append(Candidate(each.message, each.text, score, corrects=earlier[0]))
+    return sorted(found, key=lambda candidate: candidate.message)
 
 
 def settings_of(messages: Sequence[Message], mine: Sequence[Unit]) -> list[cues.Setting]:
@@ -214,8 +236,11 @@ _EVERYWHERE = re.compile(
 )
 
 
-def _statement(candidate: Candidate, entry: str, asked: str) -> Statement:
-    text = re.sub(r"\s+", " ", candidate.text).strip()
+def _statement(candidate: Candidate, messages: Sequence[Message], asked: str) -> Statement:
+    entry = messages[candidate.message].uuid
+    if candidate.corrects:
+        return _corrected(_statement(candidate.corrects, messages, asked), _spaced(candidate.text), entry)
+    text = _spaced(candidate.text)
     text = _OPENING.sub("", text) or text
     text = _TAIL.sub("", _HEAD.sub("", text)) or text
     if len(text) > _MOST_CHARACTERS:
@@ -235,6 +260,19 @@ def _statement(candidate: Candidate, entry: str, asked: str) -> Statement:
         entries=(entry,),
         occasions=occasions([asked]),
     )
+
+
+def _corrected(before: Statement, text: str, entry: str) -> Statement:
+    """A rule whose correction does not tell how strict it is, is that rule still."""
+    kind, severity = typed(text)
+    if severity is Severity.NONE:
+        kind, severity = before.kind, before.severity
+    joined = f"{before.text.rstrip('. ')} – {ended(text)}"
+    return replace(before, text=joined, kind=kind, severity=severity, entries=(*before.entries, entry))
+
+
+def _spaced(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
 
 
 def _asked(message: int, messages: Sequence[Message], said: Sequence[frozenset[str]]) -> str:

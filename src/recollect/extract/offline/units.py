@@ -75,6 +75,8 @@ _GLYPHS = re.compile(
     r"[\u2500-\u259f\u2800-\u28ff❯➜✗✓✔✘⎿●⏺→←↑↓⇒│┃╭╰🐳]|=>|::|&&|\|\||;\s*$|\{\s*$|\}\s*+(?:;\s*)?$|</\w+>|\w\(\)|:\d+:\d+"
 )
 _ODD = re.compile(r"[^\w ,.'’\"?!-]|[\d_]")  # neither letters nor what stands between words
+_NUMBER = re.compile(r"(?<!\w)\d[\d.:]*(?![\w/])")  # an address, a port or a version among words is a value
+_SAYS = 3  # words of letters alone
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
 _CHATLOG = re.compile(r"^\s*(?:\*\*)?[A-Za-z][\w .-]{0,24}(?:\*\*)?\s*(?:\(\d[\d:apm ]*\)|\[\d[\d:apm ]*\])?:\s+\S")
 _MAIL = re.compile(r"(?:From|To|Cc|Date|Sent|Subject|Reply-To): \S")
@@ -169,6 +171,8 @@ def is_machine(line: str) -> bool:
         return True
     line = _CODE.sub("code", line)
     glyphs = len(_GLYPHS.findall(line))
+    if sum(word.strip(",.;!?").isalpha() for word in line.split()) >= _SAYS:
+        line = _NUMBER.sub("number", line)
     odd = len(_ODD.findall(line))
     return glyphs > 1 or (glyphs == 1 and len(line.split()) < 8) or (len(line) > 24 and odd > 0.28 * len(line))
 
