@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from recollect.extract.offline import abroad
 from recollect.extract.offline.units import Unit
 from recollect.text import COMMON, pairs, words
 
@@ -32,6 +33,7 @@ _ED = r"(?!(?:need|feed|heed|seed|speed|exceed|proceed|succeed|embed|shed|shred)
 _ACTED = (  # what is decided is no report
     rf"(?!(?:decided|agreed|settled|switched|migrated|moved|standardi[sz]ed|used|supposed|based)\b){_ED}"
 )
+_TODO = r"\b(?-i:TODO|ToDo)\b|\bto-do\b|\btodo:|\b(?:a|the|my|our|your|as|is|add) todos?\b"  # "perdí todo" is none
 _BEGINS = (
     r"^(?:(?:ok(?:ay)?|so|and|also|but|well|oh|hello|hi|hey|good|great|yes|yep|no|nope|hm+|btw|by the way|actually|"
     r"thanks|thank you|fyi)[,.!]* )*"
@@ -51,15 +53,6 @@ _MOODS = (  # "I am …"
     r"just|still|now|not|so|very|too|really|pretty|a bit|a little|in|at|on|with|over|under|behind|ahead|near|unable|"
     r"able|aware|offline|online|up|down|close|proud|angry|excited|nervous|stressed|to"
 )
-NEVER_ABROAD = r"\b(?:niemals|nie|jamais|nunca|jamás|nooit|aldrig|nigdy|никогда)\b|禁止|しないで|不要|절대|하지 마"
-ALWAYS_ABROAD = (
-    r"\b(?:immer|stets|toujours|il faut|siempre|hay que|sempre|altijd|alltid|zawsze|всегда|(?<!ich )muss(?! ich)|"
-    r"müssen|höchstens|doit|doivent|deben?|tienen? que|deve|devono|devem|måste|musi|muszą|должен|должны)\b|"
-    r"必ず|常に|总是|始终|必须|一定要|항상|반드시"
-)
-PREFER_ABROAD = r"\b(?:bevorzuge|je préfère|prefiero|preferisco|prefiro|wolę|предпочитаю)\b"
-_DECIDED_ABROAD = r"\b(?:entschieden|décidé|decidido|deciso|besloten)\b"
-
 PATTERNS: tuple[tuple[str, str], ...] = (
     # said in so many words
     ("explicit", r"^(?:and |also |so |but )*(?:before|after|for) (?:every|each|any)\b|"
@@ -78,8 +71,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?!worries|problem|idea|"
      r"thanks|need|rush)(?:more |new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]|$| please\b)|"
      r"\b(?:rule|convention|policy) (?:is|here|of)\b"),
-    ("abroad", rf"{NEVER_ABROAD}|{ALWAYS_ABROAD}|{PREFER_ABROAD}|{_DECIDED_ABROAD}|"
-     r"\b(?:wir (?:nutzen|benutzen|verwenden)|bei uns|nous utilisons|on utilise|chez nous|usamos|utilizamos)\b"),
+    ("abroad", abroad.RULES),
     ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
      r"migrated|moved|standardi[sz]ed)\b|\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
      r"\bwe(?:'ll| will| are going to) (?:use|go with|stick|keep)\b"),
@@ -90,16 +82,17 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"colou?r-?blind|left-handed)\b|i am (?:a|an|based|from|allergic|vegetarian|vegan|diabetic)\b|i (?:work|"
      r"worked) (?:at|as|for|in)|years? old|years of age|my (?:wife|husband|partner|son|daughter|kids?|children|"
      r"team|company|boss|birthday|time ?zone|editor|shell|laptop|machine|phone|email|e-mail|employer|job|dog|"
-     r"cat) (?:is|are|has|have|runs|was))"),
+     r"cat) (?:is|are|has|have|runs|was))|" + abroad.SELF),
     ("where", r"\b(?:lives?|runs?|sits?|listens?|(?:is|are) (?:the one )?(?:at|in|on|under|called|named|hosted|"
      r"deployed|stored|located|kept|owned)) (?:in |at |on |under |by |with )?(?:the |a |our |port )*(?:`[^`]+`|"
-     r"[\w-]+[./_:@-][\w./_:@-]+|\d{2,}|(?-i:[A-Z])\w+)"),
-    ("todo", r"\bto-?do\b:?|\bfixme\b|\bwe still (?:have|need) to\b|\bremind me\b"),
+     r"[\w-]+[./_:@-][\w./_:@-]+|\d{2,}|(?-i:[A-Z])\w+)|" + abroad.WHERE),
+    ("todo", rf"{_TODO}|\bfixme\b|\bwe still (?:have|need) to\b|\bremind me\b"),
     ("habit", r"\bwe (?:all |always |usually |only |still )?(?:use|deploy|run|write|follow|ship|release|work|sign|"
      r"store|host|keep|pin|target|support|review|tag|squash|merge|test|log|track|report|do|go|eat|pay|meet|speak|"
      r"train|sell|teach|grow)\b|\bon (?:mon|tues|wednes|thurs|fri|satur|sun)days\b"),
     # rules and preferences
-    ("always", r"\b(?:always|never|ever|every time|at all times|under no circumstances|no exceptions?)\b"),
+    ("always", r"\b(?:always|never|ever|every time|at all times|under no circumstances|no exceptions?)\b|"
+     rf"{abroad.ALWAYS}|{abroad.NEVER}"),
     ("from-now-on", r"\b(?:from now on|going forward|in (?:the )?future|whenever|each time|by default|as (?:usual|"
      r"a rule)|the (?:one )?rule|convention|policy|house style|standard|principle)\b"),
     ("remember", r"\b(?:remember|keep in mind|note that|make a note|note for|don'?t forget|for (?:the|your) (?:record|"
@@ -112,10 +105,11 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ("prefer", r"\b(?:prefer|i like|i(?:'d| would) (?:like|rather)|i want|we want|i hate|can'?t stand|"
      r"i don'?t (?:like|want)|drives? me|annoy\w*|favou?rite|rather than)\b"),
     ("dont", r"\b(?:don'?t|do not|dont|doesn'?t|we never|not ever|avoid|stop (?:using|doing|adding)|no longer|"
-     r"instead of|without (?:asking|my)|nobody|no one|nothing|nowhere|neither|anymore)\b"),
+     r"instead of|without (?:asking|my)|nobody|no one|nothing|nowhere|neither|anymore)\b|"
+     + abroad.INSTEAD),
     ("no-thing", r"(?:^|[,;:] *|\band |\bplease )no (?!worries|problem|idea|thanks|need|rush)[a-z]"),
     ("only", r"\bonly\b"),
-    ("x-not-y", r"\bnot (?:the |a |an |in |on |with |by |via )?[\w`'./@-]+\s*(?:$|[.;,])|, not \b"),
+    ("x-not-y", r"\bnot (?:the |a |an |in |on |with |by |via )?[\w`'./@-]+\s*(?:$|[.;,])|, not \b|" + abroad.NOT_THAT),
     ("use", r"\b(?:we|i|they|team|project|everything|everyone) (?:all )?(?:use|uses|run|runs|do|write|keep|sign|store|"
      r"deploy|work|pin|target|support|ship|publish|report|track|log|name|call)\b"),
     ("keep-x", r"^(?:and |also |please |kindly |so |but )*(?:keep|stick (?:to|with)|use|prefer|avoid|write|put|ask|"
@@ -156,22 +150,22 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"after (?:each|every|you)|steps?|sequence|to (?:run|build|deploy|test|release|rebuild|start|"
      r"publish)\b[^.]*\b(?:run|use|it's|you|do|:))"),
     # open ends
-    ("open", r"\b(?:still (?:has|have|need|open|missing|to do|not|outstanding|owe|waiting)|to-?do|later|next (?:week|"
+    ("open", r"\b(?:still (?:has|have|need|open|missing|to do|not|outstanding|owe|waiting)|later|next (?:week|"
      r"sprint|time|month|session|year)|another day|not today|tomorrow|remain\w*|outstanding|pending|waiting (?:for|"
      r"on)|left to|aren'?t done|isn'?t done|not done|unfinished|follow[- ]?up|come back to|for another|some ?day|"
-     r"eventually|unresolved)\b"),
+     rf"eventually|unresolved)\b|{_TODO}"),
     # decisions
     ("decision", r"\b(?:let'?s (?:go|use|do|keep|take|stick|make|say|call)|go(?:ing)? with|we(?:'ll| will) (?:go|use|"
      r"do|keep|take|stick|make)|decided|decision|settled|agreed|final|definitely|i(?:'ll| will) (?:go|take|use|"
      r"keep)|it'?s (?:going to be|settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to)\b|"
-     + _DECIDED_ABROAD),
+     + abroad.DECIDED),
     # against
     ("question", r"\?\s*[\"')”]*$|^(?:what|why|how|who|which|(?:when|where) (?:is|are|was|do|does|did|will|would|can|"
      r"could|should)|can you|could you|would you|will you|do you|"
      r"does|did you|is (?:it|there|that|this)|are (?:you|there)|should i|should we|any (?:idea|thoughts|chance))\b"),
     ("imperative", rf"^(?:(?:ok(?:ay)?|so|now|and|then|also|please|pls|just|next|great|good|perfect|well|right|yes|"
      rf"no(?=[,.!:])|hey|hi|cool|thanks|alright|first|finally|can you|could you|go ahead and|i want you to|"
-     rf"i need you to|let'?s|i'd like you to)[,.!:]? )*{_DO}\b"),
+     rf"i need you to|let'?s|i'd like you to)[,.!:]? )*{_DO}\b(?!-)|" + abroad.ORDERS),
     ("please", r"\b(?:please|pls|kindly|can you|could you|would you)\b"),
     ("thanks", r"\b(?:thanks?|thank you|thx|cheers|great|perfect|nice|awesome|lovely|brilliant|excellent|amazing|"
      r"good (?:job|morning|night|call|day|evening)|well done|hello|hi|hey|bye|welcome|wow|cool|sweet|yay|congrats|"
@@ -180,13 +174,14 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"!!"),
     ("now", r"\b(?:now(?![.!]?$)|right now|today|just|at the moment|currently|this time|for now|quick(?:ly)?|"
      r"while you(?:'re| are)|again|yet|already|meanwhile|this morning|tonight|yesterday|a moment|a minute|a second|"
-     r"temporar\w+)\b"),
+     r"temporar\w+)\b|" + abroad.PASSING),
     ("hypothetical", r"\b(?:maybe|perhaps|might|what if|would be|would have|wonder(?:ing)?|i think|i guess|could be|"
      r"suppose|probably|thinking (?:aloud|of|about)|if i were|hypothetically|not sure|i believe|seems?|looks? like|"
      r"smells?)\b"),
     ("deictic", r"\b(?:this|that|these|those|it) (?:line|file|one|function|test|error|bug|page|paragraph|sentence|"
      r"message|thing|screen|button|part)\b|\bline \d+|\b(?:above|below)\b"),
-    ("past", r"\b(?:was|were|did|had|went|got|saw|wrote|said|tried|found|watched|slept|noticed|came|ran|made)\b"),
+    ("past", r"\b(?:was(?! (?:mit|ich|du|wir|er|sie|das|die|der|man|ist)\b)|were|did|had|went|got|saw|wrote|said|tried|"
+     r"found|watched|slept|noticed|came|ran|made)\b"),
     ("others", r"\b(?!i |we |you |it |that |this )[a-z]+ (?:says|said|thinks|told|wrote|suggest(?:s|ed)|"
      r"recommend(?:s|ed)|claim(?:s|ed)|reckons|believes|blames|insists|swears|mentioned|asked (?:if|whether|"
      r"me))\b|\b(?:they|people|folks|guys|others|some) (?:say|think|reckon|believe|insist|swear)\b|\baccording to\b|"
@@ -210,7 +205,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"wrong|broken|blank|red|stuck|gone|cut off|off by)|(?:doesn'?t|don'?t|does not|won'?t|isn'?t|not|"
      r"didn'?t) (?:work|show|load|open|compile|build|start|render|appear|update|align)\w*)\b|"
      r"\b(?:says|shows?|returns?|prints?|gets?|gives?|got) (?:me |us )?(?:an? |the )?"
-     r"(?:\d{3}|error|message|nothing|null|none|undefined|blank|same)\b"),
+     r"(?:\d{3}|error|message|nothing|null|none|undefined|blank|same)\b|" + abroad.SYMPTOM),
     ("did", rf"\b(?:i|we|he|she|they)(?:'ve| have| had)? (?:just |already |also |only |now )?(?:{_DID}|{_ACTED})\b"),
     ("you-did", rf"\byou(?:'ve| have)? (?:just |already |also |only |still )?(?:{_DID}|{_ACTED}|moved)\b|"
      r"\byour (?:pr|change|fix|patch|commit|version|answer|last)\b"),
@@ -228,7 +223,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"any(?! idea| more| chance| luck)|each|all(?= \w+s\b)|in general|generally)\b"),
     ("value", r"(?<![\w/.])(?=[\w.-]*\d)(?=[\w.-]*[a-z])[\w-]{2,}(?:\.[\w-]+)*(?![\w/])|\b[\w.-]+:\d{2,5}\b|"
      r"\S@\S+\.\w+|#[0-9a-f]{6}\b|\b\d\d:\d\d"),
-    ("or-else", r"\b(?:or|else|otherwise) (?:it|they|we|i|the|he|she|you)\b|, (?:i|we|they) can'?t\b"),
+    ("or-else", r"\b(?:or|else|otherwise) (?:it|they|we|i|the|he|she|you)\b|, (?:i|we|they) can'?t\b|"
+     + abroad.OR_ELSE),
     # plainly told: what somebody is, has and does
     ("tells", rf"{_BEGINS}(?:i|we) (?:(?:also|only|mostly|mainly|usually|always|generally|all|both) )*"
      rf"(?:(?:don'?t|do not|never) )?(?!(?:{_DID}|{_ACTED}|{_PASSES})\b)[a-z]{{2,}} \S|"
@@ -239,7 +235,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"full)\b)|"
      r"\b(?:is|are) (?:called|named)\b|"
      r"\b(?:i|we) (?:always |only )?(?:want|like|need) (?:[\w'-]+ ){0,3}(?:answers?|replies|responses|explanations|"
-     r"summaries|examples)\b"),
+     r"summaries|examples)\b|" + abroad.TELLS),
     ("points-back", r"\b(?:it|this|that|them)[.!]?$"),
     ("soon", r"\b(?:in (?:an?|\d+|two|five|ten|a few|half an?) (?:sec|second|min|minute|hour|bit|moment)s?|talk later|"
      r"give me an?|brb|(?:starts|ends|leaves) in)\b"),
@@ -280,6 +276,8 @@ _REPORTS = re.compile(
     r"(?<=\byou )(?:never|always) (?=(?:listen|know|understand|forget|remember|learn|care|seem)\b)",
     re.IGNORECASE,
 )
+
+_ABROAD = re.compile(abroad.REPORTS, re.IGNORECASE)
 
 WEIGHTS: dict[str, float] = {
     "explicit": 1.7,
@@ -405,7 +403,8 @@ def is_verb(word: str) -> bool:
 def binding(text: str) -> str:
     """Without the words of rules where they tell what happened ("was never paid"), what somebody or something is like
     ("I always forget", "it never works"), what others say ("it says: never ask") or nothing ("never mind")."""
-    return _REPORTS.sub("", _MENTIONS.sub(r"\1 “…”", text.replace("’", "'")))
+    said = _MENTIONS.sub(r"\1 “…”", text.replace("’", "'"))
+    return _ABROAD.sub("", _REPORTS.sub("", said))
 
 
 def score(unit: Unit, setting: Setting) -> float:
@@ -439,7 +438,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "order": "imperative" in found and setting.working and not rule,
         "heads": plain.endswith(":"),
         "bare": unnamed < 3 < short or not unnamed,
-        "foreign": short > 7 and "abroad" not in found and sum(word in COMMON for word in words(plain)) * 10 < short,
+        "foreign": short > 7 and not (told or "abroad" in found or "or-else" in found) and _is_foreign(plain, short),
         "plain-question": asks and ("explicit" not in found or wonders),
         "wonders": wonders,
         "answers": setting.asked and not question,
@@ -449,6 +448,10 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "told-first": told and unit.message == 0,
     }
     return found + [name for name, true in shape.items() if true]
+
+
+def _is_foreign(text: str, length: int) -> bool:
+    return sum(word in COMMON for word in words(text)) * 10 < length
 
 
 _RULES = frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
-from recollect.extract.offline import cues, proposals
+from recollect.extract.offline import abroad, cues, proposals
 from recollect.extract.offline.amends import amended
 from recollect.extract.offline.units import TOOL, Unit, own_words, units
 from recollect.extract.resolve import is_revision, is_same
@@ -316,11 +316,11 @@ _SEVERITIES = (
      r"nobody may|no new)\b|^no (?!no\b|thank|worries|problem|idea|doubt|rush|need\b)|^(?:please )?stop \w+ing\b|"
      r"(?:^|[^\w' ]\s*|\b(?:i|you|we|one|please|pls|kindly|and|but|so|or|also|just|then|ok|really|rather|better) )"
      r"(?:don'?t|do not|dont|can'?t)\b|"  # what others do not do is no rule
-     + cues.NEVER_ABROAD),
+     + abroad.NEVER + "|" + abroad.NOT),
     (Severity.AVOID, r"\b(?:avoid|rather not|try not to|stay away|i (?:really )?(?:hate|dislike))\b"),
     (Severity.MUST, r"\b(?:must|always|shall|has to|have to|required|mandatory|needs? to|only|every time|"
-     r"at (?:the )?most|at least)\b|" + cues.ALWAYS_ABROAD),
-    (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b|" + cues.PREFER_ABROAD),
+     r"at (?:the )?most|at least)\b|" + abroad.ALWAYS + "|" + abroad.MUST),
+    (Severity.PREFER, r"\b(?:prefer|i'?d like|i like|i want|rather|please|should|favou?r)\b|" + abroad.PREFER),
     (Severity.ALLOW, r"(?<!\bin )(?<!\bby )(?<!\bof )(?<!\d )\b(?-i:may)\b(?! \d)|"  # no month
      r"\b(?:allowed|is fine|are fine|it'?s ok(?:ay)?|feel free)\b"),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from recollect.extract.values import Extraction, Transcript
 from recollect.models.paid import Paid
 from recollect.types import Role
 
-_VERSION = "offline-v7"
+_VERSION = "offline-v8"
 _BUSY = 6  # tool calls from which a session without statements is worth a summary
 
 
