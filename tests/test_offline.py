@@ -647,6 +647,8 @@ def test_short_answers_do_not_make_a_session_long() -> None:
 def test_everywhere_in_something_is_not_everywhere() -> None:
     assert scoped("We say workspace everywhere in the UI.") is Scope.PROJECT
     assert scoped("Use British spelling everywhere.") is Scope.USER
+    assert scoped("We do that everywhere: wrap errors with the operation's name.") is Scope.PROJECT
+    assert scoped("We use tabs in all our projects.") is Scope.USER
 
 
 @pytest.mark.parametrize(
@@ -805,3 +807,48 @@ def test_a_statement_that_is_only_taken_back_is_gone_and_one_may_be_corrected_tw
     assert texts("Always squash merge.", "scratch that") == []
     first, *more = "Use port 8080 for the dev server, not 3000.", "actually 8090, 8080 is taken", "hm sorry, 8091"
     assert texts(first, *more) == [f"{first.rstrip('.')} – {more[0]} – {more[1]}."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plan a 3 day trip to Lisbon for me and Tom in april, no museums",
+        "prepare the slides for monday, no more than 10",
+        "design a logo for the app, only black and white",
+        "no don't hardcode it, make it config, HARBOR_CLEARANCE_CM",
+        "i like it, merge",
+    ],
+)
+def test_the_bounds_of_a_single_order_are_no_rule(text: str) -> None:
+    work = ["fix the build", "[Bash] make\nDone.", text, "[Edit] x.py\nDone."]
+    assert statements(talk(*work)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("forget ent, we stay with sqlc.", MemoryKind.DECISION),
+        ("We go to jotai after all.", MemoryKind.DECISION),
+        ("I like small PRs, max 300 lines.", MemoryKind.PREFERENCE),
+        ("I'm in Hamburg, so metric units and 24h time please.", MemoryKind.PREFERENCE),
+        ("Tom is allergic to shellfish.", MemoryKind.CONSTRAINT),
+        ("All resources need the tags owner and cost-center.", MemoryKind.CONSTRAINT),
+        ("Run playwright only on chromium in CI, webkit takes 20 min.", MemoryKind.CONSTRAINT),
+    ],
+)
+def test_what_is_said_in_passing_at_work_is_kept_where_it_lasts(text: str, kind: MemoryKind) -> None:
+    (found,) = statements(talk("fix the build", "[Bash] make\nDone.", text, "[Edit] x.py\nDone."))
+    assert (found.text, found.kind) == (text, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("rule for the future: always lock rows ordered by id", "Always lock rows ordered by id."),
+        ("Lesson learned: the cache breaks when two workers start.", "The cache breaks when two workers start."),
+        ("no don't ever push to main", "Don't ever push to main."),
+        ("rules of the house are in HOUSE.md, never edit it", "rules of the house are in HOUSE.md, never edit it."),
+    ],
+)
+def test_a_label_is_no_part_of_what_it_introduces(text: str, kept: str) -> None:
+    assert texts(text) == [kept]

@@ -22,7 +22,8 @@ _DO = (  # verbs that ask for something to be done once
     r"implement|commit|push|start|stop|print|explore|describe|review|sort|build|deploy|install|generate|help|"
     r"refactor|undo|send|merge|rebase|format|restart|turn|bump|clean|search|compare|convert|test|investigate|"
     r"correct|submit|plot|leave|suggest|rewrite|fetch|load|save|copy|paste|edit|extract|drop|throw|take|pick|wait|"
-    r"do|see|kindly|proceed|begin)"
+    r"do|see|kindly|proceed|begin|plan|design|prepare|schedule|export|import|upgrade|port|migrate|draw|outline|estimate|"
+    r"calculate|parse|wire|book|research|document)"
 )
 
 _DID = (
@@ -34,6 +35,10 @@ _ACTED = (  # what is decided is no report
     rf"(?!(?:decided|agreed|settled|switched|migrated|moved|standardi[sz]ed|used|supposed|based)\b){_ED}"
 )
 _TODO = r"\b(?-i:TODO|ToDo)\b|\bto-do\b|\btodo:|\b(?:a|the|my|our|your|as|is|add) todos?\b"  # "perdí todo" is none
+LABEL = (  # what somebody calls a statement, before it
+    r"(?:(?:new|one|general|house|the|my|our) )*(?:rule|lesson|note|decision|reminder|convention)(?: (?:learn(?:ed|t)|"
+    r"of thumb|for (?:the future|next time|later|this (?:repo|project))|here))*: +"
+)
 _BEGINS = (
     r"^(?:(?:ok(?:ay)?|so|and|also|but|well|oh|hello|hi|hey|good|great|yes|yep|no|nope|hm+|btw|by the way|actually|"
     r"thanks|thank you|fyi)[,.!]* )*"
@@ -70,10 +75,13 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"not permitted|forbidden|mandatory|required|off limits|out of bounds|non-?negotiable)\b|\b(?:must|"
      r"may) (?:never|not|always|only)\b|\bshall (?:not|never|always|only)\b|^(?:please )?no (?!worries|problem|idea|"
      r"thanks|need|rush)(?:more |new )?[\w-]+(?: [\w-]+){0,4}(?:[.,!]|$| please\b)|"
-     r"\b(?:rule|convention|policy) (?:is|here|of)\b"),
+     rf"\b(?:rule|convention|policy) (?:is|here|of)\b|^{LABEL}"),
     ("abroad", abroad.RULES),
     ("decided", r"\b(?:we|i)(?:'ve| have)? (?:just |finally |now |already )?(?:decided|agreed|settled|chose|switched|"
-     r"migrated|moved|standardi[sz]ed)\b|\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
+     r"migrated|moved|standardi[sz]ed)\b|"
+     r"\bwe(?:'re| are)? (?:now )?(?:stay(?:ing)?|stick(?:ing)?|go(?:ing)?) (?:with|on)\b|"
+     r"\bwe(?:'re| are)? (?:go(?:ing)?|switch(?:ing)?|mov(?:e|ing)|migrat(?:e|ing)) (?:back )?to\b.*\bafter all\b|"
+     r"\blet'?s (?:go with|use|stick (?:to|with)|keep|call it|settle)\b|"
      r"\bwe(?:'ll| will| are going to) (?:use|go with|stick|keep)\b"),
     ("forbids", r"^(?:and |also |so |but |please |no,? |ok,? )*(?:don'?t|do not|dont|stop|avoid) (?:ever )?(?:us(?:e|"
      r"ing)|add|writ|put|commit|push|touch|edit|creat|mention|suggest|includ|call|run|deploy|merg|ask|assum|guess|"
@@ -82,7 +90,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"colou?r-?blind|left-handed)\b|i am (?:a|an|based|from|allergic|vegetarian|vegan|diabetic)\b|i (?:work|"
      r"worked) (?:at|as|for|in)|years? old|years of age|my (?:wife|husband|partner|son|daughter|kids?|children|"
      r"team|company|boss|birthday|time ?zone|editor|shell|laptop|machine|phone|email|e-mail|employer|job|dog|"
-     r"cat) (?:is|are|has|have|runs|was))|" + abroad.SELF),
+     r"cat) (?:is|are|has|have|runs|was)|i'?m in (?-i:[A-Z])[a-z]+|\bis (?:allergic|vegetarian|vegan|diabetic|"
+     r"colou?r-?blind|left-handed))|" + abroad.SELF),
     ("where", r"\b(?:lives?|runs?|sits?|listens?|(?:is|are) (?:the one )?(?:at|in|on|under|called|named|hosted|"
      r"deployed|stored|located|kept|owned)) (?:in |at |on |under |by |with )?(?:the |a |our |port )*(?:`[^`]+`|"
      r"[\w-]+[./_:@-][\w./_:@-]+|\d{2,}|(?-i:[A-Z])\w+)|" + abroad.WHERE),
@@ -99,7 +108,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"reference|information)|fyi|before i forget|remind)\b"),
     ("must", r"\b(?:must|shall|has to|have to|required?|mandatory|allowed|permitted|forbidden|"
      r"not exceed|at (?:the )?most|at least|no more than|max(?:imum)?|min(?:imum)?|limit|ceiling|budget|deadline|"
-     r"due)\b"),
+     r"due)\b|\b(?:all|every|each) [\w-]+ (?:also )?needs?\b"),
     ("need", r"\b(?:we|i|you|it) (?:also |still |just )?needs? (?:to|a|an|the|some)\b"),
     ("should", r"\b(?:should|supposed to|ought to|better to|best to)\b"),
     ("prefer", r"\b(?:prefer|i like|i(?:'d| would) (?:like|rather)|i want|we want|i hate|can'?t stand|"
@@ -157,8 +166,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     # decisions
     ("decision", r"\b(?:let'?s (?:go|use|do|keep|take|stick|make|say|call)|go(?:ing)? with|we(?:'ll| will) (?:go|use|"
      r"do|keep|take|stick|make)|decided|decision|settled|agreed|final|definitely|i(?:'ll| will) (?:go|take|use|"
-     r"keep)|it'?s (?:going to be|settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to)\b|"
-     + abroad.DECIDED),
+     r"keep)|it'?s (?:going to be|settled)|switch(?:ed|ing)? to|mov(?:ed|ing) to|"
+     r"we (?:stay|stick) with|after all(?=[.,!]|$))\b|" + abroad.DECIDED),
     # against
     ("question", r"\?\s*[\"')”]*$|^(?:what|why|how|who|which|(?:when|where) (?:is|are|was|do|does|did|will|would|can|"
      r"could|should)|can you|could you|would you|will you|do you|"
@@ -180,6 +189,7 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"smells?)\b"),
     ("deictic", r"\b(?:this|that|these|those|it) (?:line|file|one|function|test|error|bug|page|paragraph|sentence|"
      r"message|thing|screen|button|part)\b|\bline \d+|\b(?:above|below)\b"),
+    ("dont-it", r"^(?:(?:no|and|but|please|pls|ok)[,.!]* )*(?:don'?t|do not|dont) \w+ (?:it|that|this|them)\b"),
     ("past", r"\b(?:was(?! (?:mit|ich|du|wir|er|sie|das|die|der|man|ist)\b)|were|did|had|went|got|saw|wrote|said|tried|"
      r"found|watched|slept|noticed|came|ran|made)\b"),
     ("others", r"\b(?!i |we |you |it |that |this )[a-z]+ (?:says|said|thinks|told|wrote|suggest(?:s|ed)|"
@@ -187,7 +197,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
      r"me))\b|\b(?:they|people|folks|guys|others|some) (?:say|think|reckon|believe|insist|swear)\b|\baccording to\b|"
      r"\b(?:friend|mother|father|brother|sister|uncle|aunt|neighbou?r|guy|reviewer|forum|"
      r"blog|article)\b.*\b(?:would|should)\b|\bsays? (?:that )?we should\b|\btold me\b|“…”"),
-    ("wants", r"\b(?:i|we|i'd|we'd) (?:also |really |just )?(?:want|wanna|need|like)\b(?! you)"),
+    ("wants", r"\b(?:i|we|i'd|we'd) (?:also |really |just )?(?:want|wanna|need)\b(?! you)|"
+     r"\b(?:i|we)(?:'d| would) (?:also |really |just )?like\b(?! you)|\bi like (?:it|that|this|the)\b"),
     ("speaks", r"^(?:(?:and|but|so|also|ok|yes|no|well)[,.]? )*(?:i|i'm|im|i'd|i'll|i've|ive|ill)\b"),
     ("points", r"^(?:(?:and|but|so|also)[,.]? )*(?:this|that|it|these|those|it's|its|that's|thats|there|here)\b"),
     ("denies", r"^(?:no(?=[,.;:!]|$)|nope|nah)\b"),
@@ -326,6 +337,7 @@ WEIGHTS: dict[str, float] = {
     "now": -0.9,
     "hypothetical": -1.3,
     "deictic": -0.3,
+    "dont-it": -1.0,
     "past": -0.2,
     "others": -1.1,
     "wants": -0.9,
@@ -351,6 +363,7 @@ WEIGHTS: dict[str, float] = {
     "first": -0.5,
     "item": 0.1,
     "listed": 1.5,
+    "bounded": -2.5,
     "heads": -0.9,
     "answers": 0.2,
     "chosen": 2.8,
@@ -436,6 +449,7 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "listed": unit.form == "item" and bool(_LISTS.search(unit.under)),
         "long-symptom": short >= 14 and "symptom" in found,
         "order": "imperative" in found and setting.working and not rule,
+        "bounded": "imperative" in found and bool(_BOUNDS.search(plain)) and _LASTING.isdisjoint(found),
         "heads": plain.endswith(":"),
         "bare": unnamed < 3 < short or not unnamed,
         "foreign": short > 7 and not (told or "abroad" in found or "or-else" in found) and _is_foreign(plain, short),
@@ -457,6 +471,10 @@ def _is_foreign(text: str, length: int) -> bool:
 _RULES = frozenset(
     ("abroad", "always", "from-now-on", "prefer", "dont", "no-thing", "only", "x-not-y", "keep-x", "must", "pinned")
 )
+_LASTING = frozenset("explicit abroad always from-now-on prefer dont keep-x because universal".split())
+_BOUNDS = re.compile(
+    r", (?:but |and |with )?(?:no|only|at most|at least|max(?:imum)?)\b", re.IGNORECASE
+)  # of one order
 _PASSING = frozenset(
     "now lately symptom past did question under-way hypothetical you-did points points-back soon".split()
 )

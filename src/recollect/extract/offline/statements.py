@@ -207,7 +207,8 @@ _OPENING = re.compile(
     r"last thing|before i forget|fyi|note for next time|(?:one )?note(?: that)?|(?:please )?remember(?: that)?|"
     r"keep in mind(?: that)?|just so you know|finally|(?:hello|hi|hey)(?: there| all| everyone)?|thanks|thank you|"
     r"may i remind you that|"
-    r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|(?:(?:no )*no|wait|hold on)(?:[,.;:!]+\s+|\s+but\s+))+",
+    r"kindly note that|for the record)(?:\b[\s,.:;!-]+|$)|(?:(?:no )*no|wait|hold on)(?:[,.;:!]+\s+|\s+but\s+)|"
+    rf"no +(?=(?:don'?t|do not|never|always|we)\b)|{cues.LABEL})+",
     re.IGNORECASE,
 )
 _HEAD = re.compile(  # what is asked for once, before a rule
@@ -236,11 +237,15 @@ _EVERYWHERE = re.compile(
 )
 
 
+_LESSON = re.compile(r"(?:\w+ )?lesson\b[^:]{0,20}:", re.IGNORECASE)
+_WE = re.compile(r"\b(?:we|us|our)\b", re.IGNORECASE)
+
+
 def _statement(candidate: Candidate, messages: Sequence[Message], asked: str) -> Statement:
     entry = messages[candidate.message].uuid
     if candidate.corrects:
         return _corrected(_statement(candidate.corrects, messages, asked), _spaced(candidate.text), entry)
-    text = _spaced(candidate.text)
+    text = labelled = _spaced(candidate.text)
     text = _OPENING.sub("", text) or text
     text = _TAIL.sub("", _HEAD.sub("", text)) or text
     if len(text) > _MOST_CHARACTERS:
@@ -249,7 +254,7 @@ def _statement(candidate: Candidate, messages: Sequence[Message], asked: str) ->
     if first.lower() in COMMON or cues.is_verb(first):  # a name like `pnpm` stays as it is written
         text = text[:1].upper() + text[1:]
     text = ended(text)
-    kind, severity = typed(text, candidate.kind)
+    kind, severity = typed(text, candidate.kind or (MemoryKind.LESSON if _LESSON.match(labelled) else None))
     if candidate.asked and kind is MemoryKind.FACT:
         kind = MemoryKind.DECISION
     return Statement(
@@ -303,8 +308,10 @@ def typed(text: str, kind: MemoryKind | None = None) -> tuple[MemoryKind, Severi
 
 
 def scoped(text: str) -> Scope:
-    """User-wide only where the words say so."""
-    return Scope.USER if _EVERYWHERE.search(text) else Scope.PROJECT
+    """User-wide only where the words say so: where "we" do something everywhere, it is in what they share."""
+    found = _EVERYWHERE.search(text)
+    ours = found is not None and found[0].lower() == "everywhere" and _WE.search(text)
+    return Scope.USER if found and not ours else Scope.PROJECT
 
 
 def _has(text: str, *names: str) -> bool:
