@@ -510,6 +510,24 @@ def test_sigterm_is_heard_at_each_step_of_beginning_to_wait() -> None:
     assert int(done.stdout) > 5, "the steps of an Event's wait"
 
 
+ASKED_BY_ANOTHER_THREAD = """
+import signal, threading
+from recollect.surfaces.cli.common import stop_on_signals
+
+ended = threading.Event()
+stop_on_signals(ended.set)
+other = threading.Thread(target=threading.Event().wait, daemon=True)
+other.start()
+threading.Timer(0.2, signal.pthread_kill, (other.ident, signal.SIGTERM)).start()
+ended.wait()
+"""
+
+
+def test_sigterm_is_heard_whichever_thread_it_comes_in() -> None:
+    """Right behind a SIGCONT the kernel often gives it to another than the main thread."""
+    subprocess.run([sys.executable, "-c", ASKED_BY_ANOTHER_THREAD], timeout=20, check=True)
+
+
 def test_a_worker_that_is_started_while_the_lane_is_stopped_is_asked_too() -> None:
     backlog = Backlog()
     backlog.add(Work(task=Task.SCAN))

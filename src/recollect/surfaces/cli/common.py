@@ -15,7 +15,6 @@ from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import click
@@ -158,14 +157,17 @@ def until(context: click.Context, option: click.Parameter, value: str | None) ->
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:
-    """Ctrl-C and SIGTERM call it, in a thread of its own: in the handler, an event's `set` would wait for good where
-    the signal came while the main thread, about to wait for that event, held its lock."""
-    asked: SimpleQueue[int] = SimpleQueue()  # made for handlers: its `put` needs no lock that may be held
+    """Ctrl-C and SIGTERM call it, in a thread that waits for a byte. A handler would not do: it runs in the main thread
+    alone, which may hold the lock of the very event that `stop` sets, and which sleeps on where the kernel gave the
+    signal to another thread, as it does on the heels of a SIGCONT."""
+    asked, wakeup = os.pipe()
+    os.set_blocking(wakeup, False)
+    signal.set_wakeup_fd(wakeup)  # written to at once, in whichever thread the signal comes
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: asked.put(number))
+        signal.signal(number, lambda number, frame: None)
 
     def until_asked() -> None:
-        asked.get()
+        os.read(asked, 1)
         stop()
 
     threading.Thread(target=until_asked, name="signals", daemon=True).start()
