@@ -21,6 +21,8 @@ from recollect.models.embed.catalog import BESIDE, FOLDERS
 from recollect.models.embed.install import InstallFailed, install
 from recollect.text import words
 
+TRANSFORMERS = ["minilm", pytest.param("mpnet", marks=pytest.mark.models)]
+
 
 @cache
 def installed(name: str = "minilm") -> Path:

@@ -33,7 +33,7 @@ from recollect.surfaces.bench import inject, inject_speed
 from recollect.types import MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 from tests.command import Done, run
 from tests.conftest import Clock, Place
-from tests.embedders import installed
+from tests.embedders import TRANSFORMERS, installed
 
 NOW = datetime(2026, 3, 28, 12, 0, tzinfo=UTC)
 GARDEN, API = "example.com/ada/garden", "example.com/ada/api"
@@ -248,7 +248,7 @@ def test_a_question_that_speaks_of_nobody_here_is_about_the_world(prompt: str, g
     assert asked is not None and asked.general is general
 
 
-@pytest.mark.parametrize("name", [pytest.param("mpnet", marks=pytest.mark.models), "minilm", "static"])
+@pytest.mark.parametrize("name", [*TRANSFORMERS, "static"])
 def test_a_request_for_work_wants_more_than_a_question_about_the_world(name: str) -> None:
     kinds = {"mpnet": MPNet, "minilm": MiniLM}
     embedder = kinds[name](installed(name)).of_memories if name in kinds else Static()

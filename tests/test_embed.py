@@ -38,7 +38,7 @@ from recollect.models.embed.static import Static
 from recollect.models.embed.transformer import MiniLM, MPNet
 from tests.command import run
 from tests.conftest import comes_and_goes, meanwhile
-from tests.embedders import Hashed, installed
+from tests.embedders import TRANSFORMERS, Hashed, installed
 
 KEY = "gateway-word-of-ada"
 TOKEN = "ghp_" + "k3V9qLz0TtR7mYb2XwN8aHc5PdJ1fGs6UeQ4"
@@ -49,13 +49,19 @@ def made(home: Path, **flags: Any) -> Settings:
     return config.load({"HOME": str(home), "OPENAI_API_KEY": KEY}, home=home / ".recollect", flags=flags)
 
 
-@pytest.fixture(params=["static", "minilm", pytest.param("mpnet", marks=pytest.mark.models), "hashed"], scope="module")
+@pytest.fixture(params=["static", *TRANSFORMERS, "hashed"], scope="module")
 def model(request: pytest.FixtureRequest) -> Embedder:
     if request.param == "minilm":
         return MiniLM(installed())
     if request.param == "mpnet":
         return MPNet(installed("mpnet")).of_memories
     return Static() if request.param == "static" else Hashed()
+
+
+def test_the_larger_model_is_fetched_by_make_test_models_alone(request: pytest.FixtureRequest) -> None:
+    cases = [each for each in request.session.items if hasattr(each, "callspec")]
+    large = [each for each in cases if any(one is MPNet or one == "mpnet" for one in each.callspec.params.values())]
+    assert [each.nodeid for each in large if not each.get_closest_marker("models")] == []
 
 
 # What a vector is
@@ -196,9 +202,9 @@ def test_the_graph_of_mpnet_computes_what_its_authors_describe(tmp_path: Path) -
         assert one @ expected / np.linalg.norm(one) / np.linalg.norm(expected) > 0.995
 
 
-@pytest.mark.parametrize("kind", [MiniLM, MPNet])
-def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sounds_like_it(kind: type[MiniLM]) -> None:
-    talk = kind(installed(kind.name))
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sounds_like_it(name: str) -> None:
+    talk = {"minilm": MiniLM, "mpnet": MPNet}[name](installed(name))
     prompt, wanted, other = "is it ok to ship this today? it's friday afternoon", *FRIDAYS
     margins = []
     model: Embedder
