@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 4
+SHAPE := tests/test_architecture.py tests/test_docs.py
 # mpnet: a larger model beside it, which finds more (405 MB to fetch).
 EMBEDDER ?= minilm
 MODEL := $(VENV)/share/recollect/models/.installed
@@ -17,13 +18,14 @@ start: $(MODEL)
 	@$(BIN)/python -m recollect.surfaces.start
 
 test: check $(MODEL)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not models and not clients"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not models and not clients" \
+	    $(SHAPE:%=--ignore=%)
 
 check: $(STAMP)
 	@$(BIN)/ruff format --check --quiet src tests training || { echo "run 'make format'"; exit 1; }
 	@$(BIN)/ruff check --quiet src tests training
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest tests/test_architecture.py tests/test_docs.py
+	@$(BIN)/python -m pytest $(SHAPE)
 
 format: $(STAMP)
 	@$(BIN)/ruff format src tests training
