@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from recollect.store.database import Database, Transaction
 from recollect.store.migrate import Migration, migrate, migrations
 from recollect.store.postgres import PostgresDatabase
 from recollect.store.sqlite import SqliteDatabase
-from tests.conftest import EMPTY, Clock, Place, placed
+from tests.conftest import EMPTY, Clock, Place, Server, placed
 
 VERSIONS = [migration.version for migration in migrations()]
 HEAD = VERSIONS[-1]
@@ -137,32 +137,32 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pla
         yield made
 
 
-@pytest.fixture
-def another(database_url: Place, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Database]:
-    """A second database of the same kind, as new as can be."""
-    if database_url.kind == "sqlite":
-        with unmigrated(Place("sqlite", "", tmp_path / "another")) as opened:
-            yield opened
-    else:
-        new = request.getfixturevalue("postgres").database()
-        with new as url, unmigrated(Place("postgres", url, tmp_path)) as opened:
-            yield opened
+@pytest.fixture(scope="module")
+def fresh(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The schema of databases that were migrated in one go."""
+    home, found = tmp_path_factory.mktemp("fresh") / ".recollect", {}
+    with postgres.database(postgres.migrated) as url:
+        for place in (Place("sqlite", "", home), Place("postgres", url, home)):
+            with closing(place.open()) as opened, opened.read() as tx:
+                found[place.kind] = catalog(tx)
+    return found
 
 
 @pytest.mark.parametrize("version", [0, *VERSIONS])
-def test_a_migrated_schema_equals_a_fresh_one(database: Database, another: Database, version: int) -> None:
-    """`database` was migrated in one go; the other one stops at a version, is filled, and goes on."""
-    with database.read() as tx:
-        fresh = catalog(tx)
-    if version:
-        assert migrate(another, Clock(), target=version) == version
-        with another.write() as tx:
-            assert tx.rows("SELECT MAX(version) FROM memory_schema") == [(version,)]
-            add_a_row_to_every_table(tx)
-    assert migrate(another, Clock()) == HEAD
-    with another.read() as tx:
-        assert catalog(tx) == fresh
-        assert [row[0] for row in tx.rows("SELECT version FROM memory_schema ORDER BY version")] == VERSIONS
+def test_a_migrated_schema_equals_a_fresh_one(
+    database_url: Place, fresh: dict[str, dict[str, Any]], version: int
+) -> None:
+    """It stops at a version, is filled, and goes on."""
+    with unmigrated(database_url) as database:
+        if version:
+            assert migrate(database, Clock(), target=version) == version
+            with database.write() as tx:
+                assert tx.rows("SELECT MAX(version) FROM memory_schema") == [(version,)]
+                add_a_row_to_every_table(tx)
+        assert migrate(database, Clock()) == HEAD
+        with database.read() as tx:
+            assert catalog(tx) == fresh[database_url.kind]
+            assert [row[0] for row in tx.rows("SELECT version FROM memory_schema ORDER BY version")] == VERSIONS
 
 
 def test_the_comparison_of_schemas_sees_a_difference(database: Database) -> None:
