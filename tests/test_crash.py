@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from recollect.app import Memory, open_memory
-from tests.conftest import meanwhile
+from tests.conftest import Place, meanwhile
 from tests.transcripts import claude, conversations, entries
 
 FILES = 6
@@ -177,71 +178,67 @@ def test_a_kill_of_a_large_import_takes_its_helper_along(tmp_path: Path) -> None
         assert conversations(memory) == conversations(straight)
 
 
-def test_a_file_whose_process_died_is_rolled_back_before_the_scan(
-    database_url: tuple[str, str, Path], tmp_path: Path
-) -> None:
+@pytest.fixture
+def taken_in(database_url: Place, tmp_path: Path) -> Iterator[tuple[Memory, Path]]:
+    """A tree, and a memory that has taken it in."""
+    root = tmp_path / "tree"
+    Growing(root, random.Random(1)).grow(60, half=False)
+    with open_memory(database_url.home, database=database_url.url) as memory:
+        memory.ingest(folder=root)
+        yield memory, root
+
+
+def test_a_file_whose_process_died_is_rolled_back_before_the_scan(taken_in: tuple[Memory, Path]) -> None:
     """The state a crash would leave if batches were not atomic: entries behind the offset, a dead worker's lease."""
     from recollect.store.jobs import Jobs
 
-    _, url, home = database_url
-    root = tmp_path / "tree"
-    growing = Growing(root, random.Random(1))
-    growing.grow(60, half=False)
-    with open_memory(home, database=url) as memory:
-        memory.ingest(folder=root)
-        expected = entries(memory)
-        dead = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, check=True, text=True).stdout.strip()
-        with memory.database.write() as tx:
-            tx.run("UPDATE memory_file_states SET status = 'ingesting', last_processed_offset = 0, signature = ''")
-            tx.run("UPDATE memory_file_states SET parser_state = '', line_count = 0")
-            tx.run(
-                "UPDATE memory_jobs SET status = 'running', worker = :dead, lease_expires_at = '2999-01-01'",
-                {"dead": dead},
-            )
-        report = memory.ingest(folder=root)
-        assert report.entries == len(expected)
-        assert entries(memory) == expected
-        with memory.database.write() as tx:  # a living worker's file is left alone
-            tx.run("UPDATE memory_file_states SET status = 'ingesting', signature = ''")
-            tx.run(
-                "UPDATE memory_jobs SET status = 'running', worker = :alive, lease_expires_at = '2999-01-01'",
-                {"alive": Jobs(memory.owner).worker},
-            )
-        report = memory.ingest(folder=root)
-        assert (report.files, len(report.busy)) == (0, FILES)
+    memory, root = taken_in
+    expected = entries(memory)
+    dead = subprocess.run([sys.executable, "-c", WORKER], capture_output=True, check=True, text=True).stdout.strip()
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_file_states SET status = 'ingesting', last_processed_offset = 0, signature = ''")
+        tx.run("UPDATE memory_file_states SET parser_state = '', line_count = 0")
+        tx.run(
+            "UPDATE memory_jobs SET status = 'running', worker = :dead, lease_expires_at = '2999-01-01'",
+            {"dead": dead},
+        )
+    report = memory.ingest(folder=root)
+    assert report.entries == len(expected)
+    assert entries(memory) == expected
+    with memory.database.write() as tx:  # a living worker's file is left alone
+        tx.run("UPDATE memory_file_states SET status = 'ingesting', signature = ''")
+        tx.run(
+            "UPDATE memory_jobs SET status = 'running', worker = :alive, lease_expires_at = '2999-01-01'",
+            {"alive": Jobs(memory.owner).worker},
+        )
+    report = memory.ingest(folder=root)
+    assert (report.files, len(report.busy)) == (0, FILES)
 
 
 WORKER = "from recollect.store.workers import this_worker; print(this_worker())"
 
 
-def test_a_roll_back_that_fails_leaves_that_file_out_and_goes_on(
-    database_url: tuple[str, str, Path], tmp_path: Path
-) -> None:
-    _, url, home = database_url
-    root = tmp_path / "tree"
-    growing = Growing(root, random.Random(1))
-    growing.grow(60, half=False)
-    with open_memory(home, database=url) as memory:
-        memory.ingest(folder=root)
-        with memory.database.write() as tx:
-            tx.run("UPDATE memory_file_states SET status = 'ingesting'")
-            (broken,) = tx.row("SELECT MIN(file_path) FROM memory_file_states") or ("",)
-            if memory.database.dialect.name == "sqlite":
-                tx.script(
-                    "CREATE TRIGGER refuse BEFORE UPDATE ON memory_file_states WHEN OLD.file_path ="
-                    f" '{broken}' BEGIN SELECT RAISE(ABORT, 'refused'); END"
-                )
-            else:
-                tx.script(
-                    "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-                    f" IF OLD.file_path = '{broken}' THEN RAISE EXCEPTION 'refused'; END IF; RETURN NEW; END $$;"
-                    "CREATE TRIGGER refuse BEFORE UPDATE ON memory_file_states FOR EACH ROW EXECUTE FUNCTION refuse()"
-                )
-        report = memory.ingest(folder=root)
-        assert [Path(problem.path).name for problem in report.problems] == [Path(broken).name]
-        with memory.database.read() as tx:
-            stuck = tx.rows("SELECT file_path FROM memory_file_states WHERE status = 'ingesting'")
-        assert stuck == [(broken,)]
+def test_a_roll_back_that_fails_leaves_that_file_out_and_goes_on(taken_in: tuple[Memory, Path]) -> None:
+    memory, root = taken_in
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_file_states SET status = 'ingesting'")
+        (broken,) = tx.row("SELECT MIN(file_path) FROM memory_file_states") or ("",)
+        if memory.database.dialect.name == "sqlite":
+            tx.script(
+                "CREATE TRIGGER refuse BEFORE UPDATE ON memory_file_states WHEN OLD.file_path ="
+                f" '{broken}' BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            )
+        else:
+            tx.script(
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                f" IF OLD.file_path = '{broken}' THEN RAISE EXCEPTION 'refused'; END IF; RETURN NEW; END $$;"
+                "CREATE TRIGGER refuse BEFORE UPDATE ON memory_file_states FOR EACH ROW EXECUTE FUNCTION refuse()"
+            )
+    report = memory.ingest(folder=root)
+    assert [Path(problem.path).name for problem in report.problems] == [Path(broken).name]
+    with memory.database.read() as tx:
+        stuck = tx.rows("SELECT file_path FROM memory_file_states WHERE status = 'ingesting'")
+    assert stuck == [(broken,)]
 
 
 def test_ctrl_c_keeps_what_was_finished_and_gives_the_rest_back(

@@ -14,8 +14,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -26,6 +28,7 @@ from recollect.config import load
 from recollect.consolidate.run import KEY, KIND
 from recollect.extract.run import KIND as EXTRACT
 from recollect.ingest import watch
+from recollect.store.database import Transaction
 from recollect.store.jobs import Jobs, RetryPolicy
 from recollect.store.workers import this_worker
 from recollect.surfaces.daemon import place
@@ -337,43 +340,36 @@ def test_what_waits_in_the_spool_keeps_no_daemon_from_coming_up(tmp_path: Path) 
         wait(lambda: not list(spool.iterdir()))
 
 
-def test_what_backs_off_is_tried_again_by_itself_when_its_time_comes(tmp_path: Path) -> None:
+@contextmanager
+def done_by_itself(tmp_path: Path, **leases: Any) -> Iterator[tuple[Jobs, Transaction]]:
+    """Somebody leaves a job undone beside a daemon: in its time it is done."""
     with (
         home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there,
         open_memory(there.path, environ=there.environ) as memory,
     ):
-        jobs = Jobs(memory.owner, policy=RetryPolicy(first_delay=2.0))
+        jobs = Jobs(memory.owner, **leases)
 
-        def status() -> JobStatus:
+        def is_done() -> bool:
             with memory.database.read() as tx:
-                return jobs.watermarks(tx, KIND, [KEY])[KEY][0]
+                return jobs.watermarks(tx, KIND, [KEY])[KEY][0] is JobStatus.SUCCEEDED
 
         there.start()
         there.settle()
         with memory.database.write() as tx:
             jobs.enqueue(tx, KIND, [(KEY, "1")])
-            (lease,) = jobs.claim(tx, KIND, limit=1)
-            assert jobs.fail(tx, lease, "no answer") is JobStatus.BACKING_OFF
-        wait(lambda: status() is JobStatus.SUCCEEDED)
+            yield jobs, tx
+        wait(is_done)
+
+
+def test_what_backs_off_is_tried_again_by_itself_when_its_time_comes(tmp_path: Path) -> None:
+    with done_by_itself(tmp_path, policy=RetryPolicy(first_delay=2.0)) as (jobs, tx):
+        (lease,) = jobs.claim(tx, KIND, limit=1)
+        assert jobs.fail(tx, lease, "no answer") is JobStatus.BACKING_OFF
 
 
 def test_a_lease_that_ran_out_is_taken_up_by_itself(tmp_path: Path) -> None:
-    with (
-        home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there,
-        open_memory(there.path, environ=there.environ) as memory,
-    ):
-        jobs = Jobs(memory.owner, lease_seconds=2.0)
-
-        def status() -> JobStatus:
-            with memory.database.read() as tx:
-                return jobs.watermarks(tx, KIND, [KEY])[KEY][0]
-
-        there.start()
-        there.settle()
-        with memory.database.write() as tx:
-            jobs.enqueue(tx, KIND, [(KEY, "1")])
-            assert jobs.claim(tx, KIND, limit=1)
-        wait(lambda: status() is JobStatus.SUCCEEDED)
+    with done_by_itself(tmp_path, lease_seconds=2.0) as (jobs, tx):
+        assert jobs.claim(tx, KIND, limit=1)
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
