@@ -16,6 +16,7 @@ import os
 import pwd
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,21 @@ def _no_real_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / ".recollect"))
     monkeypatch.setenv("RECOLLECT_EMBEDDER", "none")  # tests of vectors say which
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The certificate of one authority: an HTTP client reads all that a machine trusts; here nothing is encrypted."""
+    found = ssl.create_default_context().get_ca_certs(binary_form=True)
+    file = tmp_path_factory.mktemp("authority") / "one.pem"
+    file.write_text("".join(map(ssl.DER_cert_to_PEM_cert, found[:1])))
+    return file
+
+
+@pytest.fixture
+def plain_http(authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if authority.stat().st_size:  # where they lie in a folder, none is read before it is needed
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ from tests.model_server import (
     Truncated,
 )
 
+pytestmark = pytest.mark.usefixtures("plain_http")
 CHAT, RESPONSES, ANTHROPIC = "openai:gpt-4o-mini", "openai-responses:gpt-4o-mini", "anthropic:claude-haiku-4-5"
 LOCAL = "openai:llama3.2"
 DIALECTS = pytest.mark.parametrize("name", [CHAT, RESPONSES, ANTHROPIC])

@@ -45,6 +45,7 @@ from tests.model_server import (
 from tests.test_extract import RULE, TALK, session
 from tests.transcripts import SESSION, START, write
 
+pytestmark = pytest.mark.usefixtures("plain_http")
 DIALECTS = ("openai:tiny", "openai-responses:tiny", "anthropic:tiny")
 EXTRACTED = {
     "raw_memory": "The user wants make lint before every commit.",
