@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -61,7 +61,13 @@ class Parts:
 
         if not self.settings.config.enabled:
             raise Disabled
-        return Intake(self.ground)
+        return Intake(self.ground, self._bury)
+
+    def _bury(self, paths: Collection[str]) -> None:
+        from recollect.artifacts.files import Files
+        from recollect.artifacts.tombstones import bury
+
+        bury(self.ground, Files(self.settings.root), paths)
 
     @cached_property
     def vectors(self) -> Vectors:

@@ -34,7 +34,6 @@ from recollect.store import artifacts as artifact_rows
 from recollect.store import compactions, memories, projects, stage1
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
-from recollect.store import tombstones as tombstone_rows
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
 from recollect.store.database import Transaction
@@ -303,14 +302,7 @@ class Reindex(Part):
         """What tombstones say is known to the database before anything else is read."""
         every = tombstones.read_all(self._files)
         report.problems += unreadable(every)
-        own = {path: stone for path, stone in every.items() if stone and stone.agent_id == self._owner.agent_id}
-        with self._database.read() as tx:
-            new = own.keys() - tombstone_rows.known(tx, self._owner, sorted(own))
-        if new:
-            with self._database.write() as tx:
-                for path in sorted(new):
-                    told = (own[path].hashes, own[path].whole_tokens, own[path].removed_paths)
-                    tombstone_rows.save(tx, self._owner, path, *told)
+        tombstones.bury(self._ground, self._files, every)
         return tombstones.erased(every.values(), self._database, self._owner, self._files.names())
 
     def _store(self, found: Sequence[Assessed], known: Mapping[str, str], report: Report) -> bool:

@@ -6,7 +6,7 @@ id: in a fork, or in a transcript that was rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -21,8 +21,10 @@ from recollect.artifacts.document import (
 )
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name
+from recollect.errors import ArtifactError
 from recollect.store import tombstones as rows
 from recollect.store.database import Database
+from recollect.store.ground import Ground
 from recollect.types import Owner, Timestamp
 
 _TEXT = "# Removed\n\nWhat this page speaks of was erased, and stays erased: it is known by hashes alone."
@@ -87,13 +89,25 @@ class Graveyard:
 
 def read_all(files: Files) -> dict[str, Tombstone | None]:
     """Every tombstone by its path; None when it cannot be read."""
-    found: dict[str, Tombstone | None] = {}
-    for name in files.names(within=TOMBSTONES):
-        try:
-            found[name.path] = parse(files.read(name.path) or "")
-        except (BadFrontmatter, ChecksumMismatch):
-            found[name.path] = None
-    return found
+    return {name.path: _read(files, name.path) for name in files.names(within=TOMBSTONES)}
+
+
+def _read(files: Files, path: str) -> Tombstone | None:
+    try:
+        return parse(files.read(path) or "")
+    except (ArtifactError, OSError):
+        return None
+
+
+def bury(ground: Ground, files: Files, paths: Collection[str]) -> None:
+    """The database knows these tombstones from now on. One that cannot be read waits until it can."""
+    with ground.database.read() as tx:
+        known = rows.known(tx, ground.owner, sorted(paths))
+    for path in sorted({*paths} - known):
+        stone = _read(files, path)
+        if stone and stone.agent_id == ground.owner.agent_id:
+            with ground.database.write() as tx:
+                rows.save(tx, ground.owner, path, stone.hashes, stone.whole_tokens, stone.removed_paths)
 
 
 def graveyard(stones: Iterable[Tombstone | None], agent_id: str) -> Graveyard:

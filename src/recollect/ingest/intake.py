@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
@@ -55,7 +55,9 @@ UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, s
 
 
 class Intake(Part):
-    def __init__(self, ground: Ground) -> None:
+    """`bury` makes tombstones known, by their paths; whoever takes nothing in by himself does without."""
+
+    def __init__(self, ground: Ground, bury: Callable[[Collection[str]], object] = lambda paths: None) -> None:
         super().__init__(ground)
         settings = ground.settings
         self._gap = timedelta(minutes=settings.config.conversation_gap_minutes)
@@ -65,6 +67,7 @@ class Intake(Part):
         self._disabled = [_expanded(each, settings) for each in settings.config.disabled_projects]
         self._switches = switches(settings.config.ignore, settings.config.disabled_projects)
         self._jobs = ground.jobs()
+        self._bury_them = bury
         self._buried: frozenset[str] = frozenset()  # tombstones that were looked at
 
     def roots(self) -> dict[str, list[Path]]:
@@ -297,7 +300,8 @@ class Intake(Part):
     def _bury(self) -> None:
         """Nothing comes in before every tombstone on disk is known: the database may be newer than they are."""
         there = erasure.stones(self._settings.root)
-        erasure.bury(self._database, self._owner, self._settings.root, there - self._buried)
+        if new := there - self._buried:
+            self._bury_them(new)
         self._buried = there
 
     def recover(self) -> int:
