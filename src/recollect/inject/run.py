@@ -40,7 +40,7 @@ class Told:
     """What a session was given last."""
 
     session: str
-    turn: int
+    turn: int  # of a harness's session, its prompts until then; of an injector, its turns that had a block
     given_at: str
     visible: bool  # still
     given: Given
