@@ -852,3 +852,38 @@ def test_what_is_said_in_passing_at_work_is_kept_where_it_lasts(text: str, kind:
 )
 def test_a_label_is_no_part_of_what_it_introduces(text: str, kept: str) -> None:
     assert texts(text) == [kept]
+
+
+@pytest.mark.parametrize(
+    ("messages", "sentence", "slug"),
+    [
+        (
+            ["deploy to staging", "It failed.", "you have to run make image first, deploy doesn't build", "Ok."],
+            "The user asked in harbor: deploy to staging.",
+            "deploy-staging",
+        ),
+        (
+            ["upgrade react to 19.2 on all pages", "Done."],
+            "The user asked in harbor: upgrade react to 19.2 on all pages.",
+            "upgrade-react-pages",
+        ),
+        (
+            ["hm no, delete that file again", "Done.", "Port the availability endpoint to cursors."],
+            "The user asked in harbor: Port the availability endpoint to cursors.",
+            "port-availability-endpoint-cursors",
+        ),
+        (
+            ["¿cómo renombro todas las fotos por fecha?", "Con exiftool."],
+            "The user asked in harbor: ¿cómo renombro todas las fotos por fecha?",
+            "cómo-renombro-todas-las-fotos-por",
+        ),
+        (
+            ["Der TSE-Treiber hängt manchmal am Morgen:", "Das Reconnect fehlt."],
+            "The user said in harbor: Der TSE-Treiber hängt manchmal am Morgen.",
+            "der-tse-treiber-hängt-manchmal-morgen",
+        ),
+    ],
+)
+def test_a_sentence_tells_what_was_asked_for_first(messages: list[str], sentence: str, slug: str) -> None:
+    told = summary.story(talk(*messages))
+    assert (summary.memory_sentence(told, (), "harbor"), summary.slug(told, ())) == (sentence, slug)

@@ -229,6 +229,7 @@ _REQUEST = re.compile(
     r"profile|render|reply|research|schedule|split|support|swap|switch|trace|upgrade|wire|work)\b",
     re.IGNORECASE,
 )
+_ORDERS = re.compile(abroad.ORDERS, re.IGNORECASE)
 _EVERYWHERE = re.compile(
     r"\b(?:in|for|across|on) (?:all|every|each|any)(?: of)?(?: my| our| the)? (?:projects?|repos?|repositor(?:y|"
     r"ies)|codebases?|conversations?|sessions?)\b|\beverywhere\b(?! (?:in|on|across|else|inside|within|under)\b)|"
@@ -287,16 +288,17 @@ def _asked(message: int, messages: Sequence[Message], said: Sequence[frozenset[s
     """
     mine = [each for each in messages[: message + 1] if each.role is Role.USER]
     for each in reversed(mine[-_BACK:]):
-        own = [text for _, text in own_words(each.text, each.role) if _is_request(text)]
+        own = [text for _, text in own_words(each.text, each.role) if is_request(text)]
         asked = " ".join(text for text in own if not any(content_words(text) <= known for known in said))
         if len(asked.split()) >= _TELLING and content_words(asked):
             return asked
     return ""
 
 
-def _is_request(text: str) -> bool:
+def is_request(text: str) -> bool:
     opened = _OPENING.sub("", text)
-    return text.endswith("?") or bool(_REQUEST.match(opened)) or cues.is_verb(opened.partition(" ")[0])
+    first = opened.partition(" ")[0]
+    return text.endswith("?") or bool(_REQUEST.match(opened) or _ORDERS.match(opened)) or cues.is_verb(first)
 
 
 def typed(text: str, kind: MemoryKind | None = None) -> tuple[MemoryKind, Severity]:

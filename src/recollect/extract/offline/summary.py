@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recollect.extract.offline.proposals import is_proposal, refused
+from recollect.extract.offline.statements import is_request
 from recollect.extract.offline.units import TOOL, Unit, units
 from recollect.text import content_words, ended, unique, words
 from recollect.types import MemoryKind, Message, Role, Statement
@@ -27,6 +28,7 @@ _WANTED = re.compile(
     r"investigate|debug|test|set up)\b",
     re.IGNORECASE,
 )
+_OBJECTS = re.compile(r"(?:(?:hm+|oh|ah|ok)[,.!]* )*(?:no|nope|nah|wait|stop|undo|nein|non)\b", re.IGNORECASE)
 _TITLES = (
     (MemoryKind.CONSTRAINT, "Rules and limits"),
     (MemoryKind.PREFERENCE, "Preferences"),
@@ -95,12 +97,16 @@ def _is_telling(command: str) -> bool:
 
 
 def _asks(found: Sequence[Unit]) -> list[str]:
-    """What the user wanted: the first real sentence of the user, and later requests."""
+    """What the user wanted: the first real sentence of the user, and later requests. What objects to the agent's last
+    step tells little of it."""
     asks: list[str] = []
     for unit in found:
-        if unit.role is Role.USER and len(words(unit.text)) >= 4 and len(content_words(unit.text)) >= 2:
-            if not asks or _WANTED.search(unit.text):
-                asks.append(_clip(unit.text, 200))
+        text = unit.text.rstrip(" :")
+        if unit.role is not Role.USER or len(content_words(text)) < 2 or _OBJECTS.match(text):
+            continue
+        if len(words(text)) >= 4 or (not asks and is_request(text)):
+            if not asks or _WANTED.search(text):
+                asks.append(_clip(text, 200))
     return unique(asks, 0.6)[:5]
 
 
@@ -173,16 +179,18 @@ def memory_sentence(told: Story, statements: Sequence[Statement], project: str) 
     subject = _clip(subject.rstrip(".!?… "), 140)
     results = {each.text: _LEADS[each.kind] for each in statements if each.kind in _LEADS}
     _, *others = unique([subject, *list(results)[:1], *told.outcome[-1:]])
+    if not others and told.asks and told.asks[0].endswith("?"):
+        return f"The user {_verb(told)}{place}: {subject}?"
     tail = f"; {results.get(others[0], 'the agent')}: {_clip(others[0].rstrip('.!?… '), 140)}" if others else ""
     return f"The user {_verb(told)}{place}: {subject}{tail}." if subject else ""
 
 
 def _verb(told: Story) -> str:
-    return "asked" if told.asks and _WANTED.search(told.asks[0]) else "said"
+    return "asked" if told.asks and is_request(told.asks[0]) else "said"
 
 
 def slug(told: Story, statements: Sequence[Statement]) -> str:
     """A few words for a file name."""
     text = told.asks[0] if told.asks else " ".join(each.text for each in statements[:1])
-    telling = [word for word in words(text) if content_words(word) and re.fullmatch(r"[a-z0-9][a-z0-9-]{1,20}", word)]
+    telling = [word for word in words(text) if content_words(word) and re.fullmatch(r"[^\W_][\w-]{1,20}", word)]
     return "-".join(dict.fromkeys(telling[:6]))[:60].strip("-")
