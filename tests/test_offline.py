@@ -887,3 +887,13 @@ def test_a_label_is_no_part_of_what_it_introduces(text: str, kept: str) -> None:
 def test_a_sentence_tells_what_was_asked_for_first(messages: list[str], sentence: str, slug: str) -> None:
     told = summary.story(talk(*messages))
     assert (summary.memory_sentence(told, (), "harbor"), summary.slug(told, ())) == (sentence, slug)
+
+
+def test_what_is_put_off_is_told_with_what_it_is_said_of() -> None:
+    left = ["what is left?", "Left: documenting the retry policy in `docs/payments.md`."]
+    (found,) = statements(talk(*left, "skip that for now, remind me next week"))
+    assert found.text == f"{left[1].rstrip('.')} – skip that for now, remind me next week."
+    assert found.kind is MemoryKind.OPEN_THREAD
+    whole = "Remind me next week to document the retry policy, that page is empty."
+    (found,) = statements(talk(*left, whole))
+    assert found.text == whole

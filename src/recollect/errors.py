@@ -128,7 +128,7 @@ class StoreFull(StoreError):
 class SchemaTooNew(StoreError):
     """The database was written by a newer recollect."""
 
-    hint = "Upgrade recollect, or point RECOLLECT_HOME at another folder."
+    hint = "Upgrade recollect: an older one cannot read what a newer one wrote."
 
 
 class LeaseLost(RecollectError):

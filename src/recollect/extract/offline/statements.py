@@ -66,7 +66,7 @@ def _said(messages: Sequence[Message], mine: Sequence[Unit]) -> Iterable[Candida
     """The user's own statements; a sentence that explains its neighbour joins it."""
     bar, settings = _bar(mine), settings_of(messages, mine)
     scores = _in_context(mine, [cues.score(unit, each) - bar for unit, each in zip(mine, settings, strict=True)])
-    chosen = {unit: each.chosen for unit, each in zip(mine, settings, strict=True)}
+    chosen = {unit: each.chosen or _put_off(messages, unit) for unit, each in zip(mine, settings, strict=True)}
     group: list[tuple[Unit, float]] = []
     for unit, score in zip(mine, scores, strict=True):
         if group and _continues(group, unit, score):
@@ -119,6 +119,19 @@ def _chosen(messages: Sequence[Message], unit: Unit) -> str:
     return asked if len(asked) <= _CLOSE else ""
 
 
+def _put_off(messages: Sequence[Message], unit: Unit) -> str:
+    """What "skip that for now, remind me next week" is said of: the agent's last sentence. Empty: it says so itself."""
+    before = messages[unit.message - 1] if unit.message else unit
+    short = len(unit.text.split()) <= _ANSWER and not unit.position
+    if not short or before.role is Role.USER or not _has(unit.text, "open") or not _POINTS.search(unit.text):
+        return ""
+    lines = [text for _, text in own_words(before.text, Role.ASSISTANT)]
+    return lines[-1].rstrip(".") if lines and len(lines[-1]) <= _CLOSE else ""
+
+
+_POINTS = re.compile(
+    r"\b(?:that|this|it|them)(?! \w+ing\b)(?=[,.;!]| (?:for|until|till|to|later|next|tomorrow)\b|$)", re.I
+)
 _ANSWER = 14  # words
 _TURNS_DOWN = re.compile(r"^\W*(?:no|not|nope|nah|neither)\b|\bbut not\b|\.\.\.|…", re.IGNORECASE)
 _CHOICE = re.compile(r"\b(?:which|either|or|prefer|oder|welche\w*|ou|quel\w*|o(?!')|cuál)\b.*\?$", re.IGNORECASE)
