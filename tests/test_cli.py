@@ -132,6 +132,13 @@ def test_process_and_consolidate_report_what_the_contract_names(tmp_path: Path, 
     assert status["memories"] == {"constraint": 1} and status["kinds"]["consolidate"] == {"cooling_down": 1}
 
 
+def test_process_tells_how_many_wait_for_the_next_run(tmp_path: Path, rules: Path) -> None:
+    run(tmp_path, "ingest", "--dir", str(rules))
+    done = run(tmp_path, "process", "--now", "--limit", "1").stdout
+    assert "1 more to do: run it again, or with `--now` for all of them." in done
+    assert "more to do" not in run(tmp_path, "process", "--now").stdout
+
+
 def test_people_are_told_in_words(tmp_path: Path, rules: Path) -> None:
     assert "Nothing to consolidate yet" in start(tmp_path, "consolidate").stdout
     start(tmp_path, "ingest", "--dir", str(rules))

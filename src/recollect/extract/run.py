@@ -110,6 +110,7 @@ class Report:
     given_up: int = 0  # of those that failed: not tried again before a person asks
     paused: int = 0
     skipped: int = 0  # busy, backing off or unchanged
+    waiting: int = 0  # eligible, but more than a run takes up
     memories: int = 0  # statements found
     ungrounded: int = 0  # statements of a model that were dropped
     tokens: int = 0
@@ -211,6 +212,7 @@ class Extract(Part):
             batch = next_of(waiting, min(_BATCH, most - report.claimed))
             claimed = self._claim(batch, now, again, report)
             self._process(claimed, report, lambda written: progress(_done(report) + written, total))
+        report.waiting = len(waiting)
         return report
 
     def backlog(self, *, limit: int | None = None, now: bool = False, again: bool = False) -> Backlog:

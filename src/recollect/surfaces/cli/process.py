@@ -90,6 +90,8 @@ def _describe(report: Report, opened: Memory, now: bool) -> None:
         + (f"; {report.skipped:,} left alone" if report.skipped else "")
         + (f"; {report.tokens:,} tokens" if report.tokens else "")
     )
+    if report.waiting:
+        echo(f"{report.waiting:,} more to do: run it again, or with `--now` for all of them.")
     if report.paused:
         echo(f"{count(report.paused, 'conversation')} paused: the tokens of the day are used up.")
     if report.ungrounded:
