@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -159,6 +159,12 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pla
     our tables already: so it is there in a third of the time."""
     with placed(request, tmp_path / ".recollect", lambda server: server.migrated) as made:
         yield made
+
+
+def worded(names: tuple[str, ...], cases: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    """Cases that differ in words alone, to which a database is blind: all on SQLite, the first on PostgreSQL too."""
+    where = [("postgres", *cases[0]), *(("sqlite", *case) for case in cases)]
+    return pytest.mark.parametrize(("database_url", *names), where, indirect=["database_url"])
 
 
 @contextmanager

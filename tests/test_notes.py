@@ -37,7 +37,7 @@ from recollect.turns.notes import LONGEST, Notebook, Step
 from recollect.types import ConversationStatus, MemoryKind, Remembered, Scope, Severity
 from tests.command import Done
 from tests.command import run as run_here
-from tests.conftest import Clock, Place
+from tests.conftest import Clock, Place, worded
 from tests.test_extract import FACT, OTHER, Scripted, by, extract, ingest
 from tests.test_extract import RULE as SAID
 from tests.transcripts import SESSION, START, claude, write
@@ -388,7 +388,7 @@ def test_another_value_in_the_same_words_takes_the_place_of_the_one_before(memor
     assert api.id != metrics.id, "other words: both stand"
 
 
-@pytest.mark.parametrize(
+@worded(
     ("older", "newer", "kept"),
     [
         ("Releases wait 3 days.", "Releases wait 4 days.", True),

@@ -45,7 +45,7 @@ from recollect.turns.values import (
     fact,
 )
 from recollect.types import Scope, Severity, timestamp
-from tests.conftest import Clock, Place
+from tests.conftest import Clock, Place, worded
 from tests.embedders import installed
 from tests.model_server import Answer, ModelServer, RateLimit, Request
 
@@ -600,7 +600,7 @@ def test_workflow_conflicts_resolve_newest_first_and_say_so(memory: Memory) -> N
 
 
 @pytest.mark.parametrize("where", ["c1", "c2"])
-@pytest.mark.parametrize(
+@worded(
     ("before", "since"),
     [
         ("Always answer in French.", "Don't answer in French anymore."),
@@ -679,7 +679,7 @@ def test_workflow_what_the_user_says_about_an_answer_becomes_feedback_of_the_gat
     assert "that's wrong" in turns.turn("t3", "x").view("gate").blocks[3].text
 
 
-@pytest.mark.parametrize(
+@worded(
     ("text", "reaction"),
     [
         ("No, thanks.", None),
@@ -698,7 +698,7 @@ def test_workflow_only_what_is_said_about_the_answer_is_feedback(
     assert (found and found.reaction) == reaction
 
 
-@pytest.mark.parametrize(
+@worded(
     ("text", "severity"),
     [
         ("Don't use emojis.", "do_not"),
@@ -1095,7 +1095,7 @@ def test_a_passing_wish_leaves_the_lasting_rule(memory: Memory, clock: Clock) ->
     assert remembered(memory, clock) == [("tone: dry", 1), ("units: imperial", 1), ("units: metric", 1)]
 
 
-@pytest.mark.parametrize(
+@worded(
     ("first", "second"),
     [
         (assertion("editor: theme", "dark"), assertion("Editor: theme", "light")),
@@ -1113,7 +1113,7 @@ def test_a_correction_is_told_whatever_its_key_and_value_look_like(
     assert found == [(second.text, 2)]
 
 
-@pytest.mark.parametrize(
+@worded(
     ("first", "second"),
     [
         (assertion("units", "metric", applies_to=["Europe"]), assertion("units", "imperial", applies_to=["the US"])),
