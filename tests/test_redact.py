@@ -40,7 +40,11 @@ HOSTILE = (
     ":*:a", "WIFI:T:a;", "----END PRIVATE KEY----\nAAAA\n", "b3BlbnNzaC1rZXktdjE", "\x1b[0m", "pass\u200bword: ",
     "token=" + "aB3dE5fG" * 3 + "\n", "as password ", "aB3dE5fG as password ", "login: a/", "pw ist ",
     "パスワードを", "PWD={", "zip -P ", "openssl enc ", "jwt.sign(a,", "password = 'a',", "token=['a',", "'-u','a:",
-    "tokens:\n- ", "7z x ", "token or '",
+    "tokens:\n- ", "7z x ", "token or '", "| password | a |\n|---|---|\n| b | Zx9kLm2Qp |\n", "password,a\n",
+    "password;",
+    "token  ", "token\tb\n", "password\n", "kind: Secret\ndata:\n a: b\n", '"kind":"Secret","data":{"a":"Zx9kLm2Q",',
+    "(password) values ('a'),", ") values ('", "recovery codes: abcd-1234 ", "otp key: abcd ", "password type = a\n",
+    "%22password%22%3A%22", "_live_", "/webhook/aaaaaaaaaaaaaaaaaaaa", '"password,', "a.password  b", "password — ",
     "---- BEGIN A PRIVATE KEY BLOCK----\\rxA:  -: ==\\\\n\\\\\\tkya=460xb=1Q/1aP\\\\r1x0MGxAk/F=3=x+AZ/Ilogin",
     "b1a0a519d10abb0bFFFFae1bb100FbF1NRAL//cio0px7xx11A3xYD1aa",
 )  # fmt: skip
@@ -152,6 +156,36 @@ def test_every_secret_of_a_list_goes() -> None:
     assert redact(f'"tokens": ["{one}", "{two}"]') == '"tokens": ["[redacted:secret]"]'
     assert redact(f"passwords = [\n  '{one}',\n  '{two}',\n]") == "passwords = [\n  '[redacted:password]',\n]"
     assert redact(f"tokens:\n  - {one}\n  - {two}\n") == "tokens:\n  - [redacted:secret]\n"
+
+
+def test_every_cell_of_a_column_goes() -> None:
+    one, two = HARD[5], HARD[1]
+    assert redact(f"| user | password |\n|---|---|\n| bob | {one} |\n| eve | {two} |\n\nbob | {one}") == (
+        f"| user | password |\n|---|---|\n| bob | [redacted:password] |\n| eve | [redacted:password] |\n\nbob | {one}"
+    )
+    assert redact(f"id,password,token\n1,{one},\n2,{two},{one}\nthe end") == (
+        "id,password,token\n1,[redacted:password],\n2,[redacted:password],[redacted:secret]\nthe end"
+    )
+    assert redact(f"INSERT INTO u (id, password) VALUES (1, '{one}'), (2, '{two}');") == (
+        "INSERT INTO u (id, password) VALUES (1, '[redacted:password]'), (2, '[redacted:password]');"
+    )
+    assert redact(f"kind: Secret\nstringData:\n  a: {one}\n  b: {two}\nother:\n  c: {one}\n") == (
+        f"kind: Secret\nstringData:\n  a: [redacted:secret]\n  b: [redacted:secret]\nother:\n  c: {one}\n"
+    )
+
+
+def test_codes_to_log_in_without_a_phone_go() -> None:
+    codes = ["298b9-fa4ed", "d0ed0-882c8", "59e82-0038f"]
+    assert redact("Recovery codes:\n" + "\n".join(codes) + "\nkeep them") == (
+        "Recovery codes:\n[redacted:recovery-code]\nkeep them"
+    )
+    assert redact("Backup codes:\n1. 62550887\n2. 17553614\n3. 89391300") == (
+        "Backup codes:\n1. [redacted:recovery-code]"
+    )
+    assert redact("TOTP seed: 6LYO XXYP 4JKX " + "IVNZ XP4E 2X7K") == "TOTP seed: [redacted:password]"
+    assert redact("Your recovery key: 494348-410475-200900-" + "905878-636967-357630") == (
+        "Your recovery key: [redacted:password]"
+    )
 
 
 def test_several_secrets_in_one_text_go_each() -> None:

@@ -18,6 +18,7 @@ import hashlib
 import itertools
 import re
 import string
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -72,7 +73,8 @@ class Word(NamedTuple):
 # fmt: off
 # Rule, prefix, rule, prefix ...: keys that go on with 16 or more of A-Z a-z 0-9 _ -, and in _BASE64 of + / = as well.
 _PREFIXED = r"""
-    anthropic sk-ant-  openrouter sk-or-  openai (?:sk|sess)-  google (?:AIza|GOCSPX-|1//0|4/0A|AQ\.Ab|ya29\.)
+    anthropic sk-ant-  openrouter sk-or-  openai (?:(?:sk|sess)-|ek_[0-9a-f]{8})
+    google (?:AIza|GOCSPX-|1//0|4/0A|AQ\.Ab|ya29\.)
     github (?:gh[pousr]_|github_pat_)  gitlab (?:gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-|GR1348941)
     npm npm_[A-Za-z0-9]{16}  pypi pypi-[\w-]{20}  huggingface (?:hf|api_org)_  digitalocean do[por]_v1_
     twilio (?:AC|SK)[0-9a-f]{8}  mailgun key-[0-9a-f]{8}  sendgrid SG\.[\w-]{16,32}\.
@@ -91,14 +93,14 @@ _PREFIXED = r"""
     wandb wandb_v1_  render rnd_[A-Za-z0-9]{4}  posthog ph[xs]_  neon n(?:api|pg)_  1password (?:ops_ey|A3-[0-9A-Z]{6}-)
     sonar sq[upa]_[0-9a-f]{16}  sourcegraph sg[pd]_[0-9a-f]{16}  contentful CFPAT-
     dynatrace dt0[a-z][0-9]{2}\.[0-9A-Z]{24}\.  launchdarkly (?:sdk|mob|api)-[0-9a-f]{8}-  alibaba LTAI[A-Za-z0-9]{4}
-    tencent AKID[A-Za-z0-9]{4}  facebook EAA[A-Za-z][\w-]{36}  age AGE-SECRET-KEY-(?:PQ-)?1
+    tencent AKID[A-Za-z0-9]{4}  facebook EAA[A-Za-z0-9][\w-]{36}  age AGE-SECRET-KEY-(?:PQ-)?1
     wallet [xyz]prv[0-9A-Za-z]{60}  plaid access-(?:sandbox|development|production)-
-    paypal access_token\$[a-z]+\$[0-9a-z]{16}\$  jfrog AKCp[0-9][A-Za-z0-9]{40}  typeform tfp_[\w-]{16}
+    paypal access_token\$[a-z]+\$[0-9a-z]{16}\$  jfrog AKCp[A-Za-z0-9]{40}  typeform tfp_[\w-]{16}
     easypost EZ[AT]K[A-Za-z0-9]{30}  yandex (?:AQVN|y[0-3]_)[\w-]{20}  prefect pn[ub]_[A-Za-z0-9]{12}
     shippo shippo_(?:live|test)_  frameio fio-u-  readme rdme_  infracost ico-[A-Za-z0-9]{16}
-    crates-io cio[A-Za-z0-9]{16}  nuget oy2[a-z2-7]{27}  apify apify_api_  browserbase bb_live_  cursor key_[0-9a-f]{32}
+    crates-io cio[A-Za-z0-9]{16}  nuget oy2[a-z0-9]{27}  apify apify_api_  browserbase bb_live_  cursor key_[0-9a-f]{32}
     daytona dtn_[0-9a-f]{16}  inngest signkey-[a-z]+-[0-9a-f]{16}  hubspot pat-[a-z]{2}[0-9]-  razorpay rzp_[lt]
-    expo expo_
+    expo expo_  flutterwave FLWSECK-[0-9a-f]{16}  lob live_[0-9a-f]{19}
 """
 _BASE64 = r"""
     stripe (?:[sr]k_(?:live|test|prod)|whsec)_  atlassian AT(?:ATT|CTT|BB|TA|SP)[A-Za-z0-9]{4}  sentry sntry[su]_
@@ -128,6 +130,8 @@ KEYS = (
     Key("crypt", r"\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d))\$", r"[\w./$=,+-]{26,300}", True),
     Key("azure", r"[0-9]Q~", r"[\w.~-]{30,40}", back=r"[\w.~-]{3}"),
     Key("azure", r"(?:AZDO|\+AMC|\+ASt|AzCa|APIM|AzFu|AzSe|ACDb)", r"[\w+/]{4,8}={0,2}", True, r"[\w+/]{32,76}"),
+    Key("token", r"_(?:live|prod|pat|oat|sk|tkn)_[\w-]{8}", r"[\w-]{10,}", True,
+        r"(?!p[bk]_)[a-z][a-z0-9_]{1,14}"),
     Key("stripe", r"_secret_", r"[A-Za-z0-9]{16,}", back=r"(?:pi|seti|cs|src)_[A-Za-z0-9]{14,34}"),
     Key("mailgun", r"-[0-9a-f]{8}-", r"[0-9a-f]{8}(?![0-9A-Za-z-])", back=r"[0-9a-f]{32}"),
     Key("mailchimp", r"-us[0-9]", r"[0-9]?(?![0-9A-Za-z])", back=r"[0-9a-f]{32}"),
@@ -151,7 +155,24 @@ _LOGIN = (  # and a user; the password follows
     r"[\"'`]?[\w.@+-]{1,40}[\"'`]?(?: ?/ ?|:| with | mit | and | und )[\"'`]?"
 )
 _TYPED = r"(?i:passw\w{1,3}|pwd)[\"'\]]{1,4}\)\.(?:send_keys|type|fill)\("  # into a field
-_ARGS = r"(?:[^\n|;]{0,160}?\s)?"
+_CODE_OF = r"(?i:(?:app|otp|[2m]fa|setup|recovery|backup)[ _-](?:password|seed|secret|key|code))"
+_CODES = r"(?:\w{4,6}(?:-\w{4,6}){1,3}|\d{4} \d{4}|(?=[A-Za-z]{0,9}\d)[0-9A-Za-z]{6,12})(?![\w.-])"  # of a list
+_ITEM = r"(?:[\s,;|*•\"'\[-]|\\[nr]|\d{1,2}[.)]\s){1,12}"
+_ARGS = r"\s(?:[^\n|;]{0,160}?\s)?"
+_COMMANDS = {  # and what stands between them and a password
+    "redis-cli": _ARGS + "-a",
+    "(?:sqlcmd|zip)": _ARGS + "-P",
+    "(?:sshpass|mongo(?:sh|dump|restore)?|(?:docker|podman|registry|az) login|user(?:add|mod))": _ARGS + "-p",
+    "(?:ldap(?:search|add|modify|passwd|delete|whoami)|add-(?:generic|internet)-password)": _ARGS + "-w",
+    "openssl enc": _ARGS + "-k",
+    "gh secret set": _ARGS + "(?:-b|--body)",
+    "7za? [a-z]": _ARGS + r"-p(?=\S)",
+    "htpasswd": r" -[a-zA-Z]{0,4}b[a-zA-Z]{0,4} \S{1,80} \S{1,80}\s",
+    "net use": r" \S{1,80} \\\S{1,80}(?: /user:\S{1,80})?\s",
+    "encrypt_string": r"(?=\s[\"'])",
+    "snmp-server community": r"\s",
+    "rabbitmqctl (?:add_user|change_password)": r" \S{1,80}\s",
+}
 _AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
@@ -172,15 +193,9 @@ PLACES = (
     Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
-    Place("password", 1, r"(?:redis-cli|sqlcmd|unzip|sshpass|mongo\w{0,20}|(?:docker|podman|registry|az) login)\s",
-          r"(?:redis-cli\s(?:[^\n|;]{0,160}?\s)?-a|(?:sqlcmd|unzip)\s(?:[^\n|;]{0,160}?\s)?-P"
-          r"|(?:sshpass|mongo\w{0,20}|\w{1,20} login)\s(?:[^\n|;]{0,160}?\s)?-p)\s*(?P<v>)(?=[^\s-])"),
-    Place("password", 1, r"(?:zip|ldap[a-z]{3,8}|openssl enc|add-(?:generic|internet)-password|7za? [a-z]|htpasswd"
-          r"|net use|gh secret set|encrypt_string|snmp-server community)\s",
-          rf"(?:zip\s{_ARGS}-P|(?:ldap|add-)[a-z-]{{1,24}}\s{_ARGS}-w|openssl enc\s{_ARGS}-k"
-          rf"|gh secret set\s{_ARGS}(?:-b|--body)|encrypt_string(?=\s[\"'])|snmp-server community"
-          r"|htpasswd -[a-zA-Z]{0,4}b[a-zA-Z]{0,4} \S{1,80} \S{1,80}|net use \S{1,80} \\\S{1,80}"
-          rf"|7za? [a-z]\s{_ARGS}-p(?=\S))[ =]?(?P<v>)(?=[^\s/-])"),
+    Place("password", 1, r"(?:" + "|".join(_COMMANDS) + r")\s",
+          rf"(?:{'|'.join(name + tail for name, tail in _COMMANDS.items())})(?:=|\s*)(?P<v>)(?=[^\s/-])"),
+    Place("secret", 3, r"(?:vault login |--with-token <<<)", r"(?:vault login|--with-token <<<)\s{1,4}(?P<v>)(?=[^-])"),
     Place("password", 1, r"(?:sqlplus |oracle:thin:)", r"(?:sqlplus |\w+:\w+:)\w{1,30}/(?P<v>[^\s@\"'/]{3,60})@"),
     Place("password", 2, r"-U [\"']?[\w.\\]+%", r"-U [\"']?[\w.\\-]{1,64}%(?P<v>)", r"(?:^|\s)(?:smb|rpc|net\b)"),
     Place("password", 1, r"[\"']-u[\"'], ?[\"']",
@@ -205,39 +220,47 @@ PLACES = (
     Place("password", 2, r"(?i:passw\w{1,3}|pass|pw)[)\]]? = [\[(]?[\"']",
           r"\w+[)\]]? = [\[(]?[\"'][^\"'\n]{0,60}[\"'], {0,2}(?P<v>)(?=[\"'])", r"\w, ?$"),
     Place("secret", 3,
-          r"(?:jwt\.(?:sign|encode|verify|decode)|hmac\.new|createHmac|Fernet|WiFi\.begin|[a-z]Password)\(",
-          r"(?:(?:Fernet|\w+Password|hmac\.new)\(|[\w.]+\([^()\n]{1,80}?,)\s{0,8}(?P<v>)(?=b?[\"'])"),
+          r"(?:jwt\.(?:sign|encode|verify|decode)|(?:hmac|AES)\.new|createHmac|Fernet|WiFi\.begin|[a-z]Password|getConnection)\(",
+          r"(?:(?:Fernet|\w+Password|hmac\.new|AES\.new)\(|getConnection\([^()\n]{1,120}?,\s?[\"'][^\"'\n]{0,60}[\"'],|[\w.]+\([^()\n]{1,80}?,)\s{0,8}(?P<v>)(?=b?[\"'])"),
     Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|code|(?:x-(?:amz|goog)-)?signature)=",
           r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
     Place("seed-phrase", 0, r"(?i:mnemonic|(?:seed|recovery|backup|secret)[ _-]phrase)",
           r"\w{1,30}(?:[ -]\w{1,30})?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|(?:webhook|outlook)\.office)\.com/",
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhook(?:b2)?|catch)/(?P<v>[\w/@+-]{12,})"),
-    Place("private-key", 4, r"\"d\\?\"\s?:\s?\\?\"[\w+/-]{20}", r"\"d\\?\"\s?:\s?\\?\"(?P<v>[\w+/=-]{40,1000})"),
+    Place("webhook", 4, r"(?:/bot/v2/hook|/webhook|/with/key|\.infura\.io/v3|\.alchemy\.com/v2)/[\w-]{20}",
+          r"[/\w.]+/(?P<v>[\w-]{20,})"),
+    Place("private-key", 4, r"(?:\"d\\?\"\s?:\s?\\?\"|accounts:\s?\[\s?[\"'])[\w+/-]{20}",
+          r"(?:\"d\\?\"\s?:\s?\\?\"|accounts\W+)(?P<v>[\w+/=-]{40,1000})"),
     Place("secret", 3, r"(?i:(?:(?:as|is) (?:the|my|your|our|a)|as|als(?: das| dein)?) (?:[\w-]+ )?"
           r"(?:passwor[dt]|kennwort|passphrase|api key|token|secret))",
           r"[\"'`]?(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is|als) ", lead=r"(?<!\S)\S{8,93} \S\Z"),
     Place("password", 3, _LOGIN + r"\S",
-          _LOGIN + r"(?P<v>(?=\S{0,40}[!#$%&*?+^~])[^\s\"'`/=()<>\[\]{}]{6,90})"),
+          _LOGIN + r"(?P<v>(?=\S{0,40}[!#$%&*?+^~@])[^\s\"'`/=()<>\[\]{}]{6,90})"),
     Place("password", 3, r"(?i:pwd|password)=\{", r"\w+=\{(?P<v>[^\s{}]{3,100})\}"),
-    Place("password", 1, r"(?i:app password)",
-          r"\w+ \w+(?: is)?:? {1,4}[\"'`]?(?P<v>[a-z]{4}(?: [a-z]{4}){3})\b(?! [a-z])"),
+    Place("password", 0, _CODE_OF,
+          r"\w+[ _-]\w+(?: is)?:? {1,4}[\"'`]?(?P<v>(?i:[a-z0-9]{4,6}(?:[ -][a-z0-9]{4,6}){3,15}))\b(?! [a-z])"),
+    Place("recovery-code", 0, _CODE_OF,
+          rf"\w+[ _-]\w+[^\n]{{0,60}}?(?:[\n:]|\\n){_ITEM}(?P<v>{_CODES}(?:{_ITEM}{_CODES}){{2,40}})"),
 )
 _OF = (  # a key of what; any other key is the weaker word further down
     r"(?:api|access|auth|private|secret|sign(?:ing|ature)?|(?:en|de)crypt(?:ion)?|master|service|account"
-    r"|deploy|admin|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|write|unseal|enc)"
+    r"|deploy|admin|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|write|unseal|enc"
+    r"|recovery|backup)"
 )
 WORDS = (
     Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|pswd|masterauth"
          r"|(?:db|ssh|smtp|root|user|admin|key|store|auth|require)[_-]?(?:pass|pw)|kennwort|contrase(?:n|ñ)a|senha"
-         r"|wachtwoord|mot de passe|lösenord(?:et)?|hasło|пароль|密码|密碼|パスワード|暗証番号|비밀번호",
+         r"|wachtwoord|mot de passe|lösenord(?:et)?|hasło|adgangskode|kodeord|passord|heslo|salasana|jelszó|(?:Ş|ş)ifre"
+         r"|palavra-passe|mật khẩu|kata sandi|(?:П|п)ароль|κωδικός|סיסמה|كلمة المرور|密码|密碼|パスワード"
+         r"|暗証番号|비밀번호",
          1, 1, 2, 2, short=4),
     Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key"
          r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
          3, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT)",
          3, 3, 4, NEVER, short=12),
-    Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|wlan-schlüssel)", 2, 2, 2, 2, short=6),
+    Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|parola|wlan-schlüssel)", 2, 2, 2, 2, short=6),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
     Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
 )
@@ -307,7 +330,7 @@ _PATH = (
     r"[\w.@+-]*(?:[/\\][\w.@+-]*)*$|[\w.-]+\.(?:[a-z]{1,4}|ya?ml|json5?|toml)$"
 )
 _CODE = (
-    r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]|(?P<head>[&*!.-]?[A-Za-z_$][\w$]*)"
+    r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]|(?P<head>[&*!.@-]?[A-Za-z_$][\w$]*)"
     r"(?P<rest>(?:(?:\?\.|\.|->|::)(?!\d)[\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
 )
 _PIECES = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+"
@@ -315,7 +338,7 @@ _DIGITS, _SYMBOLS = frozenset(string.digits), frozenset("!@#$%^&*?~")
 _TELLING = r"(?i)passw|pwd|secret|token|credential|key|auth"
 
 
-@functools.lru_cache(maxsize=64)  # text that repeats itself asks the same thousands of times
+@functools.lru_cache(maxsize=1024)  # text that repeats itself asks the same thousands of times
 def oddness(value: str, bare: bool = False) -> int:
     """How unlike words, code and placeholders it is: 0 no secret, 1 words, 2 words and digits, 3 odd, 4 random."""
     if len(value) < 3 or value.lower() in _PLAIN or (bare and _is_code(value, _mean(value))):
@@ -413,7 +436,7 @@ class Value(NamedTuple):
 
 _OPEN = (
     r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\(|[(\[]\s{0,24})?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
-    r"(?P<q>\"{3}|'{3}|[\"'`“‘„«「『]|&quot;)"
+    r"(?P<q>\"{3}|'{3}|[\"'`“‘„«「『]|&quot;|%22)"
 )
 _CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "『": "』"}
 _SCHEME = r"(?i)(?:bearer|basic|token|digest|api-?key|key|bot|oauth|ssws|aws4-hmac-sha256)(?:[ \t]+|%20|=(?=\w))"
@@ -455,31 +478,35 @@ def _read(text: str, pos: int) -> Value | None:
 
 _ESCAPED = r"(?:\\[nrtbf]|\\u[0-9a-fA-F]{4}|(?:\\x|%)[0-9a-fA-F]{2}|=3D|\x1b\[[0-9;]*m)\Z"
 _TYPE = r"(?:&(?:'\w+ )?\w+|[A-Za-z_][\w.]{0,30}(?:[\[<][\w\[\]<>, .|?]{0,40}[\]>])?(?: ?\| ?\w{1,20}){0,3}\??)"
+_META = r"(?:type|description|sensitive)[ \t]{1,20}=[^\n]{0,200}\n"  # of a variable, before its default
 _FORM = (  # how a value is tied to a name; what is not one of these is prose
-    r"(?P<pair>\\{0,3}[\"']?,?(?:[\s{-]|\\[nrt]){1,40}\\{0,3}[\"']?(?:value|default)\\{0,3}[\"']?\s{0,3}[:=]\s{0,4}"
+    rf"(?P<pair>(?=[\\\"'\s,{{-])\\{{0,3}}[\"']?,?(?:[\s{{-]|\\[nrt]|{_META}){{0,40}}\\{{0,3}}[\"']?(?i:value|default)\\{{0,3}}[\"']?\s{{0,3}}[:=]\s{{0,4}}"
     r"|\\?[\"'](?:\r?\n|(?:\\r)?\\n){2})"
     r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
-    r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|\*\*|\]|\)|\[\d*\]|[?!]){0,4}(?: \d\d?(?=:))?[ \t]{0,10}"
+    r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|%22|\*\*|\]|\)|\[\d*\]|[?!]){0,4}(?: \d\d?(?=:))?[ \t]{0,10}"
     r"(?:(?::[ \t]*" + _TYPE + r"|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
     r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為はをが는]|(?=[「『«])|%3[AD]"
     r"|(?<=[ \t])(?:->|[→—–-])(?=[ \t])|(?<=[\w)][ \t])(?:\|\||\?\?|or)(?=[ \t]+[\"'])))"
     r"(?:\*\*|__|</\w+>)?[ \t]{0,10}(?:<(?:b|code|strong|em|i|kbd|tt|pre|span)>)?)"
-    r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>(?=[^<\s]))"
+    r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>\s{0,40}(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
 _LINK = (
     r"(?i)(?:(?:\b(?:is|was|to|as|be|are|ist|lautet|heißt|auf|c['’]est|est|es)|(?<=[ \t])(?:[èé]|är))"
-    r"(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=])(?:[ \t]+(?:\*\*)?|(?<=:)(?=\r?\n))"
+    r"(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=]|—|–)(?:[ \t]+(?:\*\*)?|(?<=:)(?=\r?\n))"
 )
 _SET = r"(?i)\s*(?:re)?set to\b\W*"
 _GAP = r"(?:['’]s|[\"'`)*]{0,3})[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|- |\\n|```\w{0,12}){0,40}"  # on to the next line
-_BEHIND = {"xml": r"[.,;:)\]}>]{0,4}<", "table": r"[^\w|\n]{0,6}\|"}  # what has to stand behind the value
+_BEHIND = {
+    "xml": r"[.,;:)\]}>]{0,4}\s{0,40}<",
+    "table": r"[^\w|\n]{0,6}(?:\||\n|$)",
+}  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
 _PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)"
 _UUID = r"\W{1,8}[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
 _NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'\[])"
-_MIXED = r"(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
+_MIXED = r"(?!.*-[0-9a-f]{32,}$)(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _MORE = r"[\"'],\s{0,24}[\"'](?P<v>[^\"'\s]{6,200})(?=[\"'])"  # of a list
 _WRAP = (  # the rest of a secret, alone in the next line
     r"[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+-]{0,24}"
@@ -671,7 +698,8 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
         need = max(need, 3)
     if kind in _BEHIND or fold:
         behind = _re(_BEHIND.get(str(kind), _ALONE)).match(text, value.end)
-        if not behind or (kind == "table" and lead.rstrip(" *`")[-1:] != "|"):
+        first = not lead.rpartition("\n")[2].strip(" *`")  # of its line
+        if not behind or (kind == "table" and (not (first or lead.rstrip(" *`")[-1:] == "|") or _heads(text, at))):
             return None
     finding = _accept(text, word.rule, value, need + extra, word.short)
     while finding and text[at] == "[" and (more := _re(_MORE).match(text, finding.end)):
@@ -714,21 +742,158 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
     return None
 
 
+# ---- Below what tells ------------------------------------------------------------------------------------------------
+
+_MANIFEST, _VALUES = r"kind\W{1,4}Secret[^\w-]", r"\)\s{0,8}(?i:values)\s{0,8}\("
+_BELOW = (  # what cannot be the head of anything is left soon
+    rf"{_MANIFEST}|{_VALUES}|[^\s:=,;|()]{{2,40}}(?: \w{{1,12}})?[ \t]{{0,20}}(?:[|\t\r\n]|[,;][\w\"]|  )"
+)
+_RULED = r"[-=:+| \t]*[-=]{2}[-=:+| \t]*\r?"  # the line between the head of a table and its rows
+_HEAD = (  # names alone, and what stands between them
+    r"[ \t>]*+[\"'*`]*+[A-Za-z_][\w.()\"'*`/-]*+(?: [\w*`]++){0,3}+"
+    r"(?:(?P<sep>[,;\t]| {2,})[\"']?\w[\w .()\"'/,;\t-]*)?[ \t]*+\r?"
+)
+_TUPLE = r"(\((?:'[^'\n]*'|[^()']|\([^()']*\))*+)\)[,\s]*"
+_OTHER = r"\n---|\n(?:- )?apiVersion|\},?\s{0,80}\{\s{0,80}\\?\"apiVersion|kind: "  # where the next manifest begins
+_DATA = r"(?:stringData|data)\\{0,3}[\"']?:[ \t]*(?:\{|\r?\n)"
+_ENTRY = r"[\w./-]+(?:\\{0,3}[\"'])?:[ \t]*(?:[|>][+-]?\s+(?=[^\s:]+\s)|\\{0,3}[\"'])?(?P<v>[^\s\"'\\|>{}]{4,})"
+
+
+class Column(NamedTuple):
+    """Of a table, with a telling name."""
+
+    word: Word
+    need: int  # the least `oddness` of a cell
+    find: str  # matches a row; group v is the cell
+    at: int  # where in the row to begin
+
+
+def _columns(text: str, start: int, end: int, sep: str, quote: str = '"') -> list[Column]:
+    """The columns that tell, by the row of names between start and end."""
+    parts = _re(r"\S+(?: \S+)*|\s+").findall(text[start:end]) if sep == " " else text[start:end].split(sep)
+    cell, found, at = rf"(?:{quote}[^{quote}\n]*{quote}|[^{sep}])*+", [], start
+    for number, part in enumerate(parts):
+        head = _trim(text, at, at + len(part))
+        names = [_name(text, word.start()) for word in _re(f"(?={_WORDS})").finditer(text, head.start, head.end)]
+        for word, _, last, extra in filter(None, names):
+            find = r"(?<!\S)(?P<v>\S+(?: \S+)*)" if sep == " " else r"(?P<v>[ \t>*`\"']*\S+)\s*\Z"
+            if sep not in " \n":
+                rest = rf"(?:[{sep}]{cell}){{{len(parts) - 1 - number}}}\Z" if sep != "|" else "[|]" * (number == 0)
+                find = rf"(?:{cell}[{sep}]){{{number}}}(?P<v>{cell})" + rest
+            if last >= head.end and word.rule != "key":
+                need = word.bare + (sep == "\n") if word.rule == "password" else 4  # "token" heads many a column
+                found.append(Column(word, need + extra, find, at - start if sep == " " else 0))
+        at += len(part) + (sep != " ")
+    return found
+
+
+def _trim(text: str, start: int, end: int) -> Value:
+    """A cell without what surrounds its text."""
+    inner = text[start:end].strip(" \t\r>*`\"'")
+    start = text.find(inner, start, end)
+    return Value(start, start + len(inner), False)
+
+
+def _judge_row(text: str, columns: list[Column], start: int, end: int) -> list[Finding | None]:
+    """What the cells of a row are; empty if it is no row of this table."""
+    cells = [(one, _re(one.find).match(text, start + one.at, end)) for one in columns]
+    return [
+        _accept(text, one.word.rule, _trim(text, *cell.span("v")), one.need, one.word.short)
+        for one, cell in cells
+        if cell
+    ]
+
+
+def _next_line(text: str, pos: int) -> tuple[int, int]:
+    """Where the line after the one at pos begins and ends."""
+    start = text.find("\n", pos, pos + 600) + 1 or len(text)
+    end = text.find("\n", start)
+    return start, end if end >= 0 else len(text)
+
+
+def _heads(text: str, pos: int) -> bool:
+    """Whether the line at pos is the head of a table: the next one is ruled."""
+    return _re(_RULED).fullmatch(text, *_next_line(text, pos)) is not None
+
+
+def _judge_below(text: str, pos: int, done: int) -> tuple[list[Finding | None], int]:
+    """Secrets below what tells of them: in a table, an INSERT, a manifest of Kubernetes. And where these end."""
+    if _re(_MANIFEST).match(text, pos):
+        return _judge_manifest(text, pos, done)
+    found: list[Finding | None] = []
+    if values := _re(_VALUES).match(text, pos):
+        start, at = text.rfind("(", max(done, pos - 600), pos) + 1, values.end() - 1
+        columns = _columns(text, start, pos, ",", "'") if start else []
+        while columns and (group := _re(_TUPLE).match(text, at)):
+            found += _judge_row(text, columns, at + 1, group.end(1))
+            at = group.end()
+        return found, at
+    start, end = text.rfind("\n", max(0, pos - 600), pos) + 1, text.find("\n", pos, pos + 600)
+    if end < 0 or start < max(done, pos - 599):
+        return found, done
+    at, stop = _next_line(text, end)
+    piped = text.find("|", start, end) >= 0
+    names = None if piped else _re(_HEAD).fullmatch(text, start, end)
+    if not (_heads(text, end) if piped else names):
+        return found, done
+    sep = "|" if names is None else (names["sep"] or "\n")[0]  # a name alone in its line has one cell
+    columns = _columns(text, start, end, sep)
+    while columns and at < len(text):
+        if not _re(_RULED).fullmatch(text, at, stop):
+            row = _judge_row(text, columns, at, stop)
+            if not row and (sep != " " or at == stop):
+                break
+            found += row
+            if sep == "\n":
+                break
+        at, stop = _next_line(text, stop)
+    return found, max(done, at if found else start)
+
+
+def _judge_manifest(text: str, pos: int, done: int) -> tuple[list[Finding | None], int]:
+    """The data of a Secret, in YAML or JSON."""
+    begin, end = text.rfind("apiVersion", max(done, pos - 8000), pos), min(len(text), pos + 8000)
+    begin = begin if begin >= 0 else pos
+    other = _re(_OTHER).search(text, pos + 4, end)
+    end, reach, found = other.start() if other else end, begin, []
+    for data in _re(_DATA).finditer(text, begin, end):
+        if data.start() < reach:
+            continue
+        need = 1 if text[data.start()] == "d" else 2  # base64, and as it is
+        depth = data.start() - text.rfind("\n", begin, data.start())
+        close = r"\}" if data.group()[-1] == "{" else rf"\n[^A-Za-z\n]{{0,{depth - 1}}}[A-Za-z]"
+        last = re.compile(close).search(text, data.end() - 1, end)
+        for entry in _re(_ENTRY).finditer(text, data.end() - 1, last.start() if last else end):
+            found.append(_accept(text, "secret", Value(*entry.span("v"), True), need))
+            reach = entry.end()
+    return found, end
+
+
 # ---- The engine ------------------------------------------------------------------------------------------------------
 
+
+def _any(marks: Iterable[str]) -> str:
+    """One of the marks; those that begin with the same letter stand together, so that `re` tries few of them."""
+    groups: dict[str, list[str]] = {}
+    for mark in marks:
+        first = mark[0] if mark[0].isalnum() else ""
+        groups.setdefault(first, []).append(mark[len(first) :])
+    return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in groups.items())
+
+
 _KEYS = "|".join(f"(?P<k{i}>{row.mark}({row.body}))" for i, row in enumerate(KEYS) if not row.back)
-_MARKS = "|".join(row.mark for row in KEYS if not row.back)
+_MARKS = _any(row.mark for row in KEYS if not row.back)
 _INNER = "|".join(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS) if row.back)
-_STANDS = "|".join(row.mark for row in PLACES)
-_SHAPED = f"{_MARKS}|{_STANDS}|" + "|".join(row.mark for row in KEYS if row.back)
+_STANDS = _any(row.mark for row in PLACES)
+_SHAPED = _any([row.mark for row in KEYS] + [row.mark for row in PLACES])
 _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
-_FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}\s*[:=,>]{1,2}\s*[\\\"'`]{0,4}[\w+/\-]{6}"
+_FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}(?:\s*[:=,>]{1,2}|\s+value:)\s*[\\\"'`]{0,4}[\w+/\-]{6}"
 _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
-    r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;){0,6}(?:[ \t][0-9]{1,2})?[ \t]*"
+    r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;|%22){0,6}(?:[ \t][0-9]{1,2})?[ \t]*"
     r"(?:[:=|]|\?\?|or[ \t]+[\"']|<-|!=|->|→|—|–|-[ \t]|：|是|为|為|は|を|が|는|「|『|«|%3[AD]"
     r"|(?:str|char|text)\w*[ \t]+=)"
-    r"|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})"
-    r"|[\\\"'`]{0,4},?(?:[\s{-]|\\[nrt])+[\\\"']{0,4}(?:value|default)"
+    r"|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})|\"?(?:[,;\t][\w\"]|\x20{2,}\w)"
+    rf"|[\\\"'`]{{0,4}},?(?:[\s{{-]|\\[nrt]|{_META})*[\\\"']{{0,4}}(?:value|default)"
     r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|(?:'|’)s[ \t]|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
     r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|lautet|heißt|auf|für|est|es|c['’]est|du|del?|от|är|è|é"
     r"|(?:re)?set|changed)[\s:]"
@@ -751,12 +916,15 @@ def _landmark() -> Any:
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # bytes are bytes, whatever they encode
-    options.never_capture, options.log_errors, options.max_mem = True, False, 64 << 20
+    options.never_capture, options.log_errors, options.max_mem = True, False, 96 << 20
     plain = "|".join(row.mark for row in KEYS if not row.back and " " not in row.mark)
     words = "|".join(word.words for word in WORDS if word.rule != "key")
     keys = "|".join(word.words for word in WORDS if word.rule == "key")
-    marks = [row.mark for row in KEYS if row.back or " " in row.mark] + [row.mark for row in PLACES]
+    marks = [row.mark for row in KEYS if row.back or " " in row.mark] + [*{row.mark: 0 for row in PLACES}]
     marks += [
+        _MANIFEST,
+        _VALUES,
+        rf"(?i:{WORDS[0].words}|{WORDS[1].words})[ \t\"*`]*\r?\n",
         r"KEY[ \t]+[\w+/\-]{6}",
         rf"(?:{plain})[\w.+/%=~$-]{{10}}",
         f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",
@@ -809,7 +977,8 @@ def _find(text: str) -> list[Finding]:
         return []
     narrow = len(data) == len(text)  # ASCII: a byte is a character
     found: list[Finding] = []
-    byte = char = 0
+    below: list[Finding] = []
+    byte = char = done = 0
     while hit is not None:
         start = hit.start()
         while data[start] & 0xC0 == 0x80:
@@ -830,6 +999,9 @@ def _find(text: str) -> list[Finding]:
                     finding = _judge_place(text, char, floor)
             if not finding and resume == char + 1:
                 finding, resume = _judge_word(text, char)
+            if not finding and char >= done and _re(_BELOW).match(text, char):
+                cells, done = _judge_below(text, char, done)
+                below += [cell for cell in cells if cell]
             if finding and found and finding.start < found[-1].end and finding.end > found[-1].start:
                 last = found.pop()  # one run, which is left behind as a whole
                 rule = last.rule if last.start <= finding.start else finding.rule
@@ -838,7 +1010,7 @@ def _find(text: str) -> list[Finding]:
         byte = start + (resume - char if narrow else len(text[char:resume].encode("utf-8", "surrogatepass")))
         char = resume
         hit = search(data, byte)
-    return found
+    return found + below
 
 
 _PASSES = 6  # no text that a person wrote has needed more than three

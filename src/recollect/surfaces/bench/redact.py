@@ -185,6 +185,13 @@ KEY_RECIPES = (
     ("cursor", "key_{x64}"),
     ("daytona", "dtn_{x64}"),
     ("inngest", "signkey-prod-{x64}"),
+    ("flutterwave", "FLWSECK-{x32}-X"),
+    ("lob", "live_{x35}"),
+    ("openai", "ek_{x32}"),
+    ("token", "duffel_live_{W43}"),
+    ("token", "polar_oat_{A43}"),
+    ("token", "mdb_sa_sk_{W40}"),
+    ("token", "tr_prod_{A20}"),
 )
 
 # Secrets without a shape of their own: only a name beside them tells.
