@@ -774,7 +774,7 @@ def _columns(text: str, start: int, end: int, sep: str, quote: str = '"') -> lis
     cell, found, at = rf"(?:{quote}[^{quote}\n]*{quote}|[^{sep}])*+", [], start
     for number, part in enumerate(parts):
         head = _trim(text, at, at + len(part))
-        names = [_name(text, word.start()) for word in _re(f"(?={_WORDS})").finditer(text, head.start, head.end)]
+        names = [_name(text, word.start()) for word in _re(_WITHIN).finditer(text, head.start, head.end)]
         for word, _, last, extra in filter(None, names):
             find = r"(?<!\S)(?P<v>\S+(?: \S+)*)" if sep == " " else r"(?P<v>[ \t>*`\"']*\S+)\s*\Z"
             if sep not in " \n":
@@ -887,6 +887,7 @@ _INNER = "|".join(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS
 _STANDS = _any(row.mark for row in PLACES)
 _SHAPED = _any([row.mark for row in KEYS] + [row.mark for row in PLACES])
 _WORDS = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
+_WITHIN = f"(?={_WORDS})"  # one may begin inside of another
 _FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}(?:\s*[:=,>]{1,2}|\s+value:)\s*[\\\"'`]{0,4}[\w+/\-]{6}"
 _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
     r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;|%22){0,6}(?:[ \t][0-9]{1,2})?[ \t]*"
