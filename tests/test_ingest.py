@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -833,6 +835,24 @@ def test_a_second_process_is_used_for_a_large_backlog_and_changes_nothing(
             assert conversations(shared) == conversations(alone)
             assert (first.files, first.entries, first.bytes) == (second.files, second.entries, second.bytes)
     assert len(read) == 2 and min(read) > 0
+
+
+def test_a_helper_starts_without_what_it_has_no_use_for(tmp_path: Path) -> None:
+    """Not a timed test of the machine: each of these costs some milliseconds of every shared ingest."""
+    probe = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from recollect.ingest import intake, workers\n"
+        "from recollect.config import Config, Settings\n"
+        "from recollect.store.open import open_database\n"
+        "from recollect.types import utc_now\n"
+        "settings = Settings(home=Path(sys.argv[1]), config=Config(), origins={}, environ={})\n"
+        "open_database(settings, utc_now).close()\n"
+        "print(sorted({'tomllib', 'zstandard', 'zipfile', 'importlib.resources', 'tempfile'} & set(sys.modules)))\n"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-S", "-c", probe, str(tmp_path)]
+    assert subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("program", ["false", "true"])

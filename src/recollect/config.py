@@ -8,7 +8,6 @@ Annotations are values here, not text as elsewhere: every start reads them, and 
 """
 
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -405,6 +404,8 @@ def _type_name(base: Any) -> str:
 
 
 def _from_file(path: Path) -> dict[str, Any]:
+    import tomllib  # here, as below: a process that is told its settings does without
+
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -428,6 +429,8 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """RECOLLECT_<KEY>: lists are separated by the path separator, tables are TOML."""
+    import tomllib
+
     values: dict[str, Any] = {}
     for variable in sorted(environ):
         if not variable.startswith(_PREFIX) or variable in _RESERVED:

@@ -14,10 +14,12 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 import msgspec
-import zstandard
+
+if TYPE_CHECKING:
+    import zstandard
 
 LONGEST_LINE = 16 * 1024 * 1024
 CHUNK = 1024 * 1024
@@ -125,6 +127,8 @@ class Transcript:
         return stream
 
     def _decompressed(self) -> BinaryIO:
+        import zstandard  # here, as below: few files are compressed, and a helper's start counts
+
         self._file.seek(0)
         reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(
             self._file, read_across_frames=True, closefd=False
@@ -139,9 +143,11 @@ class _Decompressed(io.RawIOBase, BinaryIO):
         self._reader = reader
 
     def read(self, size: int = -1) -> bytes:
+        from zstandard import ZstdError
+
         try:
             return self._reader.read(size)
-        except zstandard.ZstdError as error:
+        except ZstdError as error:
             raise OSError(errno.EILSEQ, f"is damaged: {error}") from error
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from recollect.errors import SchemaTooNew, StoreError
 from recollect.store.database import Database, Transaction
@@ -36,12 +36,8 @@ class Migration:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    folder = resources.files("recollect.store").joinpath("migrations")
-    texts = {
-        file.name.removesuffix(".sql"): file.read_text(encoding="utf-8")
-        for file in folder.iterdir()
-        if file.name.endswith(".sql")
-    }
+    files = Path(__file__).with_name("migrations").glob("*.sql")
+    texts = {file.name.removesuffix(".sql"): file.read_text(encoding="utf-8") for file in files}
     found = []
     for stem in sorted(stem for stem in texts if "." not in stem):
         number, _, name = stem.partition("_")
