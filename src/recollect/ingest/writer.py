@@ -82,13 +82,16 @@ class Writer:
         key = FileKey(self._owner, state.source, state.file_path)
         stem = PurePath(state.file_path).stem
         rows: list[EntryRow] = []
-        marks: dict[str, list[Mark]] = {}
+        sessions: dict[str, tuple[bool, list[Mark]]] = {}
         for entry in batch.entries.values():
+            found = sessions.get(entry.session_id)
+            if found is None:
+                found = sessions[entry.session_id] = (is_named_after(stem, entry.session_id), [])
+            owned, marks = found
             project = self._project_of(entry)
-            rows.append(entry_rows.row(key, state.generation, entry, project, is_named_after(stem, entry.session_id)))
-            mark = (entry.timestamp, entry.cwd, project, entry.branch)
-            marks.setdefault(entry.session_id, []).append(mark)
-        spans = {session: group(sorted(own, key=itemgetter(0)), self._gap) for session, own in marks.items()}
+            rows.append(entry_rows.row(key, state.generation, entry, project, owned))
+            marks.append((entry.timestamp, entry.cwd, project, entry.branch))
+        spans = {session: group(sorted(own, key=itemgetter(0)), self._gap) for session, (_, own) in sessions.items()}
         return Chunk(lease, state, batch, last, rows, spans)
 
     def store(self, tx: Transaction, chunk: Chunk) -> Touched:

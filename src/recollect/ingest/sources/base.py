@@ -100,7 +100,9 @@ def decode(decoder: msgspec.json.Decoder[_Record], line: bytes | msgspec.Raw) ->
 
 def as_text(value: object) -> str:
     """A name or an id as it may be stored; empty when it is no text."""
-    return value.replace("\0", "") if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    return value.replace("\0", "") if "\0" in value else value
 
 
 def clean(text: str) -> str:
@@ -143,9 +145,9 @@ def content_id(
     """
     if at != state.last_timestamp:
         state.occurrences = {}
-    hashed = hashlib.sha256(f"{source}\x1f{session_id}\x1f{at}\x1f{role}\x1f".encode(errors="replace"))
-    hashed.update(raw.encode(errors="replace") if isinstance(raw, str) else raw)
-    digest = hashed.hexdigest()[:32]
+    place = "\x1f".join((source, session_id, at, role, "")).encode(errors="replace")
+    said = raw.encode(errors="replace") if isinstance(raw, str) else raw
+    digest = hashlib.sha256(b"".join((place, said))).hexdigest()[:32]
     number = state.occurrences.get(digest, 0)
     state.occurrences[digest] = number + 1
     return f"h-{digest}" if number == 0 else f"h-{digest}-{number}"

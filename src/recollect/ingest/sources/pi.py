@@ -143,9 +143,9 @@ def _header(state: PiState, record: _Record) -> Sequence[Change]:
 
 def _time(state: PiState, record: _Record) -> Timestamp:
     """The record's own time, else that of its message."""
-    message = record.message
     if type(record.timestamp) is str and record.timestamp:
         return read_time(record.timestamp, state)
+    message = record.message
     for value in (record.timestamp, message.timestamp if isinstance(message, _Message) else None):
         if value and type(value) in (str, int, float):
             return read_time(value, state)
@@ -253,12 +253,12 @@ def _assistant(state: PiState, record: _Record, content: Raw, offset: int) -> Se
     names: dict[str, None] = {}
     for block in _blocks(content):
         if block.type == "text":
-            texts.append(clean(block.text))
+            if text := clean(block.text):
+                texts.append(text)
         elif block.type == "toolCall":
             name = as_text(block.name) or "tool"
             names[name] = None
             lines.append(OpenTool(as_text(block.id), summarise(name, block.arguments)))
-    texts = [text for text in texts if text]
     at = _time(state, record)
     said = bool(texts or lines)
     uuid = _identity(state, record, at, Role.ASSISTANT, content) if said else ""
@@ -315,8 +315,12 @@ def _blocks(content: Raw) -> list[_Block]:
     value = decode(_contents, content)
     if not isinstance(value, list):
         return [_Block(type="text", text=value)] if value else []
-    blocks = [block if type(block) is _Block else _Block("text", block) for block in value]
-    return [block for block in blocks if type(block.text) is str or block.type == "toolCall"]
+    return [
+        block
+        for item in value
+        for block in (item if type(item) is _Block else _Block("text", item),)
+        if type(block.text) is str or block.type == "toolCall"
+    ]
 
 
 # The files
