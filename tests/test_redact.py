@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.redact import KEYS, PLACES, VERSION, WORDS, Finding, redact, scan
+from recollect.redact import VERSION, redact, scan
+from recollect.redact.judge import Finding
+from recollect.redact.rules import KEYS, PLACES, WORDS
 from recollect.surfaces.bench.redact import contexts, leaks, measure_recall, run, secrets
 from tests.redact_cases import NEGATIVES, ORDINARY, PASSWORDS, TOKENS
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from recollect.redact import Finding, redact, scan
+from recollect.redact import redact, scan
+from recollect.redact.judge import Finding
 
 _ALNUM = string.ascii_letters + string.digits
 _SETS = {  # what {A36} and the like draw from

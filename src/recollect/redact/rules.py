@@ -1,0 +1,297 @@
+"""Every rule, in three tables, and the words by which names and values are told apart. No rule is anywhere else."""
+
+import functools
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+NEVER = 9  # more than any value reaches
+
+
+class Key(NamedTuple):
+    """A secret with a shape: `mark` (RE2 and re) begins it and `body` follows; with `back` it is inside."""
+
+    rule: str
+    mark: str
+    body: str  # bounded wherever it can fail after a long run, so that hostile input stays linear
+    mixed: bool = False  # the mark proves little: the body must look random, too
+    back: str = ""  # what stands before the mark
+
+
+class Place(NamedTuple):
+    """A secret is group v of `find`, which matches at `mark`; an empty v: the value that begins there."""
+
+    rule: str
+    need: int  # the least `oddness` of the value; -1 for base64 of user:password
+    mark: str
+    find: str
+    line: str = ""  # what has to stand before it on the same line
+    lead: str = ""  # with it, `find` begins before the mark, at one of these
+
+
+class Word(NamedTuple):
+    """A name that tells. The numbers are the least `oddness` of a value, by how it is tied to the name."""
+
+    rule: str
+    words: str
+    quoted: int  # name = "value"
+    tight: int  # NAME=value, --name value, <name>value</name>
+    bare: int  # name: value
+    loose: int  # the name is value
+    short: int  # the least length of a value
+
+
+# fmt: off
+# Rule, prefix, rule, prefix ...: keys that go on with 16 or more of A-Z a-z 0-9 _ -, and in _BASE64 of + / = as well.
+_PREFIXED = r"""
+    anthropic sk-ant-  openrouter sk-or-  openai (?:(?:sk|sess)-|ek_[0-9a-f]{8})
+    google (?:AIza|GOCSPX-|1//0|4/0A|AQ\.Ab|ya29\.)
+    github (?:gh[pousr]_|github_pat_)  gitlab (?:gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-|GR1348941)
+    npm npm_[A-Za-z0-9]{16}  pypi pypi-[\w-]{20}  huggingface (?:hf|api_org)_  digitalocean do[por]_v1_
+    twilio (?:AC|SK)[0-9a-f]{8}  mailgun key-[0-9a-f]{8}  sendgrid SG\.[\w-]{16,32}\.
+    databricks (?:dapi|dose|dkea)[0-9a-f]{8}  linear lin_[a-z]+_  vault hv[sbr]\.
+    doppler dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w-]+\.)?  notion (?:secret|ntn)_[A-Za-z0-9]{20}  figma fig[dour]_
+    shopify shp(?:at|ca|pa|ss|ua|tka)_  square sq0[a-z]{3}-  planetscale pscale_[a-z_]{1,20}_  postman PMA[KT]-
+    xai xai-  groq gsk_  newrelic NR(?:AK|II|IQ|RA|JS|SP)-  replicate r8_[A-Za-z0-9]{12}
+    perplexity pplx-[A-Za-z0-9]{16}  supabase sb(?:p|_secret)_  netlify nf[pcoub]_[A-Za-z0-9]{12}
+    vercel (?:vc[paikrb]_|vercel_blob_rw_)  docker dckr_[po]at_
+    ruby-gems rubygems_  circleci CCI(?:PAT|PRJ)_  buildkite bk(?:ua|ct|at|pt)_  pulumi pul-[0-9a-f]{20}  heroku HRKU-
+    tavily tvly-  tailscale tskey-[a-z]{2,12}-  brevo x(?:key|smtp)sib-  resend re_[A-Za-z0-9]{8}_
+    langsmith ls(?:v2_[a-z]{2}_|__)  pinecone pc(?:sk|l)_  nvidia nvapi-
+    cloudflare (?:cf(?:ut|at|k|ast)_|v1\.0-[0-9a-f]{24}-)  airtable pat[A-Za-z0-9]{14}\.[0-9a-f]{20}
+    dropbox sl\.(?:u\.)?[\w-]{36}  cerebras csk-  together tgp_v1_  fireworks fw_[A-Za-z0-9]{4}
+    elevenlabs sk_[0-9a-f]{8}  firecrawl fc-[0-9a-f]{8}  jina jina_  voyage pa-[\w-]{20}  e2b e2b_[0-9a-f]{16}
+    wandb wandb_v1_  render rnd_[A-Za-z0-9]{4}  posthog ph[xs]_  neon n(?:api|pg)_  1password (?:ops_ey|A3-[0-9A-Z]{6}-)
+    sonar sq[upa]_[0-9a-f]{16}  sourcegraph sg[pd]_[0-9a-f]{16}  contentful CFPAT-
+    dynatrace dt0[a-z][0-9]{2}\.[0-9A-Z]{24}\.  launchdarkly (?:sdk|mob|api)-[0-9a-f]{8}-  alibaba LTAI[A-Za-z0-9]{4}
+    tencent AKID[A-Za-z0-9]{4}  facebook EAA[A-Za-z0-9][\w-]{36}  age AGE-SECRET-KEY-(?:PQ-)?1
+    wallet [xyz]prv[0-9A-Za-z]{60}  plaid access-(?:sandbox|development|production)-
+    paypal access_token\$[a-z]+\$[0-9a-z]{16}\$  jfrog AKCp[A-Za-z0-9]{40}  typeform tfp_[\w-]{16}
+    easypost EZ[AT]K[A-Za-z0-9]{30}  yandex (?:AQVN|y[0-3]_)[\w-]{20}  prefect pn[ub]_[A-Za-z0-9]{12}
+    shippo shippo_(?:live|test)_  frameio fio-u-  readme rdme_  infracost ico-[A-Za-z0-9]{16}
+    crates-io cio[A-Za-z0-9]{16}  nuget oy2[a-z0-9]{27}  apify apify_api_  browserbase bb_live_  cursor key_[0-9a-f]{32}
+    daytona dtn_[0-9a-f]{16}  inngest signkey-[a-z]+-[0-9a-f]{16}  hubspot pat-[a-z]{2}[0-9]-  razorpay rzp_[lt]
+    expo expo_  flutterwave FLWSECK-[0-9a-f]{16}  lob live_[0-9a-f]{19}
+"""
+_BASE64 = r"""
+    stripe (?:[sr]k_(?:live|test|prod)|whsec)_  atlassian AT(?:ATT|CTT|BB|TA|SP)[A-Za-z0-9]{4}  sentry sntry[su]_
+    grafana gl(?:sa|c)_  fly (?:FlyV1\x20)?f(?:m[12][ar]?|o1)_  aws (?:ABSK|FwoGZXIvYXdz|IQoJb3JpZ2lu)[\w+/%]{40}
+    slack (?:xox[abcdeoprs][.-]|xapp-)  confluent cflt[\w+/]{4}
+"""
+_LINES = (  # of base64; between two of them a gutter, a line break in any form, a note that some were left out
+    r"(?:(?:(?:[\s\"'+>|#*,;()→0-9]|\\+[nrt]){0,40}|[^\"]{1,60}?(?<![A-Za-z0-9+/])(?=[A-Za-z0-9+/]{40}))"
+    r"[A-Za-z0-9+/=]{16,})+"
+    r"(?:(?:\s|\\+[nr]){1,8}(?=[A-Za-z]*(?:[0-9+/=]|\Z))[A-Za-z0-9+/]{1,15}={0,2})?"
+)
+_PEM = (  # up to the END line; without one, the lines of base64 that follow
+    r"(?: BLOCK)? ?-----?(?:(?:(?!----[- ]?BEGIN)[\s\S]){16,16000}?----[- ]?END [A-Z0-9 ]{0,40}-{0,5}"
+    r"|(?:(?:[ \t\r]*+(?:\n|\\++[nr]))++[ \t>|]*+[\w-]{1,30}+: [^\n\\]{0,200}+){0,6}+" + _LINES + ")"
+)  # each of the headers begins a line
+KEYS = (
+    *(Key(rule, mark, r"[\w-]{16,400}", True) for rule, mark in zip(*[iter(_PREFIXED.split())] * 2, strict=True)),
+    *(Key(rule, mark, r"[\w+/=%,.-]{16,400}", True) for rule, mark in zip(*[iter(_BASE64.split())] * 2, strict=True)),
+    Key("private-key", r"----[- ]?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY", _PEM),
+    Key("private-key", r"----[- ]?END [A-Z0-9 ]{0,30}PRIVATE KEY", r"(?: BLOCK)? ?-{1,5}"),
+    Key("private-key", r"(?:b3BlbnNzaC1rZXktdjE|MII[A-Za-z0-9+/]{3}IBA(?:DANBgkqhkiG9w0BAQEFAASC|AKCA))", _LINES),
+    Key("private-key", r"LS0tLS1CRUdJTiB(?:QUklW|SU0E|FQy|PUEVO|FTkNS|EU0E)", _LINES),  # base64 of BEGIN
+    Key("private-key", r"Private-Lines: [0-9]+", r"(?:\s|\\[nr])+(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)+"),
+    Key("aws", r"A(?:KIA|SIA|BIA|CCA)", r"[A-Z0-9]{16}(?![A-Z0-9])(?:[\s\"',;:|=/]{1,12}[\w/+]{40}(?![\w/+=]))?"),
+    Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.(?:[\s\\\"'+]{1,40}(?=eyJ))?[\w-]{6,}"
+        r"(?:\.(?:[\s\\\"'+]{1,40}(?=[\w-]{24}))?[\w-]*){0,3}"),
+    Key("crypt", r"\$(?:2[abxy]|[156y]|apr1|argon2(?:id?|d))\$", r"[\w./$=,+-]{26,300}", True),
+    Key("azure", r"[0-9]Q~", r"[\w.~-]{30,40}", back=r"[\w.~-]{3}"),
+    Key("azure", r"(?:AZDO|\+AMC|\+ASt|AzCa|APIM|AzFu|AzSe|ACDb)", r"[\w+/]{4,8}={0,2}", True, r"[\w+/]{32,76}"),
+    Key("token", r"_(?:live|prod|pat|oat|sk|tkn)_[\w-]{8}", r"[\w-]{10,}", True,
+        r"(?!p[bk]_)[a-z][a-z0-9_]{1,14}"),
+    Key("stripe", r"_secret_", r"[A-Za-z0-9]{16,}", back=r"(?:pi|seti|cs|src)_[A-Za-z0-9]{14,34}"),
+    Key("mailgun", r"-[0-9a-f]{8}-", r"[0-9a-f]{8}(?![0-9A-Za-z-])", back=r"[0-9a-f]{32}"),
+    Key("mailchimp", r"-us[0-9]", r"[0-9]?(?![0-9A-Za-z])", back=r"[0-9a-f]{32}"),
+    Key("newrelic", r"NRAL", r"(?!\w)", back=r"[0-9a-fF]{32,40}"),
+    Key("telegram", r"[0-9]:AA[\w-]{4}", r"[\w-]{28,}", back=r"(?:bot)?[0-9]{7,11}"),
+    Key("discord", r"\.[\w-]{6}\.[\w-]{12}", r"[\w-]{15,}", True, r"[MNO][\w-]{22,30}"),
+    Key("terraform", r"\.atlasv1\.", r"[\w=-]{50,}", back=r"[A-Za-z0-9]{14}"),
+)
+
+_TO = r"\\{0,3}[\"'`]?\]?\s{0,4}(?::|=>|=|,(?=\s{0,4}\\?[\"'`]))\s{0,4}"  # between the name of a header and its value
+_PAIR = _TO + r"\\{0,3}[\"'`]?[\w.%-]{1,64}="  # the same, up to the value of the first cookie
+_JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}?(?:\d|[a-z][A-Z]))[^\n\"'`\\]{12,4000})"  # cookies that carry something
+_HOST = r"(?:\[[0-9a-fA-F:]{2,40}\]|[\w.${}%-]{1,253})(?::[\w${}]{1,30})?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
+_STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
+_WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
+UNSET = r"(?:\$\{\w{1,80}:?[-=]){1,8}"  # of ${NAME:-value}, which is its value where the name is not set
+_URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
+_LOGIN = (  # and a user; the password follows
+    r"(?i:cred(?:ential)?s|log-?in|log in|account|zugangsdaten|identifiants|user/pass(?:word)?)"
+    r"(?i: for [\w-]{1,30}| details)?(?i: ?:| is:?| are:?| with:?| as:?| ist| sind) {1,4}"
+    r"[\"'`]?[\w.@+-]{1,40}[\"'`]?(?: ?/ ?|:| with | mit | and | und )[\"'`]?"
+)
+_TYPED = r"(?i:passw\w{1,3}|pwd)[\"'\]]{1,4}\)\.(?:send_keys|type|fill)\("  # into a field
+_CODE_OF = r"(?i:(?:app|otp|[2m]fa|setup|recovery|backup)[ _-](?:password|seed|secret|key|code))"
+_CODES = r"(?:\w{4,6}(?:-\w{4,6}){1,3}|\d{4} \d{4}|(?=[A-Za-z]{0,9}\d)[0-9A-Za-z]{6,12})(?![\w.-])"  # of a list
+_ITEM = r"(?:[\s,;|*•\"'\[-]|\\[nr]|\d{1,2}[.)]\s){1,12}"
+_ARGS = r"\s(?:[^\n|;]{0,160}?\s)?"
+_COMMANDS = {  # and what stands between them and a password
+    "redis-cli": _ARGS + "-a",
+    "(?:sqlcmd|zip)": _ARGS + "-P",
+    "(?:sshpass|mongo(?:sh|dump|restore)?|(?:docker|podman|registry|az) login|user(?:add|mod))": _ARGS + "-p",
+    "(?:ldap(?:search|add|modify|passwd|delete|whoami)|add-(?:generic|internet)-password)": _ARGS + "-w",
+    "openssl enc": _ARGS + "-k",
+    "gh secret set": _ARGS + "(?:-b|--body)",
+    "7za? [a-z]": _ARGS + r"-p(?=\S)",
+    "htpasswd": r" -[a-zA-Z]{0,4}b[a-zA-Z]{0,4} \S{1,80} \S{1,80}\s",
+    "net use": r" \S{1,80} \\\S{1,80}(?: /user:\S{1,80})?\s",
+    "encrypt_string": r"(?=\s[\"'])",
+    "snmp-server community": r"\s",
+    "rabbitmqctl (?:add_user|change_password)": r" \S{1,80}\s",
+}
+AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
+
+PLACES = (
+    Place("url-token", 3, AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", lead=_URL),
+    Place("url-password", 1, AT, r":\\?/\\?/[^\s/?#@:\"'<>`\\]{0,64}:(?!\d{1,5}(?:[/?#]|$))(?P<u>" + UNSET + r")?"
+          r"(?P<v>[^\s\"'<>`\\]{1,200}?)(?(u)\}|)@(?=" + _HOST + r")"
+          r"(?![\w-]+[/#?][^\s\"'<>@=&]*@[\w-]+[.:])", lead=_URL),
+    Place("url-password", 1, AT, r"[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`]{1,100})@(?:tcp|udp|unix)\(", lead=_USER),
+    Place("url-password", 2, AT, r"(?<![\w/.-])[\w.%+-]{1,64}:(?P<v>[^\s\"'<>`/\\:@][^\s\"'<>`/]{4,100})"
+          r"@(?:localhost|\d+\.\d+\.\d+\.\d+|[\w-]+\.[\w.-]+):\d", lead=_USER),
+    Place("authorization", 2, r"(?i:authorization)[\"'\\`\]\s]{0,8}[:=,]", r"(?<![a-z])\w+" + _TO + "(?P<v>)"),
+    Place("authorization", 3, r"(?i:bearer)(?:\s|%20)", r"\w+(?:\s{1,4}|%20)(?P<v>)"),
+    Place("authorization", -1, r"(?i:basic)[ %][A-Za-z0-9+/]{6}", r"\w+(?: |%20)(?P<v>[A-Za-z0-9+/]{6,999}={0,2})"),
+    Place("cookie", 3, r"(?i:set-cookie)", r"[\w-]{1,30}" + _PAIR + r"(?P<v>[^;\s\"'`\\]{6,4000})"),
+    Place("cookie", 0, r"(?i:cookie)[\"'`\\\]]{0,4}\s*[:=,]", r"(?<!-)\w+" + _PAIR + _JAR),
+    Place("cookie", 0, r"-(?:b|-cookie)[ =]", r"[-\w]+[ =]+[\"']?[\w.%-]{1,64}=" + _JAR, "curl"),
+    Place("cookie", 3, r"(?:PHPSESSID|JSESSIONID|connect\.sid)=", r"[\w.]+=(?P<v>[^;\s\"'`\\]{8,400})"),
+    Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
+          r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
+    Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
+    Place("password", 1, r"(?:" + "|".join(_COMMANDS) + r")\s",
+          rf"(?:{'|'.join(name + tail for name, tail in _COMMANDS.items())})(?:=|\s*)(?P<v>)(?=[^\s/-])"),
+    Place("secret", 3, r"(?:vault login |--with-token <<<)", r"(?:vault login|--with-token <<<)\s{1,4}(?P<v>)(?=[^-])"),
+    Place("password", 1, r"(?:sqlplus |oracle:thin:)", r"(?:sqlplus |\w+:\w+:)\w{1,30}/(?P<v>[^\s@\"'/]{3,60})@"),
+    Place("password", 2, r"-U [\"']?[\w.\\]+%", r"-U [\"']?[\w.\\-]{1,64}%(?P<v>)", r"(?:^|\s)(?:smb|rpc|net\b)"),
+    Place("password", 1, r"[\"']-u[\"'], ?[\"']",
+          r"\W-u\W{3,4}[^\s:\"']{1,64}:(?P<v>[^\"'\n]{3,200})", r"\b(?:curl|https?|wget)\b"),
+    Place("password", 1, r"[\"']-p[^\s=\"'-]", r"\W-p(?P<v>[^\"'\n]{3,200})[\"']", r"\b(?:mysql|mariadb)"),
+    Place("password", 1, _STDIN, r"(?:echo|printf)\s+(?:-n\s+)?(?P<q>\\?[\"'])?(?P<v>" + _WORD + r")\\?[\"']?"
+          r"\s*\|[^|\n]{0,80}?" + _STDIN, lead=r"(?:echo|printf)\s"),
+    Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
+          r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?')"
+          r"|IDENTIFIED BY\s+(?=\\?\"))(?P<v>)"),
+    Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
+    Place("password", 1, r":(?:[56]4[0-9]{2}|\*):[\w.*-]{1,64}:[\w.@*-]{1,64}:[^\s:]",  # of a .pgpass file
+          r":[\d*]+(?::[\w.@*-]{1,64}){2}:(?P<v>(?:\\[:\\]|[^\s\"'`\\]){3,200})", r"(?:^|[\s\"'`])[\w.*/-]{1,200}$"),
+    Place("password", 1, r"WIFI:[A-Z]{1,2}:", r"WIFI:(?:[^\n]{0,200}?;)?P:(?P<v>(?:\\.|[^\n;\\]){3,200}?);"),
+    Place("password", 2, r"(?i:pass|pw)[ \t]{0,4}[:=]",
+          r"(?i)(?:login|user(?:name)?|e-?mail)[ \t]{0,4}[:=][ \t]{0,4}[^\s:=]{1,80}[\s,;/|]{1,8}"
+          r"(?:pass|pw)[ \t]{0,4}[:=][ \t]{0,4}(?P<v>)", lead=r"(?i)\b(?:login|user|e-?mail)"),
+    Place("password", 3, r"(?i:, pass )\S", r", \w+ (?P<v>)", r"(?i)\b(?:user|login)"),
+    Place("password", 2, r"(?i:auth|login|authenticate|credential)\s*=?\s*\(\s*\\?[\"']",
+          r"\w+\s{0,3}=?\s{0,3}\(\s{0,40}\\?[\"'][^\"'\n]{0,80}[\"']\s{0,4},\s{0,40}(?P<v>)(?=\\?[\"'])"),
+    Place("password", 1, _TYPED, _TYPED + "(?P<v>)"),
+    Place("password", 2, r"(?i:passw\w{1,3}|pass|pw)[)\]]? = [\[(]?[\"']",
+          r"\w+[)\]]? = [\[(]?[\"'][^\"'\n]{0,60}[\"'], {0,2}(?P<v>)(?=[\"'])", r"\w, ?$"),
+    Place("secret", 3,
+          r"(?:jwt\.(?:sign|encode|verify|decode)|(?:hmac|AES)\.new|createHmac|Fernet|WiFi\.begin|[a-z]Password|getConnection)\(",
+          r"(?:(?:Fernet|\w+Password|hmac\.new|AES\.new)\(|getConnection\([^()\n]{1,120}?,\s?[\"'][^\"'\n]{0,60}[\"'],|[\w.]+\([^()\n]{1,80}?,)\s{0,8}(?P<v>)(?=b?[\"'])"),
+    Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|code|(?:x-(?:amz|goog)-)?signature)=",
+          r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
+    Place("seed-phrase", 0, r"(?i:mnemonic|(?:seed|recovery|backup|secret)[ _-]phrase)",
+          r"\w{1,30}(?:[ -]\w{1,30})?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
+    Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|(?:webhook|outlook)\.office)\.com/",
+          r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhook(?:b2)?|catch)/(?P<v>[\w/@+-]{12,})"),
+    Place("webhook", 4, r"(?:/bot/v2/hook|/webhook|/with/key|\.infura\.io/v3|\.alchemy\.com/v2)/[\w-]{20}",
+          r"[/\w.]+/(?P<v>[\w-]{20,})"),
+    Place("private-key", 4, r"(?:\"d\\?\"\s?:\s?\\?\"|accounts:\s?\[\s?[\"'])[\w+/-]{20}",
+          r"(?:\"d\\?\"\s?:\s?\\?\"|accounts\W+)(?P<v>[\w+/=-]{40,1000})"),
+    Place("secret", 3, r"(?i:(?:(?:as|is) (?:the|my|your|our|a)|as|als(?: das| dein)?) (?:[\w-]+ )?"
+          r"(?:passwor[dt]|kennwort|passphrase|api key|token|secret))",
+          r"[\"'`]?(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is|als) ", lead=r"(?<!\S)\S{8,93} \S\Z"),
+    Place("password", 3, _LOGIN + r"\S",
+          _LOGIN + r"(?P<v>(?=\S{0,40}[!#$%&*?+^~@])[^\s\"'`/=()<>\[\]{}]{6,90})"),
+    Place("password", 3, r"(?i:pwd|password)=\{", r"\w+=\{(?P<v>[^\s{}]{3,100})\}"),
+    Place("password", 0, _CODE_OF,
+          r"\w+[ _-]\w+(?: is)?:? {1,4}[\"'`]?(?P<v>(?i:[a-z0-9]{4,6}(?:[ -][a-z0-9]{4,6}){3,15}))\b(?! [a-z])"),
+    Place("recovery-code", 0, _CODE_OF,
+          rf"\w+[ _-]\w+[^\n]{{0,60}}?(?:[\n:]|\\n){_ITEM}(?P<v>{_CODES}(?:{_ITEM}{_CODES}){{2,40}})"),
+)
+_OF = (  # a key of what; any other key is the weaker word further down
+    r"(?:api|access|auth|private|secret|sign(?:ing|ature)?|(?:en|de)crypt(?:ion)?|master|service|account"
+    r"|deploy|admin|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|write|unseal|enc"
+    r"|recovery|backup)"
+)
+WORDS = (
+    Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|pswd|masterauth"
+         r"|(?:db|ssh|smtp|root|user|admin|key|store|auth|require)[_-]?(?:pass|pw)|kennwort|contrase(?:n|ñ)a|senha"
+         r"|wachtwoord|mot de passe|lösenord(?:et)?|hasło|adgangskode|kodeord|passord|heslo|salasana|jelszó|(?:Ş|ş)ifre"
+         r"|palavra-passe|mật khẩu|kata sandi|(?:П|п)ароль|κωδικός|סיסמה|كلمة المرور|密码|密碼|パスワード"
+         r"|暗証番号|비밀번호",
+         1, 1, 2, 2, short=4),
+    Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key"
+         r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
+         3, 2, 3, 3, short=8),
+    Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT)",
+         3, 3, 4, NEVER, short=12),
+    Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|parola|wlan-schlüssel)", 2, 2, 2, 2, short=6),
+    Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
+    Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
+)
+ABOUT = frozenset("""
+    alphabet arn at auth based cache chars charset class config count digest dir encoder endpoint entry env error errors
+    expires expiry field fields file filename files fingerprint form format hash header headers hint html id ids index
+    info input js json kind label len length limit list manager map max message min model msg name names object page
+    param params parser path pattern per policy prefix prompt protected provider py ref regex required reset rule rules
+    schema scope scopes script set size source state status stream strength suffix tests ts ttl txt type types uri url
+    urls usage users validator version with yaml yml
+""".split())  # a name that goes on like this is about a secret, not one: token_count, password_hint
+PUBLIC = frozenset("""
+    cache cached cancellation continuation cursor cycle dedup dedupe design end foreign group hash idempotency input
+    item lookup map mask max min next num object output page pagination partition prefix primary prompt resume row s3
+    sort start starting stop sync total unique
+""".split())  # a name that begins like this is no secret: next_token, primary_key
+NEUTRAL = frozenset("""
+    admin again aws b base confirm confirmation current db default dev gitlab github hex live main new old plain primary
+    prod production raw repeat root s secondary stage staging test v val value verify
+""".split())  # a name may go on like this and say no more
+PLAIN = frozenset("""
+    any auth basic bearer bool boolean bytes change char click correct default digest disabled email empty enabled
+    encrypted enter expired false field forgot hashed here hidden incorrect input integer invalid jwt login masked
+    missing name never none null number oauth object optional pass passphrase passwd password passwort plain private
+    protected public pwd readonly required reset revoked same secret see static str string text that this token true
+    undefined unknown use user username value void wrong
+""".split())  # values that are none
+PROSE = frozenset("a an and are at be by for from if in is it must no not of on or please the this to with".split())
+BIGRAMS = frozenset("""
+    er in te on re ti at es st en le or nt co ar al de ra se io ed ng li ri an ro it ta me tr et ma ic ne ce as is ec
+    ac ns si pe ve nd ct di la to ca pr ea lo pa el ex ss ge na ch un fi ou rs ol th am nc il po he om ut ur rt ll mp
+    pl ts no em id im ty ap ad od ni ul ig mi so ot ha ke ab su ie rr oc ck mo bl da ia us va sp op ag ep ai ba ho fo
+    hi cl sc gr sh ef tt oo os ci pt iv rm ly vi do um ee ir tu qu yp ow lt cr be ue cu pi up ip lu ry if wa ls fa eg
+    nf iz bo ev pp bi sa ub ru rc ay ib fe ff ze rd bu gi au rn wi ga og rg du ov ds ua
+""".split())  # the most common pairs of letters, in English and in the names of programs
+# fmt: on
+
+
+# The same as one pattern each
+
+
+def _any(marks: Iterable[str]) -> str:
+    """One of the marks; those that begin with the same letter stand together, so that `re` tries few of them."""
+    groups: dict[str, list[str]] = {}
+    for mark in marks:
+        first = mark[0] if mark[0].isalnum() else ""
+        groups.setdefault(first, []).append(mark[len(first) :])
+    return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in groups.items())
+
+
+ANY_KEY = "|".join(f"(?P<k{i}>{row.mark}({row.body}))" for i, row in enumerate(KEYS) if not row.back)
+MARKS = _any(row.mark for row in KEYS if not row.back)
+INNER = "|".join(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS) if row.back)
+STANDS = _any(row.mark for row in PLACES)
+SHAPED = _any([row.mark for row in KEYS] + [row.mark for row in PLACES])
+ANY_WORD = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
+WITHIN = f"(?={ANY_WORD})"  # one may begin inside of another
+
+
+@functools.cache
+def rx(pattern: str, flags: int = re.ASCII) -> re.Pattern[str]:
+    """A pattern, compiled at its first use: importing this module stays cheap."""
+    return re.compile(pattern, flags)
