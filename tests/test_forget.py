@@ -506,7 +506,7 @@ def test_memory_md_leaves_out_what_a_late_worker_wrote(memory: Memory, root: Pat
     told = sorted(each.name for each in backup.glob("*summary.md") if SECRET in each.read_text())
     memory.forget(session=SESSION, reason="private")
     shutil.copytree(backup, memory.settings.home / "memory", dirs_exist_ok=True)
-    memory._projection.update([f"memory/{name}" for name in told] if fresh else None)
+    memory._projection.update([f"memory/{name}" for name in told] if fresh else ())
     ledger = (memory.settings.home / "MEMORY.md").read_text()
     assert SESSION not in ledger and OTHER in ledger
 

@@ -143,7 +143,7 @@ def test_a_file_that_is_gone_comes_back_and_a_tampered_summary_is_no_witness(mem
     assert shown(memory) == before
     (summary,) = (memory.settings.home / "memory").glob("*--summary.md")
     summary.write_text(summary.read_text() + "\nThe user loves telemetry.\n")
-    projection(memory).update()
+    memory.reindex()
     assert "telemetry" not in shown(memory) and ROW.findall(shown(memory)) == []
 
 
@@ -185,16 +185,17 @@ def test_a_file_that_cannot_be_written_is_a_job_that_failed_and_mends_itself(mem
 @pytest.mark.parametrize(
     ("tests", "rows"), [(("s-00000?",), 450), (("s-000[0-3]??", "s-0004[0-2]?"), 30)], ids=["few", "the newest"]
 )
-def test_from_rows_alone_it_is_the_same_to_the_byte(
+def test_it_is_made_from_rows_alone_and_sessions_of_tests_take_no_place(
     database_url: tuple[str, str, Path], files: Path, tests: tuple[str, ...], rows: int
 ) -> None:
-    """At a session's end the folder is not looked through; nobody can tell."""
     _, url, home = database_url
     with open_memory(home, database=url, test_sessions=tests) as memory:
         shutil.copytree(files, home / "memory")
         memory.reindex()
-        made = projection(memory)._text(())
-        assert made == projection(memory)._text()
+        shutil.rmtree(home / "memory")
+        (home / FILE).unlink()
+        memory.process()
+        made = shown(memory)
         assert f"of {rows} conversations" in made or len(ROW.findall(made)) == rows
 
 

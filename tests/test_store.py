@@ -1006,7 +1006,6 @@ READS: dict[str, Read] = {
     "artifacts.of_session": lambda tx, owner: artifacts.of_session(tx, owner, "s@1"),
     "artifacts.find": lambda tx, owner: artifacts.find(tx, owner, A_FILE.source_path),
     "artifacts.signatures": artifacts.signatures,
-    "artifacts.summaries": lambda tx, owner: artifacts.summaries(tx, owner, since=""),
     "artifacts.recent": lambda tx, owner: artifacts.recent(tx, owner, "garden", 9),
     "citations.waiting": citations.waiting,
     "compactions.of_session": lambda tx, owner: compactions.of_session(tx, owner, SOURCE, SESSION),

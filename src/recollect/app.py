@@ -130,10 +130,9 @@ class Memory(Parts):
         report.failed += len(kept.problems)
         report.problems += kept.problems
         # once more: its head shows memories, which are rows
-        there = self._projection.exists()
         changed = report.succeeded or report.succeeded_no_output or kept.written
-        if changed or not there or self._projection.is_past():
-            self._projection.update(() if there else None)
+        if changed or not self._projection.exists() or self._projection.is_past():
+            self._projection.update()
             self.briefing.refresh()
         return report
 

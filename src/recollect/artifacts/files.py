@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Manifest, parse
-from recollect.artifacts.names import FOLDER, Kind, Name, is_name
+from recollect.artifacts.names import FOLDER, Name
 from recollect.artifacts.names import parse as parse_name
 from recollect.errors import ArtifactError
 from recollect.workspace import AS_FOLDER, TO_READ, fill, make_private
@@ -61,17 +61,6 @@ class Files:
         except FileNotFoundError:
             return []
         return sorted(name for file in found if (name := parse_name(file)))
-
-    def since(self, kind: Kind, captured_at: str) -> dict[str, str]:
-        """path → signature of the artifacts of a kind that were captured at this time or later, in no order."""
-        first, end = captured_at.replace(":", "-"), f"--{kind}.md"
-        found = {}
-        with suppress(FileNotFoundError), self._folder() as folder:
-            for file in os.listdir(folder):  # noqa: PTH208
-                if file >= first and file.endswith(end) and is_name(file):
-                    with suppress(FileNotFoundError):
-                        found[f"{FOLDER}/{file}"] = signature(os.stat(file, dir_fd=folder, follow_symlinks=False))
-        return found
 
     def read(self, path: str) -> str | None:
         """The text of a file; None when there is none. UnicodeError never: half characters show as such."""
@@ -159,7 +148,7 @@ class Files:
             with suppress(FileNotFoundError):
                 os.unlink(_TEMPORARY, dir_fd=folder)
             for file in os.listdir(folder):  # noqa: PTH208
-                if not is_name(file) and tokens & set(file.split("--")):
+                if parse_name(file) is None and tokens & set(file.split("--")):
                     with suppress(IsADirectoryError):  # a person's own
                         os.unlink(file, dir_fd=folder)
             os.fsync(folder)

@@ -68,12 +68,6 @@ def parse(path: str) -> Name | None:
     return Name(Timestamp(f"{day}T{time.replace('-', ':')}"), found[2], Kind(found[3]))
 
 
-def is_name(file: str) -> bool:
-    """Could `parse` read it? Costs less than reading it."""
-    found = _NAME.fullmatch(file)
-    return found is not None and found[3] in _KINDS
-
-
 def wikilink(path: str, label: str = "") -> str:
     return f"[[{path}|{label}]]" if label else f"[[{path}]]"
 

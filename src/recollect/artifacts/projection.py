@@ -1,4 +1,5 @@
-"""Keeps MEMORY.md: one writer at a time, under a lease that covers the write. A projection of the files.
+"""Keeps MEMORY.md: one writer at a time, under a lease that covers the write. A projection of the files: of
+their rows, and of those files that have none yet.
 
 Whoever asked while another one was writing makes the job pending again, and the writer goes round once more: nobody's
 conversation is left out.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import timedelta
 from fnmatch import translate
 
@@ -45,7 +46,6 @@ class Projection(Part):
         self._tests = re.compile("|".join(patterns)) if patterns else None
         self._path = (settings.workspace.parent.relative_to(settings.root) / FILE).as_posix()
         self._wrote = wrote
-        self._others: set[str] = set()  # paths of other agents' summaries; a file never changes hands
 
     def exists(self) -> bool:
         return (self._folder.root / FILE).is_file()
@@ -75,14 +75,14 @@ class Projection(Part):
             text = self._folder.read(FILE)
         except (OSError, ToolRefused):  # it is not there, or not ours to read
             return False
-        return ledger.may_be_past(text, self._clock()) and text != self._text(())
+        return ledger.may_be_past(text, self._clock()) and text != self._text()
 
-    def update(self, fresh: Sequence[str] | None = None) -> bool:
+    def update(self, fresh: Collection[str] = ()) -> bool:
         """Brings the file up to date; false when another process does, when nothing changed, or when it cannot be
         written: then the job says why, and tries again when it is asked to.
 
-        `fresh` are files that the rows do not know yet, of a caller who comes again when they do; else the folder is
-        looked through."""
+        `fresh` are summaries of conversations whose rows are not yet what their files are, of a caller who comes again
+        when they are."""
         changed = False
         with self._database.write() as tx:
             self._jobs.reap(tx, KIND)
@@ -101,7 +101,7 @@ class Projection(Part):
             job = self._jobs.find(tx, KIND, FILE)
         return job.last_error if job and job.status is JobStatus.FAILED else ""
 
-    def _write(self, lease: Lease, fresh: Sequence[str] | None) -> bool:
+    def _write(self, lease: Lease, fresh: Collection[str]) -> bool:
         try:
             self._folder.sweep(below=False)
             changed = self._folder.write(FILE, self._text(fresh), limit=READ_LIMIT)
@@ -119,46 +119,25 @@ class Projection(Part):
             self._jobs.complete(tx, lease)
         return changed
 
-    def _text(self, fresh: Sequence[str] | None = None) -> str:
-        if fresh is None:
-            return ledger.render(self._rows(), self._placed(), self._clock())
-        rows, older = self._newest(fresh)
+    def _text(self, fresh: Collection[str] = ()) -> str:
+        rows, older = self._rows(fresh)
         return ledger.render(rows, self._placed(), self._clock(), older=older)
 
-    def _newest(self, fresh: Sequence[str]) -> tuple[list[Row], int]:
-        """What the rows know and these files, as far as it is shown; and how many more there are."""
+    def _rows(self, fresh: Collection[str]) -> tuple[list[Row], int]:
+        """What the database knows, as far as it is shown, and how many more there are; of conversations with fresh
+        files what these say."""
         now = self._clock()
         window = timestamp(now - timedelta(days=ledger.DAYS)), timestamp(now)
         with self._database.read() as tx:
             sessions = artifacts.sessions(tx, self._owner, *window)
             tests = sum(map(self.is_test, sessions))
             known = artifacts.newest(tx, self._owner, *window, ledger.ENOUGH + tests)
-        shown = [each for each in known if not self.is_test(each.session_id)]
+        shown = {each.source_path: each for each in known if not self.is_test(each.session_id)}
         older = len(sessions) - tests - len(shown)
-        found = {each.manifest_path: _row(each.source_path, each) for each in shown}
-        for path in self._standing(fresh):
-            head = self._committed(path)
-            if head is not None and not self.is_test(head.session_id):
-                found[head.manifest_path] = _row(path, head)
-        return list(found.values()), older
-
-    def _rows(self) -> Iterator[Row]:
-        """Summaries that a manifest points at. What was captured before the window ended before it, too: those files
-        are not opened. Nor are files that are what they were when they were indexed."""
-        first = timestamp(self._clock() - timedelta(days=ledger.DAYS))
-        with self._database.read() as tx:
-            known = {row.source_path: row for row in artifacts.summaries(tx, self._owner, since=first)}
-        inside = self._files.since(Kind.SUMMARY, first)
-        new = (path for path in inside if path not in known and path not in self._others)  # looked at once
-        self._others |= self._files.others(new, self._owner.agent_id)
-        same = {path: row for path, row in known.items() if inside.get(path) == row.signature}
-        loose = self._standing(path for path in inside if path not in same and path not in self._others)
-        found: dict[str, Row] = {}  # by manifest: a set that has no rows yet takes the place of the one before
-        for path in sorted({*same, *loose}):
-            head = same.get(path) or self._committed(path)
-            if head is not None and not self.is_test(head.session_id):
-                found[head.manifest_path] = _row(path, head)
-        yield from found.values()
+        told = {name.token for path in fresh if (name := parse_name(path))}
+        found = [_row(path, each) for path, each in shown.items() if path.split("--")[1] not in told]
+        heads = ((path, self._committed(path)) for path in self._standing(fresh))
+        return found + [_row(path, head) for path, head in heads if head and not self.is_test(head.session_id)], older
 
     def _standing(self, paths: Iterable[str]) -> list[str]:
         """Without files that were erased: a worker that was at it may have written them after that."""

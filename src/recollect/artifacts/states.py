@@ -128,18 +128,20 @@ class Recovery(Part):
     def recover(self, session_key: str) -> tuple[State, ...]:
         """Resumes what was interrupted; the states that were found. Safe beside other workers: their leases hold."""
         found: list[State] = []
-        while left := [each for each in detect(self.inspect(session_key)) if each not in (*found, State.FALLBACK)]:
-            state = left[0]
+        while True:
+            seen = self.inspect(session_key)
+            state = next((each for each in detect(seen) if each not in (*found, State.FALLBACK)), None)
+            if state is None:
+                return tuple(found)
             found.append(state)
             if state in BY_EXTRACTION:
                 self._extract.run(now=True, keys=[session_key])
             elif state is State.NO_MANIFEST:
                 sets.retried(lambda: self._commit(session_key))
             elif state is State.NOT_PROJECTED:
-                self._projection.update()
+                self._projection.update([name.path for name in seen.known.contents if name.kind is Kind.SUMMARY])
             else:
                 self._index(session_key)
-        return tuple(found)
 
     def _belongs(self, summary: Content) -> bool:
         first, last = timestamp(self._clock() - timedelta(days=DAYS)), timestamp(self._clock())

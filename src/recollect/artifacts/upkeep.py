@@ -95,8 +95,8 @@ class Upkeep(Part):
         leases = self._claim(needs)
         try:
             done = [made for lease in leases if (made := self._write(lease, needs[lease.key], report))]
-            if any(each.files for each in done):
-                self._ledger.update()
+            if files := [row for each in done for row in each.files]:
+                self._ledger.update([row.source_path for row in files if row.source_kind == Kind.SUMMARY])
             for each in done:
                 report.written += self._store(each)
         except BaseException:  # Ctrl-C, or a bug: gives back what is not done

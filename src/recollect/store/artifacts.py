@@ -36,10 +36,9 @@ class Indexed(NamedTuple):
 
 
 class Summarised(NamedTuple):
-    """A few columns of a summary's row: MEMORY.md looks at thousands."""
+    """A few columns of a summary's row: MEMORY.md looks at hundreds."""
 
     source_path: str
-    signature: str
     session_id: str
     project: str
     captured_at: Timestamp
@@ -97,12 +96,6 @@ def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:
 
 _SUMMARIES = f"FROM memory_artifacts WHERE {_OWN} AND source_kind = 'summary' AND is_current = 1"
 _AT = "COALESCE(NULLIF(ended_at, ''), captured_at)"  # when a conversation ended, else when it was captured
-
-
-def summaries(tx: Transaction, owner: Owner, *, since: str) -> list[Summarised]:
-    """Summaries that manifests point at and that were captured since, as MEMORY.md wants them."""
-    sql = f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND captured_at >= :since"
-    return [Summarised(*row) for row in tx.rows(sql, {**owner.names(), "since": since})]
 
 
 def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> list[Summarised]:

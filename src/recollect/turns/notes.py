@@ -164,7 +164,7 @@ class Notebook(Part):
             if opinion is Opinion.OK:
                 memories.cite(tx, self._owner, [held.id], now)
                 stage1.cite(tx, self._owner, list(dict.fromkeys(key for key, _ in held.sources)), now)
-        self._projection.update(())
+        self._projection.update()
         return held
 
     # Where, and what is known
@@ -259,7 +259,7 @@ class Notebook(Part):
         self._reached(Step.INGESTED)
         found = self._extracted(session_key)
         self._reached(Step.EXTRACTED)
-        self._projection.update(())
+        self._projection.update()
         return found
 
     def _extracted(self, session_key: str) -> Remembered:

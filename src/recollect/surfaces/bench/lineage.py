@@ -193,7 +193,7 @@ def _ends(memory: Memory, tree: Path) -> dict[str, Any]:
         extract = Extract(memory.ground, _Ready(), files, reached=reached)
         report = extract.run(limit=1, now=True)
         stored = time.perf_counter()
-        projection.update(())
+        projection.update()
         done = time.perf_counter()
         ends.append(marks[Step.STORED] - marks[Step.RESOLVED] + done - stored)
         runs.append(done - started)
