@@ -123,6 +123,7 @@ HALVES = {
     "in a table": f"| kind | text | id |\n|---|---|---|\n| fact | {TEXT} | {REF} |",
     "in a table of its own": f"| id | text | day |\n|---|---|---|\n| `m-jwt` r1 | {TEXT} | 2026-02-01 |",
     "in a table without edges": f"kind | text | day | id\n---|---|---|---\nfact | {TEXT} | 2026-02-01 | m-jwt",
+    "in a table that begins with its id": f"id | text | day\n---|---|---\nm-jwt r1 | {TEXT} | 2026-02-01",
     "in wide brackets": f"– [fact] {TEXT} （2026-02-01, m-jwt r1）",
     "as HTML": f"<li>[fact] {TEXT} {REF}</li>",
     "in italics": f"_{TEXT} {REF}_",

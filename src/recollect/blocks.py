@@ -28,7 +28,7 @@ _LISTED = re.compile(  # up to the last end, so that each has one
 _AFTER = re.compile(r"[ \t]*(?:\r?\n)?")
 OPENINGS = (f"{PREFIX} Notes from earlier", f"{PREFIX} What is known from earlier")
 _ROW = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_DATED = re.compile(r"\d-\d\d-\d\d")
+_NEAR = tuple(f"{each}m-" for each in " \n\t`|*>")  # an id stands behind one of these
 _DAY, _ID = r"\d{4}-\d\d-\d\d", r"`?m-[0-9A-Za-z-]+`?"
 _REF = re.compile(rf"[(（]{_DAY},[\s>]+{_ID},?[\s>]+r\d+[)）]")
 _CELLS = [  # of a table that an agent made of it: the day and the id stand alone, wherever
@@ -56,7 +56,7 @@ _MARKS = re.compile(
 def strip_blocks(text: str) -> str:
     """The text without its injected blocks and lines; the same object when there is none."""
     stripped = _without_quoted(_BLOCK.sub("", _without_listed(text))) if PREFIX in text else text
-    if "m-" in stripped and _DATED.search(stripped):
+    if "m-" in stripped and (stripped.startswith("m-") or any(each in stripped for each in _NEAR)):
         stripped = _without_lines(stripped)
     return text if stripped == text else stripped
 
