@@ -542,6 +542,28 @@ def test_a_sentence_below_the_floor_is_the_state_of_the_fallback(memory: Memory,
     assert world.recovery.recover(key_of(memory)) == (), "it was dealt with: nothing is left to do"
 
 
+def test_rows_that_are_gone_are_made_from_the_files_again(memory: Memory, root: Path) -> None:
+    """Nothing is left of the answer: a re-index makes them."""
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    before, key = indexed(memory), key_of(memory)
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_artifacts")
+    assert memory.recover(key) == [State.NOT_INDEXED] and indexed(memory) == before
+    assert memory.recover(key) == []
+
+
+def test_rows_of_a_compaction_come_back_while_its_conversation_runs(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    assert memory.record_compaction(SESSION, SO_FAR)
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_artifacts")
+        tx.run("DELETE FROM memory_compactions")
+    assert memory.recover(key_of(memory)) == [State.NOT_INDEXED]
+    with memory.database.read() as tx:
+        assert tx.rows("SELECT summary FROM memory_compactions") == [(SO_FAR,)]
+
+
 def test_states_are_told_from_the_evidence_alone(tmp_path: Path, clock: Clock) -> None:
     """Validation test 8, as a pure function."""
     SessionEnd(Files(tmp_path), "ada", GAP).write(transcript(), EXTRACTED, [], CAPTURED, "offline")

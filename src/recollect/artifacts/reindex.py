@@ -316,7 +316,7 @@ class Reindex(Part):
             files = [row for each in fresh for row in each.files]
             told = [(each.derived, each.snapshot) for each in settled if each.derived]
             self._rebuild(tx, told, standing.keys(), report)
-            compactions.save(tx, self._owner, [one for each in settled for one in each.compactions])
+            compactions.save(tx, self._owner, [one for each in fresh for one in each.compactions])
             artifact_rows.replace_sessions(tx, self._owner, sorted({row.session_key for row in files}), files)
         report.skipped += len(found) - len(settled)
         tells = [each for each in settled if each.tells]

@@ -1,8 +1,8 @@
 """Where the end of a session may have stopped: the specification's six partial-failure states, told from what is there.
 
 `detect` is pure: files with their checksums, the stored answer, MEMORY.md and the rows in, states out, in the order of
-the flow. `Recovery` resumes each; doing so twice is doing it once. What has to be written from an answer is written by
-phase 1, which finds the answer stored and asks nobody again.
+the flow. `Recovery` resumes each; doing so twice is doing it once. While there is an answer, phase 1 writes what is
+missing: it finds the answer stored and asks nobody again. Rows alone are made by a re-index.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from recollect.artifacts import rows, sets
+from recollect.artifacts import sets
 from recollect.artifacts.document import Content
 from recollect.artifacts.files import Files
 from recollect.artifacts.ledger import DAYS
 from recollect.artifacts.names import Kind, session_token
 from recollect.artifacts.projection import Projection
+from recollect.artifacts.reindex import Reindex
 from recollect.artifacts.sentence import Quality
 from recollect.artifacts.session_end import idempotency_key
 from recollect.artifacts.sets import Known
-from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.run import Extract
-from recollect.store import artifacts, compactions, memories, stage1
+from recollect.store import artifacts
 from recollect.store.ground import Ground, Part
 from recollect.types import timestamp
 
@@ -103,7 +103,6 @@ class Recovery(Part):
         self._files = files
         self._projection = projection
         self._extract = extract
-        self._jobs = ground.jobs()
 
     def inspect(self, session_key: str) -> Evidence:
         """Tampered when its manifest was changed by hand."""
@@ -134,14 +133,14 @@ class Recovery(Part):
             if state is None:
                 return tuple(found)
             found.append(state)
-            if state in BY_EXTRACTION:
+            if state in BY_EXTRACTION or (state is State.NOT_INDEXED and seen.answer):
                 self._extract.run(now=True, keys=[session_key])
             elif state is State.NO_MANIFEST:
                 sets.retried(lambda: self._commit(session_key))
             elif state is State.NOT_PROJECTED:
                 self._projection.update([name.path for name in seen.known.contents if name.kind is Kind.SUMMARY])
             else:
-                self._index(session_key)
+                Reindex(self._ground).run()
 
     def _belongs(self, summary: Content) -> bool:
         first, last = timestamp(self._clock() - timedelta(days=DAYS)), timestamp(self._clock())
@@ -159,26 +158,3 @@ class Recovery(Part):
         by = known.manifest.superseded_by if known.manifest else None
         refs = self._projection.refs(name.path)
         sets.commit(self._files, known, name, sets.composed(known, name, head, to, head.captured_at, refs, by))
-
-    def _index(self, session_key: str) -> None:
-        """The rows from the files, unless phase 1 is at it."""
-        known = sets.look(self._files, session_token(self._owner.agent_id, session_key, ""))
-        if known.manifest is None or known.manifest_name is None:
-            return
-        said = sets.load(self._files, known.manifest.transcript_path or "")
-        told = sets.load(self._files, known.manifest.summary_path or "")
-        made = rows.derived(said, told) if said else None
-        kept = [
-            rows.compacted(each) for one in known.manifest.compactions if (each := sets.load(self._files, one.path))
-        ]
-        indexed = sets.index(self._files, known, known.manifest_name, known.manifest)
-        with self._database.write() as tx:
-            if self._jobs.is_held(tx, EXTRACT, session_key, lock=True):
-                return
-            memories.replace_sessions(tx, self._owner, {session_key: made.stated if made else ()})
-            if made and made.stage1:
-                stage1.save(tx, self._owner, [made.stage1])
-            else:
-                stage1.delete(tx, self._owner, [session_key])
-            compactions.save(tx, self._owner, kept)
-            artifacts.replace_sessions(tx, self._owner, [session_key], indexed)
