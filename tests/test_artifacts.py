@@ -192,6 +192,7 @@ def test_a_changed_body_or_sentence_is_found_out() -> None:
         ("---\n- a\n---\n\nx", "no keys"),
         ("---\nkind: backup\n---\n\nx", "kind"),
         ("---\nkind: summary\n---\n\nx", "agent_id is missing"),
+        ("---\nkind: []\n---\n\nx", "kind is"),
     ],
 )
 def test_bad_frontmatter_says_what_is_wrong(text: str, reason: str) -> None:
@@ -216,7 +217,7 @@ def test_a_value_of_another_type_is_bad_frontmatter() -> None:
 def test_a_number_or_a_time_that_nobody_wrote_is_bad_frontmatter(was: str, wrong: str) -> None:
     text = document.rendered(*document.sealed(content(), "x"))
     assert was in text
-    with pytest.raises(document.BadFrontmatter):
+    with pytest.raises(document.BadFrontmatter, match=was.partition(":")[0]):
         document.parse(text.replace(was, wrong))
 
 

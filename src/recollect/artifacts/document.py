@@ -11,8 +11,9 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import msgspec
 import yaml
 
 from recollect.artifacts.names import Kind, Name, session_token
@@ -22,7 +23,7 @@ from recollect.types import Timestamp, parse_timestamp
 
 HASH_SCOPE = "body-normalized-v1"
 _FENCE = "---"
-_MOST = 1 << 31  # of a number: what every database holds
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]  # what every database holds
 
 _PLAIN = r"[ !#-\[\]-~\u00a1-\u1fff\u2010-\u2027\u2030-\ud7ff]*"  # what YAML writes and reads as it is
 _PLAIN_TEXT = re.compile(_PLAIN)
@@ -67,7 +68,7 @@ class Content:
     source_file: str
     branch: str
     rollout_slug: str | None = None  # of a summary
-    parts: int | None = None  # of a summary
+    parts: _Count | None = None  # of a summary
     strategy: str | None = None  # of a summary, or of a transcript that has none: how it was read
     idempotency_key: str  # names the run that wrote it: a second run with this key writes nothing new
 
@@ -98,7 +99,7 @@ class Manifest:
     updated_at: Timestamp
     project_id: str
     snapshot: str
-    revision: int
+    revision: _Count
     summary_sha256: str | None
     transcript_sha256: str | None
     superseded: tuple[Listed, ...]
@@ -226,37 +227,23 @@ def _yaml(front: str) -> dict[Any, Any]:
 
 def _head(values: dict[Any, Any]) -> Content | Manifest:
     kind = values.get("kind")
-    if kind not in set(Kind) or kind == Kind.TOMBSTONE:
+    if kind not in list(Kind) or kind == Kind.TOMBSTONE:
         raise BadFrontmatter(f"kind is {kind!r}")
-    form: Any = Manifest if kind == Kind.MANIFEST else Content
-    read: dict[str, Any] = {}
+    form: type[Content | Manifest] = Manifest if kind == Kind.MANIFEST else Content
+    names = [field.name for field in fields(form)]
+    if missing := [name for name in names if name not in values]:
+        raise BadFrontmatter(f"{missing[0]} is missing")
+    try:
+        head = msgspec.convert({name: values[name] for name in names}, form)
+    except msgspec.ValidationError as error:  # a person may have edited it
+        raise BadFrontmatter(str(error)) from None
     for field in fields(form):
-        if field.name not in values:
-            raise BadFrontmatter(f"{field.name} is missing")
-        read[field.name] = _typed(field.name, str(field.type), values[field.name])
-    if form is Content and kind == Kind.TRANSCRIPT and read["sanitizer_version"] is None:
+        value = getattr(head, field.name)
+        if str(field.type).startswith("Timestamp") and value is not None and not _is_time(value):
+            raise BadFrontmatter(f"{field.name} is {value!r}")
+    if isinstance(head, Content) and kind == Kind.TRANSCRIPT and head.sanitizer_version is None:
         raise BadFrontmatter("sanitizer_version is missing")
-    made: Content | Manifest = form(**read | {"kind": Kind(kind)})
-    return made
-
-
-def _typed(name: str, wanted: str, value: Any) -> Any:
-    """The value as its field declares it; frontmatter that a person edited may hold anything."""
-    if name in ("superseded", "compactions") and isinstance(value, list):
-        rows = [each for each in value if isinstance(each, dict) and {"path", "sha256"} <= each.keys()]
-        if len(rows) == len(value):
-            return tuple(Listed(str(each["path"]), str(each["sha256"])) for each in rows)
-    elif wanted.startswith("tuple[str") and isinstance(value, list):
-        if all(isinstance(each, str) for each in value):
-            return tuple(value)
-    elif value is None and wanted.endswith("None"):
-        return None
-    elif wanted.startswith("int"):
-        if type(value) is int and 0 <= value < _MOST:
-            return value
-    elif isinstance(value, str) and (not wanted.startswith("Timestamp") or _is_time(value)):
-        return value
-    raise BadFrontmatter(f"{name} is {value!r}")
+    return head
 
 
 def _is_time(text: str) -> bool:

@@ -415,23 +415,18 @@ class Feedback:
         return self.origin is Origin.USER or self.confidence >= SURE
 
     def json(self) -> dict[str, Any]:
-        return {
-            "turn_id": self.turn_id,
-            "reaction": str(self.reaction),
-            "text": self.text,
-            "confidence": self.confidence,
-            "origin": str(self.origin),
-            "at": self.at,
-        }
+        told: dict[str, Any] = msgspec.to_builtins(self)
+        del told["conversation"]  # follows from where it stands
+        return told
 
     def serialized(self) -> str:
         return f"{REACTION_PREFIX}\n{encode(self.json())}"
 
     @staticmethod
     def parse(text: str, conversation: str = "") -> Feedback:
-        told = msgspec.json.decode(text.removeprefix(REACTION_PREFIX))
-        told |= {"reaction": Opinion(told["reaction"]), "origin": Origin(told["origin"])}
-        return Feedback(**told, conversation=conversation)
+        return replace(
+            msgspec.json.decode(text.removeprefix(REACTION_PREFIX), type=Feedback), conversation=conversation
+        )
 
 
 @dataclass(frozen=True, slots=True)
