@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +175,8 @@ BAD: dict[str, tuple[Script, str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("case", "model"), list(zip(BAD, cycle(DIALECTS), strict=False))
-)  # test_models: each with each
+@pytest.mark.parametrize("model", DIALECTS)
+@pytest.mark.parametrize("case", BAD)
 def test_a_model_that_misbehaves_costs_one_try_and_loses_nothing(
     tmp_path: Path, clock: Clock, model: str, case: str
 ) -> None:
