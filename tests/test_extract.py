@@ -335,6 +335,21 @@ def test_what_a_model_says_of_when_a_memory_matters_is_kept_with_it_and_cleaned(
     assert [hit.id for hit in memory.search("push to main", scope=ALL_PROJECTS, kinds=["memory"])] == [held.id]
 
 
+def test_what_holds_in_one_conversation_is_found_in_its_project_as_soon_as_it_is_learnt(
+    memory: Memory, root: Path
+) -> None:
+    ingest(memory, root, *TALK)
+    told = one_memory("")
+    told["memories"][0]["scope"] = "conversation"
+    extract(memory, by(Scripted(lambda content: told))).run()
+    for _ in range(2):  # by the pipeline, and from the files
+        (hit,) = memory.search("make lint", scope="/code/tides", kinds=["memory"])
+        with memory.database.read() as tx:
+            (held,) = memories.all_of(tx, memory.owner)
+        assert (hit.id, held.scope) == (held.id, Scope.CONVERSATION)
+        memory.reindex(full=True)
+
+
 @pytest.mark.parametrize("name", [1, "1", "m1", "[m1]"])
 def test_a_message_may_be_named_as_in_the_transcript(memory: Memory, root: Path, name: object) -> None:
     ingest(memory, root, *TALK)

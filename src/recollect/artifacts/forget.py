@@ -292,12 +292,12 @@ class Forget(Part):
         removed += turns.erase(tx, owner, turns_of(plan.said))
         removed += erasing.delete_conversations(tx, owner, plan.whole)
         unstated = sorted({*plan.keys, *plan.vanished})
-        memories.replace_sessions(tx, owner, dict.fromkeys(unstated, ()))
         stage1.delete(tx, owner, unstated)
+        memories.replace_sessions(tx, owner, dict.fromkeys(unstated, ()))
         artifact_rows.replace_sessions(tx, owner, plan.keys, ())
         for each in rewritten:
-            memories.replace_sessions(tx, owner, {each.key: each.written.stated})
             stage1.save(tx, owner, [each.written.stage1] if each.written.stage1 else [])
+            memories.replace_sessions(tx, owner, {each.key: each.written.stated})
             artifact_rows.replace_sessions(tx, owner, [each.key], each.written.files)
             erasing.recount(tx, owner, each.talks, timestamp(self._clock()))
         for key, left in relinked.items():

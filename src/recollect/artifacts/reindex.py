@@ -352,9 +352,9 @@ class Reindex(Part):
         conversation_rows.insert(tx, owner, [talk for talk in talks if talk.session_key not in standing], now)
         places = {row.cwd: Project(row.cwd, row.project_id, "artifact") for row in added if row.cwd}
         projects.save(tx, owner, [places[cwd] for cwd in sorted(places)], now)
-        memories.replace_sessions(tx, owner, {each.conversation.session_key: each.stated for each, _ in told})
         stage1.delete(tx, owner, [each.conversation.session_key for each, _ in told if each.stage1 is None])
         stage1.save(tx, owner, [each.stage1 for each, _ in told if each.stage1])
+        memories.replace_sessions(tx, owner, {each.conversation.session_key: each.stated for each, _ in told})
         report.conversations += len(told)
         report.entries += len(added)
         report.memories += sum(len(each.stated) for each, _ in told)

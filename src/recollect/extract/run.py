@@ -539,11 +539,11 @@ class Extract(Part):
                 raise LeaseLost(f"{key} is not ours any more")
             self._jobs.complete(tx, claimed.lease, status=status)  # jobs before the rest: no deadlock
             self._set(tx, claimed.conversations, ended, reason)  # not where it gained entries: those reopened it
-            memories.replace_sessions(tx, self._owner, {key: written.stated})
             if written.stage1 is None:
                 stage1.delete(tx, self._owner, [key])
             else:
                 stage1.save(tx, self._owner, [written.stage1])
+            memories.replace_sessions(tx, self._owner, {key: written.stated})  # search asks that row for their project
             artifact_rows.replace_sessions(tx, self._owner, [key], written.files, _KINDS)
             answers.delete(tx, self._owner, KIND, key)
 
