@@ -521,6 +521,15 @@ def test_what_is_kept_later_is_kept_in_order_and_the_next_answer_waits_for_it() 
     assert 200 < done.count(3) < 300  # never more than fit
 
 
+def test_a_write_that_fails_whatever_the_reason_keeps_no_other_from_being_done() -> None:
+    keeper, done = Keeper(), []
+    keeper.later("a", lambda: 1 // 0)
+    keeper.later("a", lambda: done.append(1))
+    keeper.settle("a")
+    keeper.close()
+    assert done == [1]
+
+
 def test_a_write_that_hangs_does_not_keep_the_daemon_from_its_end_however_many_wait_behind_it() -> None:
     keeper, go = Keeper(), threading.Event()
     for _ in range(300):

@@ -55,6 +55,8 @@ class Keeper:
                 write()
             except RecollectError as error:
                 log.warning("%s", error)
+            except Exception:  # reason: the next write may be another matter; the log tells of this one
+                log.exception("what a session was given could not be kept")
             finally:
                 self._done(session)
 
