@@ -225,3 +225,23 @@ def test_a_record_belongs_to_the_remote_that_it_names(tmp_path: Path) -> None:
             write(tmp_path / "codex" / f"rollout-2026-01-02T03-04-05-{thread}.jsonl", text.encode())
         memory.ingest(folder=tmp_path / "codex")
         assert projects_of(memory) == {"1": FIRST, "2": SECOND}
+
+
+def test_people_read_the_folder_of_a_repository_that_has_no_remote(tmp_path: Path) -> None:
+    folder = tmp_path / "infra"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    with open_memory(tmp_path / "home") as memory:
+        memory.remember("We always deploy with make ship.", project=folder)
+        memory.consolidate(now=True)
+        home = memory.settings.home
+        written = [
+            home / "MEMORY.md",
+            home / "workspace" / "handbook.md",
+            *home.glob("workspace/projects/*/summary.md"),
+        ]
+        told = [each.read_text(encoding="utf-8") for each in written]
+        told.append(memory.briefing.orientation(memory.project(folder)))
+    assert len(told) == 4
+    for each in told:
+        assert str(folder) in each and ".git" not in each

@@ -79,6 +79,11 @@ class JobStatus(StrEnum):
     DEAD = "dead"  # out of attempts
 
 
+def project_name(project_id: str) -> str:
+    """As people call it: a repository without a remote by its folder, not by where git keeps it."""
+    return project_id.removesuffix("/.git") or project_id
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
     """Whose memory it is: the first two columns of every key."""

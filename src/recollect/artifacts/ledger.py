@@ -19,7 +19,7 @@ from recollect.artifacts.names import wikilink
 from recollect.artifacts.sanitize import line
 from recollect.artifacts.sentence import tidy, unlinked
 from recollect.text import displayed
-from recollect.types import BINDING, MemoryKind, Remembered, Scope, Timestamp, timestamp
+from recollect.types import BINDING, MemoryKind, Remembered, Scope, Timestamp, project_name, timestamp
 
 DAYS = 30
 BUDGET = 30_000  # tokens
@@ -66,7 +66,7 @@ class Placed:
         said = displayed(tidy(line(self.memory.text)))
         said = said if len(said) <= _LONGEST else said[: _LONGEST - 1].rstrip() + "…"
         block = f"{self.summary_path}#^{self.memory.id}-r{self.memory.revision}"
-        where = f" ({_plain(self.memory.scope_id)})" if self.memory.scope is Scope.PROJECT else ""
+        where = f" ({_plain(project_name(self.memory.scope_id))})" if self.memory.scope is Scope.PROJECT else ""
         return f"- {said}{where} {wikilink(block, self.memory.valid_from[:10])}"
 
 

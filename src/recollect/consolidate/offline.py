@@ -17,7 +17,7 @@ from recollect.consolidate.topics import TOPICS, topic
 from recollect.near import Near, sense, weigh
 from recollect.store.memories import Use
 from recollect.text import content_words, estimate_tokens, overlap, sentences
-from recollect.types import BINDING, MemoryKind, Remembered, Scope, Stage1
+from recollect.types import BINDING, MemoryKind, Remembered, Scope, Stage1, project_name
 
 SUMMARY_TOKENS = 2500
 HANDBOOK_TOKENS = 60_000  # within the workspace's limit on a file
@@ -99,7 +99,7 @@ def handbook(
     room = HANDBOOK_TOKENS - estimate_tokens(parts[0])
     chapters = [("Everywhere", everywhere)]
     for project_id in projects:
-        title = render.one_line(project_id)[-_TITLE:] or "Outside of any project"
+        title = render.one_line(project_name(project_id))[-_TITLE:] or "Outside of any project"
         chapters.append((title, lines.get((Scope.PROJECT, project_id), ())))
     chapters = [(title, found) for title, found in chapters if found]
     left_out = 0
@@ -127,7 +127,7 @@ def user_summary(lines: Sequence[Line]) -> str:
 
 def project_summary(project_id: str, lines: Sequence[Line], rows: Sequence[Stage1]) -> str:
     """What a new session in the project should know."""
-    intro = f"# {render.one_line(project_id)[-_TITLE:]}"
+    intro = f"# {render.one_line(project_name(project_id))[-_TITLE:]}"
     recent = [work for row in rows[:_RECENT] if (work := _work(row))]
     if not lines and not recent:
         return f"{intro}\n\nNothing is known about this project yet.\n"

@@ -13,7 +13,7 @@ from recollect.app import Memory, open_memory
 from recollect.surfaces.cli import guarded
 from recollect.surfaces.cli.common import count, counting, day_and_time, echo, table
 from recollect.surfaces.cli.ingest import describe, progress
-from recollect.types import timestamp
+from recollect.types import project_name, timestamp
 
 
 def start() -> int:
@@ -39,7 +39,7 @@ def start() -> int:
                 (
                     day_and_time(each.last_message_at),
                     each.source,
-                    each.project_id,
+                    project_name(each.project_id),
                     each.entry_count,
                     shorten(memory.opening(each), 60, placeholder=" …"),
                 )

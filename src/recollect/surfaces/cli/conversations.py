@@ -9,7 +9,7 @@ import click
 
 from recollect.note import is_note
 from recollect.surfaces.cli.common import count, day_and_time, memory, options, print_json, table
-from recollect.types import Conversation, ConversationStatus
+from recollect.types import Conversation, ConversationStatus, project_name
 
 _MOST = 200  # rows that a person is shown unasked
 
@@ -63,7 +63,7 @@ def _show(talks: Sequence[Conversation]) -> None:
                 each.entry_count,
                 each.status,
                 each.source,
-                each.project_id or each.project,
+                project_name(each.project_id) or each.project,
                 each.session_id[:8],
             )
             for each in talks

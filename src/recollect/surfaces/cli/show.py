@@ -12,6 +12,7 @@ from recollect.artifacts.lineage import Revision, Said, Shown, Talk, Type
 from recollect.artifacts.sanitize import line
 from recollect.occasions import joined
 from recollect.surfaces.cli.common import count, day_and_time, echo, memory, options, print_json
+from recollect.types import project_name
 
 _LONGEST = 200
 
@@ -86,7 +87,7 @@ def _verdict(told: Mapping[str, Any], stands: bool) -> str:
 
 def _kind(each: Revision) -> str:
     severity = "" if each.severity == "none" else f", {each.severity}"
-    return f"{each.kind}{severity}, {each.scope}" + (f" {line(each.scope_id)}" if each.scope_id else "")
+    return f"{each.kind}{severity}, {each.scope}" + (f" {line(project_name(each.scope_id))}" if each.scope_id else "")
 
 
 def _learnt(revisions: Iterable[Revision]) -> None:
@@ -101,7 +102,7 @@ def _states(revision: Revision, talk: Talk) -> bool:
 def _talk(talk: Talk) -> None:
     times = f"{day_and_time(talk.first_message_at)} to {day_and_time(talk.last_message_at)}"
     echo(f"conversation {line(talk.session_key)}")
-    echo(f"  {times}, {talk.source}, {line(talk.project_id or talk.project)}, {talk.status}")
+    echo(f"  {times}, {talk.source}, {line(project_name(talk.project_id) or talk.project)}, {talk.status}")
     if talk.sentence:
         echo(f"  {_short(talk.sentence)}")
     for file in talk.files:

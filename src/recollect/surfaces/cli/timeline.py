@@ -12,6 +12,7 @@ from recollect.artifacts.names import Kind
 from recollect.artifacts.sanitize import line
 from recollect.note import is_session
 from recollect.surfaces.cli.common import echo, memory, options, place_of, print_json, since, until
+from recollect.types import project_name
 
 _LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
 
@@ -73,13 +74,13 @@ def command(
                 _show(talk, with_project=chosen is None)
         for learnt in each.learnt:
             told = learnt.revision
-            where = f"  {line(told.scope_id)}" if chosen is None else ""
+            where = f"  {line(project_name(told.scope_id))}" if chosen is None else ""
             echo(f"  {learnt.what}: {line(told.text)}  [{told.kind} {told.id}-r{told.revision}]{where}")
     return 0
 
 
 def _show(talk: Talk, *, with_project: bool) -> None:
-    where = f"  {line(talk.project_id or talk.project)}" if with_project else ""
+    where = f"  {line(project_name(talk.project_id) or talk.project)}" if with_project else ""
     echo(f"  {talk.first_message_at[11:16]}–{talk.last_message_at[11:16]}  {line(talk.session_id)[:8]}{where}")
     echo(f"    {line(talk.sentence) or f'{talk.messages} messages, {talk.status}'}")
     if links := [path for kind in _LINKED if (path := talk.path(kind))]:
