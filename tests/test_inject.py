@@ -599,6 +599,25 @@ def test_only_this_project_and_what_holds_everywhere_is_given(either: Memory) ->
     assert set(names(everywhere.lines)) == {"user", "jwt", "rotate", "other"}
 
 
+def test_nothing_is_given_of_a_project_that_is_switched_off(tmp_path: Path, clock: Clock) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    with open_memory(tmp_path / "home", clock=clock, embedder="none") as memory:
+        memory.remember("Auth tokens here are signed with JWT", project=here)
+        memory.remember("Auth tokens there are signed with PASETO", project=there)
+        memory.remember("Always explain auth tokens and signing in short", everywhere=True)
+
+    def told(scope: Any) -> set[str]:
+        with open_memory(tmp_path / "home", clock=clock, embedder="none", disabled_projects=[str(here)]) as memory:
+            taken = memory.injector(scope).prepare([], ABOUT_AUTH).given.lines
+            assert taken == memory.context(scope, ABOUT_AUTH).lines
+        return {word for line in taken for word in ("JWT", "PASETO", "explain") if word in line.text}
+
+    assert told(here) == told(str(here)) == told([here]) == set(), "nor what holds everywhere, as with hooks"
+    assert told(there) == told([here, there]) == told(ALL_PROJECTS) == {"PASETO", "explain"}
+
+
 @pytest.mark.parametrize("scope", ["", "  ", [], None, [""]])
 def test_without_a_scope_there_is_no_injector(memory: Memory, scope: Any) -> None:
     for call in (memory.injector, memory.context):

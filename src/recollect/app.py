@@ -477,14 +477,6 @@ class Memory(Parts):
         if not self.conversations(project=project, limit=1):
             raise NotFound(f"no project `{project}`", hint="`recollect conversations` lists projects.")
 
-    def switched_off(self, place: str) -> str:
-        """Why an agent is given nothing there, whatever is known; empty: it is given something."""
-        if not self.settings.config.enabled:
-            return "memory is switched off (enabled = false)"
-        folder = self.settings.folder(place)
-        off = not self.intake.allowed([folder]) if Path(folder).is_dir() else place in self.intake.off([place])
-        return f"{place} is switched off (disabled_projects, ignore)" if off else ""
-
     def opening(self, conversation: Conversation) -> str:
         """What the user said first."""
         from recollect.store import entries

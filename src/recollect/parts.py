@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from recollect.inject.briefing import Briefing
     from recollect.inject.run import Injection
     from recollect.search.run import Search
+    from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.vectors import Vectors
     from recollect.turns.notes import Notebook
     from recollect.types import Remembered
 
 log = logging.getLogger(__name__)
 
+_NOWHERE = "none"  # where nothing was said that may be told: what holds everywhere is left
 _NOTE = 4  # documents that are embedded at once with a note: memories come first
 
 
@@ -87,7 +89,7 @@ class Parts:
     def _injection(self) -> Injection:
         from recollect.inject.run import Injection
 
-        return Injection(self.ground, self.project, lambda: self._search)
+        return Injection(self.ground, self.project, lambda: self._search, self.told)
 
     @cached_property
     def _search(self) -> Search:
@@ -223,6 +225,31 @@ class Parts:
             if (config.consolidation_model or config.model) == "offline":
                 self.consolidate(now=True)
         self.briefing.refresh()
+
+    def switched_off(self, place: str) -> str:
+        """Why an agent is given nothing there, whatever is known; empty: it is given something."""
+        if not self.settings.config.enabled:
+            return "memory is switched off (enabled = false)"
+        folder = self.settings.folder(place)
+        off = not self.intake.allowed([folder]) if Path(folder).is_dir() else place in self.intake.off([place])
+        return f"{place} is switched off (disabled_projects, ignore)" if off else ""
+
+    def told(self, scope: SearchScope) -> SearchScope | None:
+        """Of these projects those that an agent may be told of; None: of nothing."""
+        from recollect.search.values import AllProjects
+        from recollect.store import conversations
+
+        config = self.settings.config
+        if not config.enabled:
+            return None
+        if not (config.disabled_projects or config.ignore):
+            return scope
+        if isinstance(scope, AllProjects):
+            with self.database.read() as tx:
+                known = {each.project_id for each in conversations.search(tx, self.owner)}
+            return sorted(known - self.intake.off(known) - {""}) or [_NOWHERE]
+        named = [scope] if isinstance(scope, str | Path) else scope
+        return [each for each in named if not self.switched_off(str(each))] or None
 
     def project(self, place: str | Path) -> str:
         """The id of a project; `place` is a folder in it, or the id itself."""

@@ -47,12 +47,20 @@ class Told:
 
 
 class Injection(Part):
-    """`search` gives the search when it is first needed; `project_of` turns a path into a project id."""
+    """`search` gives the search when it is first needed; `project_of` turns a path into a project id, `told` gives what
+    an agent may be told of a scope, if anything."""
 
-    def __init__(self, ground: Ground, project_of: Callable[[str | Path], str], search: Callable[[], Search]) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        project_of: Callable[[str | Path], str],
+        search: Callable[[], Search],
+        told: Callable[[Scope], Scope | None],
+    ) -> None:
         super().__init__(ground)
         self._project_of = project_of
         self._search = search
+        self._told = told
 
     def injector(
         self,
@@ -141,8 +149,11 @@ class Injection(Part):
     ) -> Selection:
         chosen = configured(config or self._settings.config, overrides)
         within = reach(self._owner, scope, self._project_of)
+        told = self._told(scope)
+        if told not in (None, scope):
+            within = reach(self._owner, told, self._project_of)
         found = Contextual(self._search().memories, chosen)
-        return Selection(self._database, within, chosen, self._clock, found, off=not self._settings.config.enabled)
+        return Selection(self._database, within, chosen, self._clock, found, off=told is None)
 
     def _seen(self, session: str, asked: bool) -> list[Seen]:
         """Blocks that the session was given and has not lost; a new prompt makes them a turn older."""

@@ -22,7 +22,6 @@ from recollect.artifacts.lineage import Shown, Talk, Type
 from recollect.errors import Disabled, NotFound, StoreError
 from recollect.occasions import MOST
 from recollect.search.values import ALL_PROJECTS
-from recollect.search.values import Scope as SearchScope
 from recollect.store import feedback
 from recollect.store.open import identity
 from recollect.store.vectors import Kind
@@ -35,7 +34,6 @@ PAGE = 8_000  # characters of a session that one call gives
 _SHORT = 400  # characters of a hit
 _SOURCES = 5
 _ROWS = 50  # of the ledger
-_NOWHERE = "none"  # where nothing was said that may be told: what holds everywhere is left
 
 
 class Erased(StoreError):
@@ -89,7 +87,7 @@ class Tools:
     ) -> answers.Search:
         """Finds memories, summaries and messages of earlier sessions; nothing when nothing is relevant."""
         where = None if all_projects else self.here(project, roots)
-        scope = self._told() if where is None else where
+        scope = where or self._memory.told(ALL_PROJECTS) or ""
         wanted = [str(each) for each in kinds or ()]
         hits = self._memory.search(query, scope=scope, limit=limit, kinds=wanted, since=since, until=until)
         with self._memory.database.read() as tx:
@@ -316,15 +314,8 @@ class Tools:
     def _place(self, project: str | None, roots: ListRootsResult) -> str:
         return place(project, self._launch, [str(root.uri) for root in roots.roots])
 
-    def _told(self) -> SearchScope:
-        """All projects that an agent may be told of."""
-        off = self._off()
-        if not off:
-            return ALL_PROJECTS
-        return sorted({each.project_id for each in self._memory.conversations()} - off - {""}) or [_NOWHERE]
-
     def _off(self) -> set[str]:
-        """Projects that it may not."""
+        """Projects that an agent may not be told of."""
         config = self._memory.settings.config
         if not (config.disabled_projects or config.ignore):
             return set()
