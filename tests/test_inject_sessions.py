@@ -333,7 +333,8 @@ def test_the_command_says_clearly_when_there_is_nothing(home: Path, tmp_path: Pa
 def test_without_a_prompt_the_command_shows_what_a_session_is_told_at_its_start(home: Path) -> None:
     with open_memory(home) as opened:
         told = opened.briefing.orientation(PROJECT)
-    assert command.run(home, "context", "--project", PROJECT).stdout.startswith(told) and JWT.text in told
+    shown = command.run(home, "context", "--project", PROJECT).stdout
+    assert shown.startswith(told) and JWT.text in told and "0.00" not in shown, "nothing was judged"
     (block,) = command.run(home, "context", "--project", PROJECT, "--json").json["blocks"]
     assert block["text"] == told and {line["id"] for line in block["lines"]} == {"m-jwt", "m-rule"}
     assert block["lines"][0] | {"tokens": 0} == {

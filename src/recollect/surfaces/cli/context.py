@@ -83,7 +83,10 @@ def _plain(given: Given) -> dict[str, Any]:
 def _print(given: Given) -> None:
     echo(given.text)
     echo("")
-    rows = [(line.id, line.section, f"{line.score:.2f}", line.tokens, line.reason) for line in given.lines]
+    rows = [
+        (line.id, line.section, f"{line.score:.2f}" if line.score else "", line.tokens, line.reason)
+        for line in given.lines  # what is pinned or told at the start was not judged
+    ]
     table(("memory", "section", "score", "tokens", "why"), rows, right=("score", "tokens"))
     echo(f"{count(given.tokens, 'token')}\n", dim=True)
 
