@@ -2,7 +2,7 @@
 
 `scan` says where secrets stand, `redact` puts `[redacted:<rule>]` in their place. Three tables hold every rule: KEYS
 (secrets that have a shape, found bare), PLACES (a secret is what stands there: the password of a URL, a header, a flag)
-and WORDS (names that tell; a value beside one is judged by how odd it looks).
+and WORDS (names that tell; a value beside or below one is judged by how odd it looks).
 
 It parses no language, asks no provider whether a key is alive, and lets a secret without a shape pass when nothing
 beside it tells. One RE2 pass over the bytes finds the landmarks where a rule could apply; Python looks only there, at a

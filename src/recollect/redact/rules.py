@@ -1,4 +1,5 @@
-"""Every rule, in three tables, and the words by which names and values are told apart. No rule is anywhere else."""
+"""The rules, in three tables, and the words by which names and values are told apart. What stands below a head (of a
+table, an INSERT, a manifest) is found by the same WORDS, in `below.py`."""
 
 import functools
 import re
