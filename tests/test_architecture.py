@@ -6,6 +6,7 @@ An exception that is no longer needed fails too, so that the lists below only ev
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,7 @@ LAYERS = (
     ("app", "parts"),
     ("overview", "doctor"),
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
-    ("config", "redact", "blocks", "note", "occasions", "text", "near", "store", "models", "workspace"),
+    ("config", "redact", "blocks", "note", "occasions", "text", "near", "store", "models", "workspace", "processes"),
     ("types", "errors"),
 )
 FIRST_STAGE = "ingest"  # of the path; it knows nothing of what comes after it
@@ -44,6 +45,13 @@ BROAD_EXCEPTS = {
     "surfaces/hooks/client.py": 2,
     "surfaces/hooks/keeper.py": 1,
 }  # each carries its reason on its line
+
+
+STARTERS = {
+    "processes.py": {"sys.executable", "shutil.which", "subprocess.Popen", "subprocess.run", "os.execve"},
+    "surfaces/hooks/client.py": {"sys.executable", "os.execve"},  # it imports nothing of ours
+    "surfaces/hooks/command.py": {"sys.executable"},  # the command of that client
+}  # the ways to another process that a module takes itself
 
 
 @cache
@@ -171,3 +179,23 @@ def test_nothing_but_a_surface_prints() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
     assert printing == []
+
+
+def test_processes_start_in_one_place() -> None:
+    """Anything else that names an interpreter or looks for a program could take it from the current folder."""
+    ways = re.compile(
+        r"sys\.executable|shutil\.which|subprocess\.\w+|os\.(system|popen|exec\w+|posix_spawn\w*|spawn\w+)"
+        r"|multiprocessing(\.\w+)*|runpy(\.\w+)?|concurrent\.futures\.ProcessPoolExecutor"
+    )
+    found: dict[str, set[str]] = {}
+    for file, tree in modules().items():
+        for node in ast.walk(tree):
+            names: list[str] = []
+            if isinstance(node, ast.Call):
+                names = [ast.unparse(node.func)]
+            elif isinstance(node, ast.Attribute):
+                names = [name for name in [ast.unparse(node)] if name == "sys.executable"]
+            elif isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found.setdefault(file, set()).update(name for name in names if ways.fullmatch(name))
+    assert {file: taken for file, taken in found.items() if taken} == STARTERS

@@ -160,13 +160,13 @@ def test_a_unit_is_a_document_where_one_is_asked_for(there: Home) -> None:
 
 
 def test_a_unit_names_its_program_and_home_as_systemd_reads_them() -> None:
-    text = unit_text('/home/a b/$venv/100%/bin/py"thon', "/home/a b/$h\\ome")
+    text = unit_text(['/home/a b/$venv/100%/bin/py"thon', "-P", "-m", "recollect", "serve"], "/home/a b/$h\\ome")
     assert 'ExecStart="/home/a b/$$venv/100%%/bin/py\\"thon" -P -m recollect serve' in text
     assert 'Environment="RECOLLECT_HOME=/home/a b/$h\\\\ome"' in text
 
 
 def test_a_unit_gives_up_where_the_daemon_refuses_to_come_up() -> None:
-    said = dict(line.split("=", 1) for line in unit_text("python", "/home").splitlines() if "=" in line)
+    said = dict(line.split("=", 1) for line in unit_text(["python"], "/home").splitlines() if "=" in line)
     pauses = (int(said["StartLimitBurst"]) - 1) * int(said["RestartSec"])
     assert pauses < int(said["StartLimitIntervalSec"]) / 2  # the rest is for the starts themselves
 

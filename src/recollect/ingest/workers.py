@@ -66,6 +66,8 @@ class Helper:
         import subprocess
         import tempfile
 
+        from recollect import processes
+
         self.found = found
         self._progress = progress
         self._report: Report | None = None
@@ -74,12 +76,12 @@ class Helper:
         with tempfile.TemporaryFile() as file:
             file.write(msgspec.json.encode(order))
             file.seek(0)
-            self._process = subprocess.Popen(
-                [sys.executable, "-S", "-m", __name__],  # its path is given: no need to look for packages
+            self._process = processes.start(
+                processes.python(__name__),
+                {**settings.environ, BYPASS_VARIABLE: "1"},
                 stdin=file,
                 stdout=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is the parent's to handle: it stops its helpers
-                env={**settings.environ, BYPASS_VARIABLE: "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         assert self._process.stdout is not None
         self._output = self._process.stdout

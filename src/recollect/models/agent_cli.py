@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 
+from recollect import processes
 from recollect.config import BYPASS_VARIABLE, Settings
 from recollect.models.base import SAYS_TOO_LONG, Answer, Failure, Limits, ModelFailed, Tool, Usage, shown_message
 from recollect.models.paid import MOST_COUNTED, is_count
@@ -116,7 +116,7 @@ class AgentCli:
         raise self._failed(Failure.REJECTED, "has no tools of ours", hint="Set `consolidation_model` to another model.")
 
     def _ask(self, prompt: str, seconds: float) -> _Said:
-        program = shutil.which(self._program, path=self._environ.get("PATH"))
+        program = processes.program(self._program, self._environ)
         if program is None:
             hint = f"Install `{self._program}`, or set `model` to another one."
             raise self._failed(Failure.REJECTED, f"`{self._program}` is not on the PATH", hint=hint)
@@ -136,10 +136,10 @@ class AgentCli:
     def _run(self, command: list[str], seconds: float, given: Path, output: Path, errors: Path) -> int:
         try:
             with given.open("rb") as stdin, output.open("wb") as stdout, errors.open("wb") as stderr:
-                process = subprocess.Popen(
+                process = processes.start(
                     command,
+                    self._environ,
                     cwd=self._folder,
-                    env=self._environ,
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,

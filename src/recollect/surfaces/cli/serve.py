@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from recollect import processes
 from recollect.config import HOME_VARIABLE, located
 from recollect.errors import RecollectError
 from recollect.surfaces.cli.common import (
@@ -94,7 +95,7 @@ def _serve(chosen: Settings, lock: Lock, read: str, as_json: bool) -> int:
     daemon.run()
     if daemon.is_outdated:  # the same process, from its beginning
         again = [each for each in sys.argv[1:] if each != "--json"]  # its document is printed
-        os.execv(sys.executable, [sys.executable, "-P", "-m", "recollect", *again])
+        processes.become(processes.python("recollect", *again))
     return 0
 
 
@@ -105,12 +106,12 @@ def started(chosen: Settings, agent_id: str | None) -> Running:
 
     told = chosen.home / "logs" / "daemon.err"
     told.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    command = [sys.executable, "-P", "-m", "recollect", "serve", *(["--agent-id", agent_id] if agent_id else [])]
+    command = processes.python("recollect", "serve", *(["--agent-id", agent_id] if agent_id else []))
     environ = {**os.environ, HOME_VARIABLE: str(chosen.home)}
     nothing = subprocess.DEVNULL
     with os.fdopen(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as errors:
-        process = subprocess.Popen(
-            command, cwd=chosen.home, env=environ, stdin=nothing, stdout=nothing, stderr=errors, start_new_session=True
+        process = processes.start(
+            command, environ, cwd=chosen.home, stdin=nothing, stdout=nothing, stderr=errors, start_new_session=True
         )
     deadline = time.monotonic() + _PATIENCE
     while process.poll() is None and time.monotonic() < deadline:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from recollect import processes
 from recollect.config import HOME_VARIABLE, Settings, located
 from recollect.surfaces.cli.common import json_option, print_json, settings
 from recollect.surfaces.cli.serve import stopped
@@ -21,7 +20,7 @@ StartLimitIntervalSec=60
 StartLimitBurst=3
 
 [Service]
-ExecStart="{command}" -P -m recollect serve --foreground
+ExecStart={command}
 {home}
 Restart=on-failure
 RestartSec=5
@@ -53,13 +52,13 @@ def command(action: str, only_print: bool, as_json: bool) -> int:
     file = _file(chosen)
     if only_print:
         if as_json:
-            print_json({"unit": str(file), "text": unit_text(sys.executable, str(chosen.home))})
+            print_json({"unit": str(file), "text": unit_text(_daemon(), str(chosen.home))})
         else:
-            click.echo(unit_text(sys.executable, str(chosen.home)), nl=False)
+            click.echo(unit_text(_daemon(), str(chosen.home)), nl=False)
         return 0
     if action == "install":
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(unit_text(sys.executable, str(chosen.home)), encoding="utf-8")
+        file.write_text(unit_text(_daemon(), str(chosen.home)), encoding="utf-8")
         if _has_systemd():
             stopped(chosen.home)  # beside one that a hook started, the unit's would end at once
     ran = _systemctl(action, file) if action != "status" else []
@@ -79,9 +78,14 @@ def _file(chosen: Settings) -> Path:
     return Path(base) / "systemd" / "user" / "recollect.service"
 
 
-def unit_text(program: str, home: str) -> str:
+def _daemon() -> list[str]:
+    return processes.python("recollect", "serve", "--foreground")
+
+
+def unit_text(command: Sequence[str], home: str) -> str:
     """Pure. Variables stand in ExecStart only: a `$` in the environment is one."""
-    return _UNIT.format(command=_escaped(program).replace("$", "$$"), home=_home_line(home))
+    program, *arguments = (_escaped(each).replace("$", "$$") for each in command)
+    return _UNIT.format(command=" ".join([f'"{program}"', *arguments]), home=_home_line(home))
 
 
 def _home_line(home: str) -> str:
@@ -105,22 +109,21 @@ def _systemctl(action: str, file: Path) -> list[str]:
     """What is left for the person to run; a unit that is removed is gone."""
     unit = [file.name]
     calls = [["systemctl", "--user", *each, *(unit if "daemon-reload" not in each else [])] for each in _WHAT[action]]
-    left = [
-        " ".join(call)
-        for call in calls
-        if not _has_systemd() or subprocess.run(call, capture_output=True, timeout=30, check=False).returncode != 0
-    ]
+    left = [" ".join(call) for call in calls if not _has_systemd() or _status(call) != 0]
     if action == "remove":
         file.unlink(missing_ok=True)
     return left
 
 
 def _has_systemd() -> bool:
-    return shutil.which("systemctl") is not None and bool(os.environ.get("XDG_RUNTIME_DIR"))
+    return processes.program("systemctl", os.environ) is not None and bool(os.environ.get("XDG_RUNTIME_DIR"))
 
 
 def _is_active(unit: str) -> bool:
-    if shutil.which("systemctl") is None:
-        return False
-    asked = subprocess.run(["systemctl", "--user", "is-active", unit], capture_output=True, timeout=30, check=False)
-    return asked.returncode == 0
+    return _status(["systemctl", "--user", "is-active", unit]) == 0
+
+
+def _status(call: Sequence[str]) -> int:
+    """Return what `systemctl` ends with."""
+    program = processes.program(call[0], os.environ)
+    return processes.run([program, *call[1:]], os.environ, capture_output=True, timeout=30).returncode if program else 1

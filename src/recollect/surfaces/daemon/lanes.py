@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
 
+from recollect import processes
 from recollect.config import BYPASS_VARIABLE, Settings
 from recollect.surfaces.daemon.work import Backlog, Result, Work
 from recollect.surfaces.daemon.worker import Order
@@ -76,11 +76,11 @@ class Lane(threading.Thread):
         return msgspec.json.decode(line, type=Result)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "recollect.surfaces.daemon.worker"],
+        process = processes.start(
+            processes.python("recollect.surfaces.daemon.worker"),
+            {**self._settings.environ, BYPASS_VARIABLE: "1"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**self._settings.environ, BYPASS_VARIABLE: "1"},
             start_new_session=True,
         )
         assert process.stdin is not None

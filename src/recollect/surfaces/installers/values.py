@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from recollect import processes
 from recollect.config import HOME_VARIABLE
 from recollect.errors import RecollectError
 from recollect.surfaces.hooks.client import EVENTS
@@ -40,9 +40,9 @@ class Commands:
         return tuple(Hook(event, line, seconds.get(event, 10)) for event, line in lines.items())
 
     def server(self) -> dict[str, Any]:
-        """The MCP server, as an agent starts it from anywhere. -P: its folder must not be searched for modules."""
-        script = Path(sys.executable).with_name(NAME)
-        command, *args = [str(script)] if script.is_file() else [sys.executable, "-P", "-m", NAME]
+        """The MCP server, as an agent starts it from anywhere."""
+        script = processes.script(NAME)
+        command, *args = [str(script)] if script.is_file() else processes.python(NAME)
         env = {HOME_VARIABLE: str(self.home)} if self.home else {}  # Codex hands no variables on
         return {"command": command, "args": [*args, "mcp"], "env": env}
 
