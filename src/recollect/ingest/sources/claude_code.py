@@ -7,8 +7,9 @@ stands in an `attachment` of the type `queued_command`, what was typed to refuse
 (`toolDenialKind`), what was answered to a question in the result of `AskUserQuestion`, and nowhere else. Left out: tool
 results (they arrive as user records), `isMeta`, `isSidechain` and sub-agent records, what another agent or the harness
 said in the user's place (`origin`) or the model's (`<synthetic>`), other attachments, hook output, API errors,
-everything that is no message. One assistant message may stand on several lines with the same `message.id`: it is one
-entry, with the uuid of its first line.
+everything that is no message. Each text of a record is looked at alone: the person's part of it is what the client did
+not write, and a text whose author is not known is kept as a quotation. One assistant message may stand on several lines
+with the same `message.id`: it is one entry, with the uuid of its first line.
 
 Who goes back to an earlier prompt (`/rewind`, Esc Esc) leaves the records behind it in the file: the new prompt has the
 same `parentUuid` as the one that it stands for. What was said from there on is withdrawn, and restored if somebody goes
@@ -45,7 +46,7 @@ from recollect.ingest.sources.base import (
     decode,
     read_time,
 )
-from recollect.ingest.sources.tags import inside, without
+from recollect.ingest.sources.tags import Wrappers, inside, quoted
 from recollect.ingest.sources.tools import summarise
 from recollect.types import Entry, Role, Timestamp
 
@@ -105,7 +106,10 @@ class _Record(msgspec.Struct, rename="camel"):
     is_sidechain: Any = None
     is_compact_summary: Any = None
     is_api_error_message: Any = None
+    is_visible_in_transcript_only: Any = None
     origin: Any = None
+    source_tool_use_id: Any = field(default=None, name="sourceToolUseID")
+    source_tool_assistant_uuid: Any = field(default=None, name="sourceToolAssistantUUID")
     tool_denial_kind: Any = None
     tool_use_result: Raw = Raw()
     forked_from: Any = None
@@ -142,10 +146,11 @@ class ClaudeState(State, kw_only=True):
 _records = msgspec.json.Decoder(_Record)
 _contents = msgspec.json.Decoder(_Content)
 _answers = msgspec.json.Decoder(_Answers | list[Raw] | str | float | bool | None)
-_INTERRUPTED = ("[Request interrupted by user]", "[Request interrupted by user for tool use]")
 _SYNTHETIC = "<synthetic>"  # the model of what the harness says in the model's place
 _REFUSED = "The user doesn't want to proceed with this tool use."
+_BEHIND_REFUSAL = "\n\nNote: The user's next message may contain "
 _NO_PERSON = ("task-notification", "peer", "coordinator", "observer", "observer-activity", "auto-continuation")
+_PERSON = (None, "human", "channel")  # kinds of origin
 
 
 def begin(key: PurePath) -> ClaudeState:
@@ -174,6 +179,8 @@ def _changes(state: ClaudeState, record: _Record, line: bytes, offset: int) -> S
             return NOTHING
         record = _as_user(record, record.attachment)
     if record.is_meta or record.is_sidechain or record.agent_id or record.is_api_error_message:
+        return NOTHING
+    if record.is_visible_in_transcript_only and not record.is_compact_summary:
         return NOTHING
     if isinstance(record.origin, dict) and record.origin.get("kind") in _NO_PERSON:
         return NOTHING
@@ -218,19 +225,24 @@ def _session(state: ClaudeState, record: _Record) -> str:
 
 
 def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: int) -> Sequence[Change]:
-    texts: list[str] = []
+    texts: list[str] = []  # as the record has them
+    words: list[str] = []  # the person's part of each
     failed: set[str] = set()
     for item in blocks:
         block = item if type(item) is _Block else _Block("text", item)
         if block.type == "tool_result":
+            own: list[str] = []
             if block.is_error is True:
                 failed.add(as_text(block.tool_use_id))
             if record.tool_denial_kind == "user-rejected" and (said := _said(block.content)):
-                texts.append(said)
+                own.append(said)
             if block.is_error is not True:
-                texts.extend(_answered(state, as_text(block.tool_use_id), record.tool_use_result))
-        elif block.type == "text" and block.text and type(block.text) is str and block.text not in _INTERRUPTED:
+                own += _answered(state, as_text(block.tool_use_id), record.tool_use_result)
+            texts += own
+            words += own
+        elif block.type == "text" and type(block.text) is str and block.text and not _INTERRUPT.fullmatch(block.text):
             texts.append(block.text)
+            words.append(_typed_by(record, block.text))
     if not texts:
         return _fail(state, failed) if failed else NOTHING
     text, at = "\n\n".join(texts), _time(state, record)
@@ -242,7 +254,7 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
         state.open.clear()
         state.turns.clear()  # nobody goes back behind it
         return [*changes, Compaction(uuid, session, clean(text), at, offset)]
-    text = clean(_own_words(text))
+    text = clean("\n\n".join(filter(None, words)))
     if not text:
         return changes
     state.open.clear()  # the user spoke: nothing before this can still grow
@@ -260,6 +272,16 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
         branch=as_text(record.git_branch),
     )
     return [*changes, entry]
+
+
+def _typed_by(record: _Record, text: str) -> str:
+    """The person's part of a text, as the record tells who wrote it."""
+    if record.source_tool_use_id:
+        return ""  # a tool put it in, the text of a skill for one
+    own = _own_words(text)
+    origin = record.origin.get("kind") if isinstance(record.origin, dict) else None
+    is_result = bool(record.tool_use_result or record.source_tool_assistant_uuid)
+    return own if origin in _PERSON and not is_result else quoted(own)
 
 
 def _assistant(
@@ -343,7 +365,7 @@ def _said(result: Raw) -> str:
     for item in content if isinstance(content, list) else [content]:
         text = item.text if isinstance(item, _Block) else item
         if isinstance(text, str) and text.startswith(_REFUSED):
-            return text.partition(" the user said:\n")[2]
+            return text.partition(" the user said:\n")[2].partition(_BEHIND_REFUSAL)[0]
     return ""
 
 
@@ -379,28 +401,72 @@ def _fail(state: ClaudeState, calls: set[str]) -> list[Change]:
 
 _CONTINUED = "This session is being continued from a previous conversation that ran out of context."
 _CAVEAT = "Caveat: The messages below were generated by the user while running local commands."
-_INSERTED = re.compile(
-    r"<(system-reminder|local-command-stdout|local-command-stderr|local-command-caveat|bash-stdout|bash-stderr|"
-    r"user-prompt-submit-hook|ide_selection|ide_opened_file|ide_diagnostics|new-diagnostics|"
-    r"task-notification|teammate-message|agent-message|cross-session-message)(?:\s[^<>]*)?>"
+_ALONE = (
+    "local-command-stdout",
+    "local-command-stderr",
+    "local-command-caveat",
+    "bash-stdout",
+    "bash-stderr",
+    "task-notification",
+    "teammate-message",
+    "agent-message",
+    "cross-session-message",
+    "mcp-resource-update",
+    "mcp-polling-update",
 )
-_COMMAND = ("<command-name>", "<command-message>", _CAVEAT)  # how a command begins
+_WRAPPERS = Wrappers(
+    "|".join(_ALONE)
+    + "|system-reminder|user-prompt-submit-hook|session-start-hook|ide_selection|ide_opened_file|ide_diagnostics|"
+    "new-diagnostics",
+    alone=_ALONE,
+)
+_BEHIND_TASK = re.compile(r"^(?:Read the output file to retrieve the result|Full transcript available at): .*", re.M)
+_CLIENTS = re.compile(  # how a text begins that the client wrote as a whole
+    rf"{re.escape(_CAVEAT)}|\[SYSTEM NOTIFICATION\b|Base directory for this skill: /|\(no content\)\Z|"
+    r"Operation stopped by hook: |[A-Z]\w+(?: operation blocked by hook| hook feedback):\n|"
+    r"Another Claude session sent a message:\s*<"
+)
+_INTERRUPT = re.compile(r"\s*\[Request interrupted by user(?: for tool use)?\]\s*")
+_BLOCKED = "\n\nOriginal prompt: "  # what a hook did not let pass
+_PLAN = re.compile(r"Implement the following plan:\r?\n\s*(?:#+ [^\n]*)?")  # the agent's, with the first line of it
+_BEHIND_PLAN = re.compile(r"\n+If you need specific details from before exiting plan mode [^\n]*\Z")
+_COMMAND = ("<command-name>", "<command-message>")  # how a command begins
 _MEMORY = "<user-memory-input>"  # `# Use tabs.`, typed to be remembered
-_BASH = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+_BASH = "<bash-input>"
 
 
 def _own_words(text: str) -> str:
-    """The user's part of a user record: without what the harness wrote into it; a command as it was typed."""
+    """The person's part of one text of a user record; a command as it was typed. Empty when the client wrote it."""
+    text = _INTERRUPT.sub("", text, count=1) if _INTERRUPT.match(text) else text.strip()
+    if _CLIENTS.match(text):
+        return text.partition(_BLOCKED)[2] if "blocked by hook" in text[:80] else ""
+    if plan := _PLAN.match(text):
+        return plan[0].strip() + quoted(_BEHIND_PLAN.sub("", text[plan.end() :]))
     if "<" not in text:
-        return "" if text.startswith(_CAVEAT) else text
-    text = without(text, _INSERTED)
-    if text.lstrip().startswith(_COMMAND) and (command := inside(text, "command-name")) is not None:
+        return text
+    if not text.startswith(_COMMAND):
+        text = _WRAPPERS.without(_BEHIND_TASK.sub("", text) if text.startswith("<task-notification") else text)
+    return _typed(text)
+
+
+def _typed(text: str) -> str:
+    """A command, a note to remember or a shell command as the person typed it; other text as it is."""
+    if text.startswith(_COMMAND) and (command := _first(text, "command-name")) is not None:
         return f"/{command.removeprefix('/')} {inside(text, 'command-args') or ''}".strip()
-    if text.lstrip().startswith(_MEMORY) and (told := inside(text, "user-memory-input")) is not None:
+    if text.startswith(_MEMORY) and (told := inside(text, "user-memory-input")) is not None:
         return told
-    closed, closing, rest = text.rpartition("</bash-input>")  # behind the last one a search would be in vain
-    text = _BASH.sub(lambda found: f"! {found[1].strip()}", closed + closing) + rest
-    return "" if text.startswith(_CAVEAT) else text
+    if text.startswith(_BASH):
+        shell = inside(text, "bash-input") if text.endswith("</bash-input>") else _first(text, "bash-input")
+        if shell is not None:
+            rest = "" if text.endswith("</bash-input>") else text.partition("</bash-input>")[2]
+            return f"! {shell}{_WRAPPERS.without(rest)}"
+    return text
+
+
+def _first(text: str, tag: str) -> str | None:
+    """What stands in the first pair of a tag."""
+    content, closed, _ = text.partition(f"<{tag}>")[2].partition(f"</{tag}>")
+    return content.strip() if closed else None
 
 
 _KNOWN_TYPES = frozenset(

@@ -43,8 +43,17 @@ from recollect.ingest.sources.base import (
     decode,
     read_time,
 )
-from recollect.ingest.sources.codex_payload import Result, answers, is_ill, parts, patched, string, tells_failure
-from recollect.ingest.sources.tags import behind, inside
+from recollect.ingest.sources.codex_payload import (
+    HANDED_ON,
+    Result,
+    answers,
+    is_ill,
+    own_words,
+    parts,
+    patched,
+    string,
+    tells_failure,
+)
 from recollect.types import Entry, Role, Timestamp
 
 NAME = "codex"
@@ -302,7 +311,7 @@ def _event(state: CodexState, payload: _Record, when: _When, offset: int) -> Seq
 def _message(state: CodexState, said: _Said) -> Sequence[Change]:
     if said.role is Role.USER:
         texts = [text for text in said.texts if not _IMAGE_TAG.fullmatch(text)]
-        words = [own for own in map(_own_words, texts) if own]
+        words = [own for own in map(own_words, texts) if own]
         if not words and (not said.images or any(map(str.strip, texts))):
             if found := _CWD.search("\n".join(texts).partition("<environment_context>")[2]):
                 state.cwd = as_text(found[1].strip())  # mid-2025 it is named nowhere else
@@ -363,8 +372,9 @@ def _fragment(state: CodexState, said: _Said, texts: list[str]) -> Sequence[Chan
         if not any("r" in seen.streams for seen in state.recent):
             _begin_turn(state)
         return NOTHING
-    commands = [inside(text, "command") for text in begun if text.startswith("<user_shell_command>")]
-    return _aside(state, [f"! {command}" for command in commands if command], said.native, said.when, said.offset)
+    commands = [_SHELL.search(text) for text in begun if text.startswith("<user_shell_command>")]
+    words = [f"! {command[1]}" for command in commands if command and command[1]]
+    return _aside(state, words, said.native, said.when, said.offset)
 
 
 def _review(payload: _Record) -> str:
@@ -432,40 +442,8 @@ def _completed(state: CodexState, uuid: str, words: list[str]) -> Sequence[Chang
 _IMAGE_TAG = re.compile(r"\s*</?(?:local_)?image\b[^<>]*>\s*")
 _CITATION = re.compile(r"<oai-mem-citation>.*?(?:</oai-mem-citation>|\Z)", re.DOTALL)
 _UNSHARED = re.compile(r"<proposed_plan>.*?(?:</proposed_plan>|\Z)|\[REDACTED_[A-Z_]+", re.DOTALL)
-_FRAGMENT = re.compile(
-    r"\s*(?:# AGENTS\.md instructions[^\n]*\n\s*)?<(INSTRUCTIONS|(?i:environment_context(?:_delta)?|user_instructions|"
-    r"permissions instructions|turn_aborted|skill|user_shell_command|user_action|subagent_notification|hook_prompt|"
-    r"collaboration_mode|multi_agent_mode|realtime_conversation|model_switch|personality_spec|apps_instructions|"
-    r"skills_instructions|plugins_instructions|recommended_plugins|extension_context|goal_context|app-context|"
-    r"codex_internal_context|browser_snapshot|external_\w+|context_window(?:_guidance)?|token_budget(?:_reminder)?|"
-    r"rollout_budget|in-app-browser-context|agent_message_board_notification|next_prompt_suggestion))(?:\s[^<>]*)?>"
-)
-_BRIDGES = (  # what Codex says in the user's name, without a tag around it
-    "Another language model started to solve this problem and produced a summary",
-    "You were originally given instructions from a user over one or more turns",
-    "You are performing a CONTEXT CHECKPOINT COMPACTION",
-    "Warning: The maximum number of unified exec processes you can keep open is",
-    "Warning: apply_patch was requested via ",
-    "Warning: Your account was flagged for potentially high-risk cyber activity",
-)
-_EDITOR = re.compile(  # what an editor puts before the request
-    r"#{1,2} (?:Context from my IDE setup|Selected text|(?:Files|Applications) mentioned by the user|MCP app context|"
-    r"Response annotations|(?:Diff|Browser) comments|Failing PR checks|Pull request [a-z ]{1,20}|Auto resolve merge|"
-    r"Chrome tabs|In app browser|Prior conversation with Codex|Referenced (?:chats with Codex|ChatGPT conversation)|"
-    r"Code review guidelines|My request(?: for Codex)?):"
-)
-_REQUEST = re.compile(r"^#{1,3} My request(?: for [^\n:]{1,40})?:[ \t]*", re.MULTILINE)
+_SHELL = re.compile(r"<command>\s*(.*?)\s*</command>(?=\s*<result>|\s*</user_shell_command>)", re.DOTALL)
 _CWD = re.compile(r"(?:<cwd>|Current working directory: )([^<>\n]+)")
-
-
-def _own_words(text: str) -> str:
-    """The user's part of a text: without fragments, bridges and what an editor put before the request."""
-    text = behind(text.strip(), _FRAGMENT)
-    if text.startswith(_BRIDGES):
-        return ""
-    if _EDITOR.match(text) and (request := _REQUEST.search(text)):
-        return text[request.end() :].strip()
-    return text
 
 
 def _digest(text: str) -> str:
@@ -545,7 +523,7 @@ def _compaction(state: CodexState, sign: str, payload: _Record, when: _When, off
     uuid = _native(payload.id) or content_id(state, NAME, state.session_id, at, "compaction", message)
     state.last_timestamp = at
     state.compacted = sign
-    summary = clean(rest if preface.startswith(_BRIDGES[0]) else message)
+    summary = clean(rest if preface.startswith(HANDED_ON) else message)
     return [Compaction(uuid, state.session_id, summary, at, offset)]
 
 

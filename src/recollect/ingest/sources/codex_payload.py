@@ -1,4 +1,5 @@
-"""What stands inside of a Codex payload: the texts of a message, the files of a patch, the outcome of a call.
+"""What stands inside of a Codex payload: the texts of a message and the person's part of them, the files of a patch,
+the outcome of a call.
 
 Pure functions over raw JSON for `codex.py`; no state, and nothing here decides what is kept.
 """
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import Raw, field
 
 from recollect.ingest.sources.base import decode
+from recollect.ingest.sources.tags import Wrappers, quoted
 
 
 class _Part(msgspec.Struct):
@@ -100,3 +102,56 @@ def is_ill(result: Result) -> bool:
     if result.wrong is not None or result.success is False or (isinstance(code, int) and code != 0):
         return True
     return result.is_error is True or result.camel_is_error is True or tells_failure(string(result.right))
+
+
+# Whose words
+
+_FRAGMENTS = Wrappers(
+    "INSTRUCTIONS|(?i:environment_context(?:_delta)?|user_instructions|"
+    "permissions instructions|turn_aborted|skill|user_shell_command|user_action|subagent_notification|hook_prompt|"
+    "collaboration_mode|multi_agent_mode|realtime_conversation|model_switch|personality_spec|apps_instructions|"
+    "skills_instructions|plugins_instructions|recommended_plugins|extension_context|goal_context|app-context|"
+    r"codex_internal_context|browser_snapshot|external_\w+|context_window(?:_guidance)?|token_budget(?:_reminder)?|"
+    "rollout_budget|in-app-browser-context|agent_message_board_notification|next_prompt_suggestion)",
+    leading=True,
+    header=r"# AGENTS\.md instructions[^\n]*\n\s*",
+)
+HANDED_ON = "Another language model started to solve this problem and produced a summary"
+_BRIDGES = (  # what Codex says in the user's name, without a tag around it
+    HANDED_ON,
+    "You were originally given instructions from a user over one or more turns",
+    "You are performing a CONTEXT CHECKPOINT COMPACTION",
+    "Warning: The maximum number of unified exec processes you can keep open is",
+    "Warning: apply_patch was requested via ",
+    "Warning: Your account was flagged for potentially high-risk cyber activity",
+)
+_EDITOR = re.compile(  # what an editor puts before the request
+    r"#{1,2} (?:Context from my IDE setup|Selected text|(?:Files|Applications) mentioned by the user|MCP app context|"
+    r"Response annotations|(?:Diff|Browser) comments|Failing PR checks|Pull request [a-z ]{1,20}|Auto resolve merge|"
+    r"Chrome tabs|In app browser|Prior conversation with Codex|Referenced (?:chats with Codex|ChatGPT conversation)|"
+    r"Code review guidelines|My request(?: for Codex)?):"
+)
+_REQUEST = re.compile(r"^#{1,3} My request(?: for [^\n:]{1,40})?:[ \t]*", re.MULTILINE)
+_IN_EDITOR = re.compile(r"^## (?:Active (?:file|selection)|Open tabs)\b[^\n]*:", re.MULTILINE)
+
+
+def own_words(text: str) -> str:
+    """The person's part of a text: without fragments, bridges and what an editor put before the request."""
+    text = _FRAGMENTS.without(text.strip())
+    if text.startswith(_BRIDGES):
+        return ""
+    return _requested(text) if _EDITOR.match(text) else text
+
+
+def _requested(text: str) -> str:
+    """What stands behind the editor's context. Selected text may hold the heading of a request, too: the last one is
+    the editor's, unless the text begins with one. A passage between two may be anybody's."""
+    headings = list(_REQUEST.finditer(text))
+    if not headings:
+        return text
+    first, last = headings[0], headings[-1]
+    if first.start() == 0:
+        return text[first.end() :].strip()
+    between = text[first.end() : last.start()] if first is not last else ""
+    unclear = "" if _IN_EDITOR.search(between) else quoted(between)
+    return (unclear + text[last.end() :].lstrip()).strip()

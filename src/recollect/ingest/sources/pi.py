@@ -39,7 +39,7 @@ from recollect.ingest.sources.base import (
     decode,
     read_time,
 )
-from recollect.ingest.sources.tags import behind
+from recollect.ingest.sources.tags import Wrappers
 from recollect.ingest.sources.tools import summarise
 from recollect.types import Entry, Role, Timestamp
 
@@ -237,7 +237,7 @@ def _user(state: PiState, record: _Record, message: _Message, offset: int) -> Se
         text = clean(f"! {raw}") if raw.strip() else ""
     else:
         raw = "\n\n".join(block.text for block in _blocks(message.content) if block.type == "text")
-        text = clean(_SKILL.sub(r"/skill:\1 ", behind(raw, _FILE)))
+        text = clean(_own_words(raw))
     at = _time(state, record)
     uuid = _identity(state, record, at, Role.USER, raw) if text else ""
     state.last_timestamp = at
@@ -306,8 +306,17 @@ def _compaction(state: PiState, record: _Record, summary: object, offset: int) -
     return [Compaction(uuid, state.session_id, clean(text), at, offset)]
 
 
-_FILE = re.compile(r'\s*<(file) name="[^"<>]*">')  # `pi @notes.md`: what stands in it is not the user's
-_SKILL = re.compile(r'\A\s*<skill name="([^"<>]*)"[^<>]*>.*?(?:</skill>\s*|\Z)', re.DOTALL)
+_FILES = Wrappers("file", leading=True, attributes=' name="[^"<>]*"')  # `pi @notes.md`: the file's text, not the user's
+_SKILLS = Wrappers("skill", leading=True)
+_SKILL = re.compile(r'<skill name="([^"<>]*)"[^<>]*>')
+
+
+def _own_words(text: str) -> str:
+    """The person's part of a message; of a skill its name and what was typed behind it."""
+    text = _FILES.without(text).lstrip()
+    if (skill := _SKILL.match(text)) is None:
+        return text
+    return f"/skill:{skill[1]} " + (_SKILLS.without(text) if "</skill>" in text else "")
 
 
 def _blocks(content: Raw) -> list[_Block]:
