@@ -21,7 +21,10 @@ LAYERS = (
     ("app", "parts"),
     ("overview", "doctor"),
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
-    ("config", "redact", "blocks", "note", "occasions", "text", "near", "store", "models", "workspace", "processes"),
+    (
+        *("config", "redact", "blocks", "note", "occasions", "text", "near", "store", "models", "workspace"),
+        *("everywhere", "processes"),
+    ),
     ("types", "errors"),
 )
 FIRST_STAGE = "ingest"  # of the path; it knows nothing of what comes after it

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.extract.offline import summary
-from recollect.extract.offline.statements import LONGEST, MOST, scoped, statements, typed
+from recollect.extract.offline.statements import LONGEST, MOST, statements, typed
 from recollect.extract.offline.strategy import Offline
 from recollect.extract.offline.units import is_machine, own_words, units
 from recollect.extract.resolve import is_revision
@@ -372,11 +372,6 @@ def test_what_is_said_or_asked_along_with_a_statement_is_left_out_of_it(text: st
     assert texts(text) == [kept]
 
 
-def test_user_wide_only_when_the_user_says_so() -> None:
-    assert said("In all my projects, use British spelling.")[0].scope is Scope.USER
-    assert said("Use British spelling, not American.")[0].scope is Scope.PROJECT
-
-
 def test_a_proposal_that_was_taken_up_is_a_decision_and_one_that_was_not_is_none() -> None:
     proposal = "I'd store the tide tables in SQLite, with one file per harbour. Does that work for you?"
     (found,) = statements(talk("How should I store this?", proposal, "yes, do that", "Done."))
@@ -473,12 +468,6 @@ def test_an_answer_is_kept_with_what_it_answers(offer: str, reply: str, kept: st
 )
 def test_what_chooses_nothing_that_lasts_is_no_answer(offer: str, reply: str) -> None:
     assert statements(talk("What do you think?", offer, reply, "Done.")) == []
-
-
-def test_the_agents_question_makes_no_answer_hold_everywhere() -> None:
-    offer = "Should the linter be ruff or flake8 in all your projects?"
-    (found,) = statements(talk("What do you think?", offer, "ruff", "Done."))
-    assert found.scope is Scope.PROJECT
 
 
 def test_a_finding_with_cause_and_cure_is_a_lesson() -> None:
@@ -642,13 +631,6 @@ def test_what_is_asked_for_once_is_no_rule_in_any_language(text: str) -> None:
 def test_short_answers_do_not_make_a_session_long() -> None:
     vague = "The staging tables live in the schema raw_eu."
     assert texts(vague, *["ok, next"] * 80) == [vague]
-
-
-def test_everywhere_in_something_is_not_everywhere() -> None:
-    assert scoped("We say workspace everywhere in the UI.") is Scope.PROJECT
-    assert scoped("Use British spelling everywhere.") is Scope.USER
-    assert scoped("We do that everywhere: wrap errors with the operation's name.") is Scope.PROJECT
-    assert scoped("We use tabs in all our projects.") is Scope.USER
 
 
 @pytest.mark.parametrize(

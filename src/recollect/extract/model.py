@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from recollect.everywhere import holds_everywhere
 from recollect.extract import prompt
-from recollect.extract.offline.statements import scoped
 from recollect.extract.offline.units import own_words
 from recollect.extract.parts import split, tokens
 from recollect.extract.schema import ExtractionOut, MemoryOut
@@ -132,8 +132,8 @@ def _statement(memory: MemoryOut, messages: Sequence[Message]) -> Statement | No
     if not mine or len(mine & marks_of(_said(cited))) < _GROUNDED * len(mine):
         return None
     scope = memory.scope
-    if scope is Scope.USER:
-        scope = scoped(_said([message for message in cited if message.role is Role.USER]))
+    if scope is Scope.USER and not holds_everywhere(_said([each for each in cited if each.role is Role.USER])):
+        scope = Scope.PROJECT
     entries = tuple(dict.fromkeys(message.uuid for message in cited))
     return Statement(memory.kind, text, memory.severity, scope, entries, occasions=occasions(memory.occasions))
 

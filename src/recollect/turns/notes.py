@@ -18,7 +18,8 @@ from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import line, sanitized
 from recollect.artifacts.sets import after
 from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError, one_of
-from recollect.extract.offline.statements import scoped, typed
+from recollect.everywhere import holds_everywhere
+from recollect.extract.offline.statements import typed
 from recollect.extract.resolve import inherited, replaced
 from recollect.extract.run import Extract
 from recollect.ingest.intake import Intake
@@ -94,7 +95,7 @@ class Notebook(Part):
         """`project` is a folder, or as text the id or the folder of a project that is known."""
         said = _said(text)
         kind, severity = _known(kind, severity)
-        scope = Scope.USER if everywhere else scoped(said)
+        scope = Scope.USER if everywhere or holds_everywhere(said) else Scope.PROJECT
         if scope is Scope.PROJECT and not project:
             raise UsageError("no project was given", hint="Name one, or say that it holds everywhere.")
         place = self._place("" if scope is Scope.USER else project or "")

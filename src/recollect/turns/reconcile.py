@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recollect.errors import UsageError
-from recollect.extract.offline.statements import scoped, statements, typed
+from recollect.everywhere import holds_everywhere
+from recollect.extract.offline.statements import statements, typed
 from recollect.extract.offline.units import own_words
 from recollect.extract.resolve import is_revision, is_same
 from recollect.models.base import ModelFailed
@@ -296,7 +297,7 @@ _WEIGHTY = re.compile(r"\b(?:allerg\w+|diabet\w+|medication|pregnant|emergency|i
 
 def _items(found: Statement, pool: Sequence[TurnMemory]) -> list[Item]:
     """The rule, and beside it the special case that it names."""
-    scope = scoped(found.text)
+    scope = Scope.USER if holds_everywhere(found.text) else Scope.PROJECT
     if scope is Scope.PROJECT and _FOR_NOW.search(found.text):
         scope = Scope.CONVERSATION
     special = _EXCEPT.search(found.text)

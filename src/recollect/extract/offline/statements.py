@@ -13,7 +13,7 @@ from recollect.extract.offline.units import TOOL, Unit, own_words, units
 from recollect.extract.resolve import is_revision, is_same
 from recollect.occasions import occasions
 from recollect.text import COMMON, content_words, ended, overlap
-from recollect.types import BINDING, MemoryKind, Message, Role, Scope, Severity, Statement
+from recollect.types import BINDING, MemoryKind, Message, Role, Severity, Statement
 
 LONGEST = 400  # characters of sentences that are joined
 _MOST_CHARACTERS = 800  # of a statement; some people write without full stops
@@ -243,16 +243,7 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _ORDERS = re.compile(abroad.ORDERS, re.IGNORECASE)
-_EVERYWHERE = re.compile(
-    r"\b(?:in|for|across|on) (?:all|every|each|any)(?: of)?(?: my| our| the)? (?:projects?|repos?|repositor(?:y|"
-    r"ies)|codebases?|conversations?|sessions?)\b|\beverywhere\b(?! (?:in|on|across|else|inside|within|under)\b)|"
-    r"\bglobally\b|\bno matter (?:which|what) project\b",
-    re.IGNORECASE,
-)
-
-
 _LESSON = re.compile(r"(?:\w+ )?lesson\b[^:]{0,20}:", re.IGNORECASE)
-_WE = re.compile(r"\b(?:we|us|our)\b", re.IGNORECASE)
 
 
 def _statement(candidate: Candidate, messages: Sequence[Message], asked: str) -> Statement:
@@ -275,7 +266,6 @@ def _statement(candidate: Candidate, messages: Sequence[Message], asked: str) ->
         kind=kind,
         text=f"{candidate.asked} – {text}" if candidate.asked else text,
         severity=severity,
-        scope=scoped(text),
         entries=(entry,),
         occasions=occasions([asked]),
     )
@@ -320,13 +310,6 @@ def typed(text: str, kind: MemoryKind | None = None) -> tuple[MemoryKind, Severi
     severity = _severity(rules)
     kind = kind or _kind(rules, severity)
     return kind, severity if kind in _RULES else Severity.NONE
-
-
-def scoped(text: str) -> Scope:
-    """User-wide only where the words say so: where "we" do something everywhere, it is in what they share."""
-    found = _EVERYWHERE.search(text)
-    ours = found is not None and found[0].lower() == "everywhere" and _WE.search(text)
-    return Scope.USER if found and not ours else Scope.PROJECT
 
 
 def _has(text: str, *names: str) -> bool:

@@ -1,0 +1,66 @@
+"""From which words something holds in all projects of a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.everywhere import holds_everywhere
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In all my projects, use British spelling.",
+        "Use tabs in every project of mine.",
+        "We use tabs in all our projects.",
+        "I prefer tabs in every project.",
+        "Wherever I work, commit messages are in English.",
+        "No matter which project I'm in, never push to main.",
+        "Never force-push in any repo that I touch.",
+        "Answer briefly. This goes for all of my repositories.",
+        "In all meinen Projekten bitte keine Emojis.",
+        "In jedem meiner Projekte nutze ich Tabs.",
+        "Überall, wo ich arbeite, gilt: erst Tests.",
+        "Dans tous mes projets, écris les commits en anglais.",
+        "Partout où je travaille, pas d'emojis.",
+        "En todos mis proyectos uso tabuladores.",
+        "Em todos os meus projetos, use tabs.",
+        "In tutti i miei progetti uso le tabulazioni.",
+        "In al mijn projecten gebruik ik tabs.",
+        "I alla mina projekt använder jag tabbar.",
+        "We wszystkich moich projektach używam tabulatorów.",
+        "Во всех моих проектах используй табы.",
+        "在我的所有项目中都用制表符。",
+        "私のすべてのプロジェクトではタブを使う。",
+        "내 모든 프로젝트에서 탭을 사용해.",
+    ],
+)
+def test_a_person_who_speaks_of_all_their_projects_means_all_of_them(text: str) -> None:
+    assert holds_everywhere(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don't install npm packages globally.",
+        "Dark mode has to work everywhere.",
+        "Use British spelling everywhere.",
+        "We say workspace everywhere in the UI.",
+        "Log in every service, everywhere.",
+        "Dependabot is enabled in all repositories.",
+        "The token is shared across all projects of the organisation.",
+        "Every project view has to load within a second.",
+        "Works in any project folder.",
+        "Not in all my projects, only here.",
+        "Don't do that in all my projects, only in this repo.",
+        "Should I use tabs in all my projects?",
+        "Whatever I do, the build fails.",
+        "Everywhere I look there are warnings.",
+        "Die Schrift muss überall gleich sein.",
+        "Le thème sombre doit marcher partout.",
+        "El modo oscuro tiene que funcionar en todas partes.",
+        "そのテーマはどこでも動く必要がある。",
+    ],
+)
+def test_everywhere_and_globally_say_nothing_of_other_projects(text: str) -> None:
+    assert not holds_everywhere(text)
