@@ -668,18 +668,58 @@ RESULT = {json.dumps(TEA)!r}
     assert is_gone(int((tmp_path / "pids").read_text()))
 
 
+def test_a_program_ends_when_we_are_killed(tmp_path: Path) -> None:
+    program, pids = tmp_path / "bin" / "claude", tmp_path / "pids"
+    program.parent.mkdir()
+    program.write_text(f"""#!{sys.executable}
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+with open({str(pids)!r} + ".new", "w") as file:
+    file.write(f"{{os.getpid()}} {{child.pid}} {{len(sys.stdin.read())}}")
+os.rename(file.name, {str(pids)!r})
+time.sleep(60)
+""")
+    program.chmod(0o755)
+    asking = """
+from tests.test_models import AgentCli, Path, ask, settings, sys
+ask(AgentCli(settings(Path(sys.argv[1]), {"PATH": sys.argv[1] + "/bin"}), "cli:claude"), seconds=60.0)
+"""
+    with subprocess.Popen([sys.executable, "-c", asking, str(tmp_path)], cwd=Path(__file__).parent.parent) as asker:
+        for _ in range(1000):
+            if pids.exists() or asker.poll() is not None:
+                break
+            time.sleep(0.02)
+        *running, length = map(int, pids.read_text().split())
+        assert length > 100 and not any(has_ended(pid) for pid in running)
+        asker.kill()
+    assert all(is_gone(pid) for pid in running)
+
+
+@pytest.mark.parametrize("text", ["#!/nowhere/python\n", "\0\0"])
+def test_a_program_that_does_not_start_is_told_apart(
+    install: Callable[[str, str], AgentCli], tmp_path: Path, text: str
+) -> None:
+    model = install("claude", "")
+    (tmp_path / "bin" / "claude").write_text(text)
+    error = fail(model)
+    assert error.failure is Failure.REJECTED and "does not start" in error.message
+
+
 def is_gone(pid: int) -> bool:
     """Ended, though nobody may have collected it yet: an orphan waits for the first process of the machine."""
     for _ in range(100):
-        try:
-            os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        if state == "Z":
+        if has_ended(pid):
             return True
         time.sleep(0.01)
     return False
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return True
 
 
 def test_a_program_gets_no_tools_of_ours(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ It runs in an empty folder of ours, without the user's settings, hooks and MCP s
 with the bypass variable, by which our own hooks know that nobody is talking to it. The prompt goes in on standard
 input: a command line can be seen by others. Files stand in for pipes, so that nothing has to be read in time.
 
-Invariant: after a call neither the agent nor anything in its process group is running.
+Invariant: after a call neither the agent nor anything in its process group is running, also where this process was
+killed during the call.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ _LOOK = 0.1  # seconds between two looks at how much it has said
 # By these an agent knows that it was started inside another session, and refuses or reports to it; what the user set
 # for every session stays.
 _OF_A_SESSION = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT")
+# Becomes the agent. A shell beside it, in its process group, waits for the end of a pipe that this process alone holds
+# open, and then kills the group. Words after it: the file of the prompt, the program, its arguments.
+_GUARDED = 'exec 3<&0; (read _ <&3; kill -9 0) & exec "$@" <"$0" 3<&-'
+_NOT_STARTED = (126, 127)  # status of a shell that could not become the program
 _ROLE = "You answer one question about a text, with one JSON object and nothing else. You have no tools."
 _CLAUDE = (
     *("--print", "--output-format", "json", "--system-prompt", _ROLE, "--tools", "", "--setting-sources", ""),
@@ -134,19 +139,27 @@ class AgentCli:
         return _CLAUDE if self._program == "claude" else (*_CODEX, "--output-last-message", str(last), "-")
 
     def _run(self, command: list[str], seconds: float, given: Path, output: Path, errors: Path) -> int:
+        watched, held = os.pipe()  # `held` is inherited by nobody, so it closes when this process ends, however it ends
         try:
-            with given.open("rb") as stdin, output.open("wb") as stdout, errors.open("wb") as stderr:
+            with output.open("wb") as stdout, errors.open("wb") as stderr:
                 process = processes.start(
-                    command,
+                    ["/bin/sh", "-c", _GUARDED, str(given), *command],
                     self._environ,
                     cwd=self._folder,
-                    stdin=stdin,
+                    stdin=watched,
                     stdout=stdout,
                     stderr=stderr,
                     start_new_session=True,  # a process group of its own, to be ended as one
                 )
+            return self._status(process, seconds, output, errors)
         except OSError as error:
             raise self._failed(Failure.REJECTED, f"`{command[0]}` does not start: {error.strerror}") from None
+        finally:
+            os.close(watched)
+            os.close(held)
+
+    def _status(self, process: subprocess.Popen[bytes], seconds: float, output: Path, errors: Path) -> int:
+        """Wait for its end; end it and its process group where it takes too long or says too much."""
         deadline = time.monotonic() + seconds
         try:
             while True:
@@ -156,6 +169,8 @@ class AgentCli:
                     status = None
                 if max(file.stat().st_size for file in (output, errors)) > _LONGEST_OUTPUT:
                     raise self._failed(Failure.INVALID, "it does not stop talking", usage=Usage(1))
+                if status in _NOT_STARTED:
+                    raise self._failed(Failure.REJECTED, f"it does not start: {_read(errors)}")
                 if status is not None:
                     return status
                 if time.monotonic() > deadline:
