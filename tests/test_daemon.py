@@ -391,7 +391,9 @@ def test_a_start_by_a_hook_does_what_was_left(tmp_path: Path, event: str) -> Non
             jobs.enqueue(tx, EXTRACT, [(key, "1")])
             assert jobs.claim(tx, EXTRACT, limit=1)
             tx.run("UPDATE memory_conversations SET status = 'processing' WHERE session_key = :key", {"key": key})
-        there.hook(event, {"session_id": "next", "cwd": "/code/tides", "prompt": "tides?"})
+        path = str(there.projects / "-code-tides" / "next.jsonl")
+        told = {"session_id": "next", "cwd": "/code/tides", "transcript_path": path, "prompt": "tides?"}
+        there.hook(event, told)
         wait(lambda: not {"ready", "processing"} & {str(each.status) for each in memory.conversations()})
 
 
@@ -606,7 +608,8 @@ def kills(there: Home, number: int, seed: int) -> int:
         stop.set()
         caller.join()
     assert max(slow) < 5.0  # no client hung
-    there.hook("SessionStart", {"session_id": "last", "cwd": "/code/tides"})
+    path = str(there.projects / "-p" / "last.jsonl")
+    there.hook("SessionStart", {"session_id": "last", "cwd": "/code/tides", "transcript_path": path})
     wait(there.is_serving)
     with open_memory(there.path, environ=there.environ) as memory:
         wait(lambda: len(entries(memory)) == written)

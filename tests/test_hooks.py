@@ -26,7 +26,7 @@ from recollect.surfaces.hooks.answer import CLAUDE, CODEX, Event, Hooks, checked
 from recollect.surfaces.hooks.command import hook_command
 from recollect.surfaces.hooks.keeper import Keeper
 from tests.daemons import Home, home, wait
-from tests.transcripts import talk, write
+from tests.transcripts import START, claude, talk, write
 
 RULE = "Never deploy the lighthouse service on a Friday."
 EVERYWHERE = "In all my projects, always answer in British English."
@@ -49,7 +49,9 @@ def tides(tmp_path: Path) -> Path:
 
 
 def told(cwd: Path | str, **more: Any) -> dict[str, Any]:
-    return {"session_id": SESSION, "cwd": str(cwd), "source": "startup", **more}
+    """An event of a session that keeps a transcript."""
+    path = f"/nowhere/.claude/projects/-tides/{SESSION}.jsonl"
+    return {"session_id": SESSION, "cwd": str(cwd), "transcript_path": path, "source": "startup", **more}
 
 
 # What is said
@@ -256,8 +258,6 @@ def test_without_a_daemon_a_folder_that_is_not_known_gets_nothing(there: Home, t
 def test_an_end_that_nobody_heard_is_not_lost(there: Home) -> None:
     there.path.mkdir(mode=0o700)
     now = time.time()
-    from tests.transcripts import START, claude
-
     lines = claude(1, "Always run make lint before you commit.", session=SESSION, at=now - START.timestamp())
     file = write(there.projects / "-code-tides" / f"{SESSION}.jsonl", lines)
     there.hook("SessionEnd", told("/code/tides", transcript_path=str(file), last_assistant_message="secret words"))
@@ -275,30 +275,71 @@ def test_a_daemon_that_cannot_come_up_is_not_started_at_every_hook(there: Home, 
     mark = there.path / client.STARTING
     assert there.hook("Stop", told(tides)) == ""
     wait(lambda: "nonsense" in _read(there.path / "logs" / "daemon.err"))
-    wait(lambda: mark.read_bytes() == b"refused")
+    wait(lambda: mark.read_bytes().startswith(b"refused"))
     (there.path / "logs" / "daemon.err").unlink()
     for _ in range(3):
         assert there.hook("Stop", told(tides)) == ""
     time.sleep(0.3)
     assert not (there.path / "logs" / "daemon.err").exists() and there.pid() == 0
     os.utime(mark, (1, 1))  # long ago
-    (there.path / "config.toml").unlink()
+    assert there.hook("Stop", told(tides)) == ""
+    wait(lambda: "nonsense" in _read(there.path / "logs" / "daemon.err"))
+    wait(lambda: mark.stat().st_mtime > 1)
+    (there.path / "config.toml").unlink()  # mended
     assert there.hook("Stop", told(tides)) == ""
     wait(there.is_serving)
+
+
+@pytest.mark.parametrize("wrong", [{"RECOLLECT_TENANT": "no tenant"}, {"RECOLLECT_ENABLED": "False"}])
+def test_a_daemon_that_refuses_one_environment_is_started_for_another(
+    there: Home, tides: Path, wrong: dict[str, str]
+) -> None:
+    there.path.mkdir(mode=0o700)
+    assert there.hook("Stop", told(tides), **wrong) == ""
+    if "RECOLLECT_ENABLED" in wrong:
+        assert list(there.path.iterdir()) == [], "switched off, it does nothing"
+    else:
+        wait(lambda: _read(there.path / client.STARTING).startswith("refused"))
+    assert there.hook("Stop", told(tides)) == ""
+    wait(there.is_serving)
+
+
+@pytest.mark.parametrize("event", client.EVENTS)
+@pytest.mark.parametrize("other", [{"agent_id": "a1"}, {"transcript_path": None}, {"transcript_path": ""}])
+def test_sub_agents_and_ephemeral_sessions_start_no_daemon(
+    there: Home, tides: Path, event: str, other: dict[str, Any]
+) -> None:
+    there.path.mkdir(mode=0o700)
+    assert there.hook(event, told(tides, **other)) == ""
+    assert not (there.path / client.STARTING).exists()
+
+
+def test_a_sub_agent_sets_no_pipeline_going(there: Home) -> None:
+    at = time.time() - 86_400
+    lines = claude(1, "Always run make lint before you commit.", session=SESSION, at=at - START.timestamp())
+    write(there.projects / "-code-tides" / f"{SESSION}.jsonl", lines)
+    there.json("ingest")
+    (before,) = there.json("conversations")
+    assert before["status"] == "ready"
+    for event in ("SessionStart", "Stop"):
+        there.hook(event, told("/code/tides", agent_id="a1"))
+    time.sleep(0.5)
+    assert there.json("conversations") == [before] and there.pid() == 0
 
 
 def test_a_daemon_that_breaks_at_its_start_is_not_started_at_every_hook(there: Home, tides: Path) -> None:
     there.path.mkdir(mode=0o700)
     (there.path / client.SOCKET).mkdir()  # nobody can listen there
     assert there.hook("Stop", told(tides)) == ""
-    wait(lambda: _read(there.path / client.STARTING) == "refused")
+    wait(lambda: _read(there.path / client.STARTING).startswith("refused"))
 
 
 def test_an_installed_hook_does_not_bring_back_a_home_that_was_purged(there: Home, tides: Path) -> None:
     for event in client.EVENTS:
         assert there.hook(event, told(tides)) == ""
     assert not there.path.exists()
-    assert there.run("hook", "Stop").status == 0  # a person may call it anywhere
+    call = [sys.executable, "-m", "recollect", "hook", "Stop"]  # a person may call it anywhere
+    subprocess.run(call, env=there.environ, input=json.dumps(told(tides)).encode(), check=True)
     wait(there.is_serving)
 
 
@@ -377,7 +418,8 @@ def test_hostile_input_ends_well_says_nothing_and_stores_nothing(there: Home) ->
     there.settle()
     assert there.pid() == pid and _rows(there) == before
     there.stop()
-    (there.path / client.STARTING).write_bytes(b"refused")  # none is started meanwhile
+    refused = client.situation(str(there.path), there.environ)
+    (there.path / client.STARTING).write_text(refused)  # none is started meanwhile
     for data in HOSTILE:
         for event in ("SessionStart", "SessionEnd"):
             assert there.hook(event, data) == "", (event, data[:80])
@@ -626,7 +668,9 @@ def test_the_client_imports_little_and_nothing_of_ours() -> None:
         "sys",
         "time",
         "select",
+        "_signal",
         "_socket",
+        "binascii",
         "fcntl",
         "json",
         "collections.abc",
@@ -642,7 +686,7 @@ def test_the_command_line_goes_to_the_client_before_anything_else() -> None:
     call = [sys.executable, "-X", "importtime", "-m", "recollect", "hook", "Stop"]
     done = subprocess.run(call, env={"RECOLLECT_HOME": "/dev/null/x"}, input=b"{}", capture_output=True, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
-    assert "recollect.surfaces.hooks.client" in loaded and not loaded & {"click", "msgspec", "recollect.app", "json"}
+    assert "recollect.surfaces.hooks.client" in loaded and not loaded & {"click", "msgspec", "recollect.app"}
 
 
 def test_the_name_of_the_event_may_stand_in_the_event(there: Home, tides: Path) -> None:

@@ -97,10 +97,11 @@ def running(home: Path) -> Running | None:
 
 
 def came_up(home: Path, *, refused: bool = False) -> None:
-    """Tells hooks whether to start a daemon that they do not find: not for a while, when it refused."""
+    """Tells hooks whether to start a daemon that they do not find. After one refused they leave it for a while, as long
+    as its configuration is the same."""
     with suppress(OSError), (home / client.STARTING).open("r+b") as file:  # there, if a hook ever started one
         file.truncate(0)
-        file.write(b"refused" if refused else b"")
+        file.write(client.situation(str(home), os.environ).encode() if refused else b"")
 
 
 def listen(home: Path, *, unix: bool = hasattr(socket, "AF_UNIX")) -> tuple[socket.socket, str, str]:

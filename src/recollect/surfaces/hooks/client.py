@@ -2,9 +2,9 @@
 
 Whatever happens it ends with status 0; what went wrong is a line in logs/hooks.log, and nothing is printed. It imports
 a few modules of the standard library, and those that cost time (`json`) only where no daemon answers: the daemon reads
-the event, decides and says what to print, byte for byte. Where none answers, one is started in the background, a new
-session is given the file in context/ that was made ready for its folder, and that, like the end of a session, is left
-in spool/ for the daemon.
+the event, decides and says what to print, byte for byte. Where none answers, a new session is given the file in
+context/ that was made ready for its folder, and that, like the end of a session, is left in spool/ for the daemon. One
+is started in the background, but not for a sub-agent or a session that keeps no transcript.
 
 A request is a line of fields between tabs and then the event as it came; an answer is `ok` or `busy`, a line break,
 and what to print. Both are bounded, and so is the time.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact", "SessionEnd")
 AGENTS = ("claude-code", "codex")
-BYPASS = "RECOLLECT_BYPASS"
+BYPASS, ENABLED = "RECOLLECT_BYPASS", "RECOLLECT_ENABLED"
 FOLDERS = ("HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME")  # where agents keep their transcripts
 LONGEST = 1_000_000  # bytes of an event; a longer one is not taken
 ANSWER = 100_000
@@ -40,6 +40,7 @@ SPOOLED = 64  # starts and ends of sessions that wait for a daemon
 
 _PATIENCE = {"SessionStart": 1.5, "UserPromptSubmit": 1.5}  # seconds from the start; the others:
 _SOON = 0.8
+_END = 3  # seconds after which the system ends the process, whatever it waits for
 _LOG = 200_000  # bytes, of two log files each
 _AGAIN = 60.0  # seconds after which a daemon that refused to come up is started again
 _DELAY = 0.05  # seconds that a daemon waits for the hook that started it to end
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None, *, installed: bool = False) -> 
     """Ends the process: an interpreter that tidies up first costs as much as the request. `installed`: by an agent's
     settings, for a home that was there then; if it is not any more, it was purged, and stays away."""
     try:
+        _end_in_time()
         printed, home = run(sys.argv[1:] if arguments is None else arguments, os.environ, installed)
         while printed:
             printed = printed[os.write(1, printed) :]
@@ -64,12 +66,20 @@ def main(arguments: Sequence[str] | None = None, *, installed: bool = False) -> 
     os._exit(0)
 
 
+def _end_in_time() -> None:
+    """Have the system end this process, even where it hangs in a call that Python does not come back from."""
+    import _signal  # type: ignore[import-not-found]  # `signal` costs milliseconds
+
+    _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
+    _signal.alarm(_END)
+
+
 def run(arguments: Sequence[str], environ: Mapping[str, str], installed: bool = False) -> tuple[bytes, str]:
-    """What to print, and the home that needs a daemon, if one does."""
-    if environ.get(BYPASS, "0") not in ("", "0"):
+    """Return what to print, and the home that needs a daemon, if one does."""
+    if environ.get(BYPASS, "0") not in ("", "0") or environ.get(ENABLED, "").lower() in ("0", "false"):
         return b"", ""
     started = time.monotonic()
-    home, event, alone = "", "", ""
+    home, event, alone, is_down = "", "", "", False
     try:
         event, agent, home = parse(arguments, environ)
         if installed and not os.path.isdir(home):  # noqa: PTH112
@@ -86,8 +96,10 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], installed: bool = 
             log(home, event, error)
         except OSError as error:
             log(home, event, f"no daemon: {error.strerror}")
-            alone = home
-        return unanswered(home, event, agent, payload, environ), alone
+            is_down = True
+        told = decoded(payload)
+        alone = home if is_down and keeps_transcript(told) else ""
+        return unanswered(home, event, agent, told, environ), alone
     except BaseException as error:  # reason: a hook that fails must look like one that has nothing to say
         if home:
             log(home, event, error)
@@ -125,9 +137,22 @@ def read(descriptor: int, until: float) -> bytes:
 
 
 def named(payload: bytes) -> str:
+    return str(decoded(payload)["hook_event_name"])
+
+
+def decoded(payload: bytes) -> dict[str, Any]:
     import json
 
-    return str(json.loads(payload)["hook_event_name"])
+    told = json.loads(payload)
+    if not isinstance(told, dict):
+        raise Refused("an event that is no object")
+    return told
+
+
+def keeps_transcript(told: Mapping[str, Any]) -> bool:
+    """Is it of a session that there will be something to learn from? Not of a sub-agent or an ephemeral session."""
+    path = told.get("transcript_path")
+    return isinstance(path, str) and path != "" and not told.get("agent_id")
 
 
 # The daemon
@@ -232,9 +257,9 @@ def start(home: str, environ: Mapping[str, str]) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return  # it is starting, or it lives and does not answer
-    known = os.fstat(lock)
-    if known.st_size and time.time() - known.st_mtime < _AGAIN:
-        return  # it refused to come up, and wrote here that it did
+    refused = os.read(lock, 100).decode()
+    if refused == situation(home, environ) and time.time() - os.fstat(lock).st_mtime < _AGAIN:
+        return
     if os.fork():
         return
     try:
@@ -254,16 +279,22 @@ def start(home: str, environ: Mapping[str, str]) -> None:
         os._exit(1)
 
 
+def situation(home: str, environ: Mapping[str, str]) -> str:
+    """Configuration file and variables that a daemon starts with. One that refused to come up leaves this behind, and
+    is started again at once where it has changed, or for an agent with other variables."""
+    import binascii
+
+    ours = sorted(f"{name}={value}" for name, value in environ.items() if name.startswith("RECOLLECT_"))
+    ours = [each for each in ours if not each.startswith("RECOLLECT_HOME=")]
+    text = "\n".join((stamp(home + "/config.toml"), *ours))
+    return f"refused {binascii.crc32(os.fsencode(text)):08x}"
+
+
 # Without it
 
 
-def unanswered(home: str, event: str, agent: str, payload: bytes, environ: Mapping[str, str]) -> bytes:
-    if event not in ("SessionStart", "SessionEnd"):
-        return b""
-    import json
-
-    told = json.loads(payload)
-    if not isinstance(told, dict) or told.get("agent_id"):
+def unanswered(home: str, event: str, agent: str, told: dict[str, Any], environ: Mapping[str, str]) -> bytes:
+    if event not in ("SessionStart", "SessionEnd") or told.get("agent_id"):
         return b""
     if event == "SessionEnd":
         spool(home, event, agent, told)
