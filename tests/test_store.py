@@ -342,7 +342,7 @@ def test_overwrite_moves_an_entry_to_its_new_file_whose_word_counts(database: Da
                 "a": Stored("a", FILE, "s2", 2, 500, True, withdrawn),
                 "b": Stored("b", "copy", SESSION, 1, 100, False),
             }
-        assert entries.marks_of_session(tx, original, "s2") == [(at(5), "/x", "example.com/ada/garden", "y")]
+        assert entries.marks_of_session(tx, original, "s2") == [(at(5), "/x", "example.com/ada/garden", "y", "")]
 
 
 def test_an_older_entry_that_says_the_same_takes_the_id_of_a_rewritten_file(database: Database, owner: Owner) -> None:
@@ -765,7 +765,9 @@ def test_any_text_of_an_entry_comes_back_as_it_was(database: Database, key: File
         where = Stored(made.uuid, key.source_file, made.session_id, 1, made.line_offset, True)
         assert entries.find(tx, key, [made.uuid]) == {made.uuid: where}
         assert entries.sessions_of_file(tx, key) == {made.session_id}
-        assert entries.marks_of_session(tx, key, made.session_id) == [(made.timestamp, made.cwd, project, made.branch)]
+        assert entries.marks_of_session(tx, key, made.session_id) == [
+            (made.timestamp, made.cwd, project, made.branch, made.user)
+        ]
         said = entries.user_texts(tx, key, made.session_id, made.timestamp, made.timestamp)
         assert said == ([made.content] if made.role is Role.USER else [])
         other = msgspec.structs.replace(made, content=made.content + "'")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recollect import note
 from recollect.app import Memory, open_memory
+from recollect.errors import UsageError
+from recollect.search.values import ALL_PROJECTS
+from recollect.store import memories
 from recollect.turns.turn import ChatTurn
 from recollect.turns.values import BUCKET, FINGERPRINT, REACTION, TURN_LOG, assertion, fact
+from recollect.types import Remembered, Scope
 from tests.conftest import Clock, Place
 
 NAMES = st.sampled_from(["a", "b", "A", "a b", "a/b", "../a", "a%", "'; --", "ä", "a.b", "default", "*"])
@@ -137,3 +145,165 @@ def test_a_search_for_turns_never_leaves_its_user(database_url: Place, clock: Cl
         mine = memory.turns(project="shop", user="user-7", conversation="new").recall("red lighthouse")
         assert [each.fingerprint.facts[0].value for each in mine] == ["of 7"], "though all others say it better"
         assert memory.turns(project="other", user="user-7", conversation="new").recall("red lighthouse") == []
+
+
+PEANUTS = "I'm allergic to peanuts."
+WORDS = ("I'm allergic to peanuts.", "I prefer short answers.", "In all my projects, never use emoji.")
+
+
+def said_by(memory: Memory, clock: Clock, user: str, text: str, project: str = "shop") -> None:
+    """A turn, as it becomes memory."""
+    with memory.turns(project=project, user=user, conversation="c1").turn(f"t{clock():%d%H%M}", text) as turn:
+        turn.reconcile()
+        turn.persist("Noted.")
+    clock.advance(7200)
+    memory.ingest()
+    memory.process(now=True)
+
+
+def of_user(memory: Memory, user: str) -> list[Remembered]:
+    with memory.database.read() as tx:
+        return memories.current(memories.all_of(tx, memory.owner, user=user))
+
+
+def told(memory: Memory, user: str, project: str = "shop") -> dict[str, Any]:
+    """All that the calls hand out to one user, in words."""
+    turns = memory.turns(project=project, user=user, conversation="c1")
+    turn = turns.turn("look")
+    turn.preload()
+    found = turn.reconcile("What about peanuts, answers and emoji in general?")
+    return {
+        "views": [turn.view(role).text for role in ("gate", "reconciler", "downstream", "final")],
+        "found": str(found),
+        "recalled": sorted(str(each) for each in turns.recall("peanuts answers emoji")),
+        "buckets": [json.dumps(str(each)) for each in turns.buckets()],
+        "context": memory.context(project, user=user).text,
+        "prompts": [memory.context(project, text, user=user).text for text in ("allergic to peanuts?", "use emoji?")],
+        "hits": [
+            (each.id, each.text, each.score)
+            for text in ("peanuts", "short answers", "emoji")
+            for each in memory.search(text, scope=project, user=user)
+            if not note.is_session(each.session_id)  # whose ids are drawn by lot
+        ],
+        "memories": [replace(each, sources=()) for each in of_user(memory, user)],
+    }
+
+
+def files_of(memory: Memory, user: str) -> dict[str, bytes]:
+    """The user's logs, buckets and canonical files, but for manifests, which name a line of MEMORY.md."""
+    logs = [each for each in memory.settings.turns.rglob("*") if each.is_file() and user in each.parts]
+    kept = [each for each in (memory.settings.root / "memory").glob("*.md") if f'user: "{user}"' in each.read_text()]
+    return {str(each): each.read_bytes() for each in (*logs, *kept)}
+
+
+def test_the_same_words_of_two_users_are_two_memories(database_url: Place, clock: Clock) -> None:
+    """Whatever one does to theirs leaves the other's turn, memory and files as they are."""
+    with open_memory(database_url.home, database=database_url.url, clock=clock) as memory:
+        for user in ("anna", "ben"):
+            said_by(memory, clock, user, PEANUTS)
+        (annas,), (bens,) = of_user(memory, "anna"), of_user(memory, "ben")
+        assert (annas.text, bens.text) == (PEANUTS, PEANUTS) and annas.id != bens.id
+        assert {uuid.partition(":")[0] for _, uuid in annas.sources}.isdisjoint(
+            uuid.partition(":")[0] for _, uuid in bens.sources
+        )
+        before, files = told(memory, "ben"), files_of(memory, "ben")
+        assert PEANUTS in str(before["views"]) and PEANUTS in before["prompts"][0] and len(files) > 2
+        actions: list[Callable[[], object]] = [
+            lambda: memory.feedback(annas.id, "not_ok", "no more"),
+            lambda: memory.correct(annas.id, "I'm allergic to cashews."),
+            lambda: memory.pin(annas.id),
+            lambda: memory.reindex(full=True),
+            lambda: memory.forget(memory=annas.id, reason="test"),
+        ]
+        for act in actions:
+            act()
+            clock.advance(60)
+            assert told(memory, "ben") == before
+            assert files_of(memory, "ben") == files
+        assert of_user(memory, "anna") == [] and PEANUTS not in str(told(memory, "anna"))
+        assert "cashews" not in str(files_of(memory, "anna"))
+
+
+def test_what_one_user_wants_everywhere_holds_for_nobody_else(database_url: Place, clock: Clock) -> None:
+    with open_memory(database_url.home, database=database_url.url, clock=clock) as memory:
+        own = memory.remember("The till prints receipts in metric units.", project=database_url.home.parent)
+        place = own.scope_id
+        said_by(memory, clock, "anna", "In all my projects, never use emoji.", place)
+        said_by(memory, clock, "anna", PEANUTS, place)
+        memory.consolidate(now=True)
+        (wide,) = [each for each in of_user(memory, "anna") if each.scope is Scope.USER]
+        memory.pin(wide.id)
+        assert "never use emoji" in memory.context("elsewhere", user="anna").text, "in all of her projects"
+        assert "metric units" in memory.context(place, "units of receipts?", user="anna").text, "what is the project's"
+        assert "metric units" not in memory.context("elsewhere", "units of receipts?", user="anna").text
+        for project in (place, "elsewhere"):
+            others = [
+                memory.context(project).text,
+                memory.context(project, "May I use emoji or peanuts?").text,
+                memory.context(project, "May I use emoji or peanuts?", user="ben").text,
+                memory.briefing.orientation(project),
+                *map(str, memory.search("emoji peanuts", scope=project)),
+                *map(str, memory.search("emoji peanuts", scope=project, user="ben")),
+                *map(str, memory.search("emoji peanuts", scope=ALL_PROJECTS)),
+                str(memory.injector(project).prepare([], "emoji? peanuts?").given),
+            ]
+            assert not [each for each in others if "emoji" in each or "peanuts" in each]
+        made = [memory.settings.root / "MEMORY.md", *memory.settings.workspace.rglob("*.md")]
+        made += memory.settings.home.glob("context/*.md")
+        assert len(made) > 2
+        assert not [each for each in made if "emoji" in each.read_text() or "peanuts" in each.read_text()]
+        with pytest.raises(UsageError):
+            memory.search("emoji", scope=place, user=" ")
+
+
+SCRIPT = st.lists(
+    st.tuples(
+        st.sampled_from(["anna", "ben", "cleo"]),
+        st.sampled_from(["shop", "bank"]),
+        st.sampled_from(["say", "say", "react", "correct", "wrong", "pin", "forget"]),
+        st.integers(0, len(WORDS) - 1),
+    ),
+    min_size=3,
+    max_size=9,
+)
+
+
+def run(memory: Memory, clock: Clock, script: list[tuple[str, str, str, int]], only: str = "") -> None:
+    """Every step of the script in its order; with `only` the other users never existed."""
+    for number, (user, project, verb, which) in enumerate(script):
+        clock.advance(7200)
+        if only and user != only:
+            continue
+        turns = memory.turns(project=project, user=user, conversation=f"c{which}")
+        if verb == "say":
+            with turns.turn(f"t{number}", WORDS[which]) as turn:
+                turn.reconcile()
+                turn.persist("Noted.")
+            memory.ingest()
+            clock.advance(3600)
+            memory.process(now=True)
+            clock.advance(-3600)
+            continue
+        held = [each for each in of_user(memory, user) if each.scope_id in (project, "")]
+        if verb == "react" and (rows := turns.artifacts(TURN_LOG)):
+            turns.react(rows[0].turn_id, "not_ok", "no")
+        elif held and verb == "correct":
+            memory.correct(held[-1].id, f"{WORDS[which][:-1]} on Mondays.")
+        elif held and verb in ("wrong", "pin"):
+            memory.feedback(held[0].id, "not_ok") if verb == "wrong" else memory.pin(held[0].id)
+        elif held and verb == "forget":
+            memory.forget(memory=held[0].id, reason="test")
+
+
+@settings(max_examples=6)
+@given(SCRIPT)
+def test_a_user_sees_what_they_would_see_if_the_others_never_existed(database_url: Place, script: list[Any]) -> None:
+    for only in sorted({user for user, *_ in script}):
+        views = []
+        for alone in ("", only):
+            clock = Clock()
+            with open_memory(database_url.home, database=database_url.url, clock=clock) as memory:
+                run(memory, clock, script, alone)
+                views.append([told(memory, only, project) for project in ("shop", "bank")])
+            shutil_home(database_url)
+        assert views[0] == views[1]

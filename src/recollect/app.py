@@ -316,6 +316,7 @@ class Memory(Parts):
         query: str,
         *,
         scope: SearchScope,
+        user: str = "",
         limit: int = 10,
         kinds: Iterable[str] = (),
         role: str = "",
@@ -326,11 +327,13 @@ class Memory(Parts):
     ) -> list[Hit]:
         """What is known about the query within the scope, best first; nothing, when nothing is relevant.
 
-        `scope` is a project (path or id), several, or `ALL_PROJECTS`. `now` is what "last week" counts from.
+        `scope` is a project (path or id), several, or `ALL_PROJECTS`. With the `user` of a chat it is what is theirs,
+        and the memories of the projects that are no user's; without one nothing of any user is found. `now` is what
+        "last week" counts from.
         """
         from recollect.search.request import reach, wanted
 
-        within = reach(self.owner, scope, self.project)
+        within = reach(self.owner, scope, self.project, user)
         narrowed = wanted(kinds, role=role, source=source, since=since, until=until)
         if limit < 1 or not query.strip():
             return []
@@ -342,21 +345,28 @@ class Memory(Parts):
         scope: SearchScope,
         config: InjectorConfig | None = None,
         *,
+        user: str = "",
         session: str = "",
         form: str = "",
         **settings: Any,
     ) -> Injector:
         """Puts memories into the message list of one conversation. `scope` is a project (path or id), several, or
-        `ALL_PROJECTS`; `session` is what `recollect context --last` calls the conversation; `form` names the message
-        format (openai, responses, anthropic, pydantic-ai) where the messages leave it open; `settings` are fields of
-        `InjectorConfig`."""
-        return self._injection.injector(scope, config, session=session, form=form, **settings)
+        `ALL_PROJECTS`; `user` is that of a chat, as for `search`; `session` is what `recollect context --last` calls
+        the conversation; `form` names the message format (openai, responses, anthropic, pydantic-ai) where the messages
+        leave it open; `settings` are fields of `InjectorConfig`."""
+        return self._injection.injector(scope, config, user=user, session=session, form=form, **settings)
 
     def context(
-        self, project: SearchScope, prompt: str = "", session: str = "", exchanges: Sequence[Exchange] = ()
+        self,
+        project: SearchScope,
+        prompt: str = "",
+        session: str = "",
+        exchanges: Sequence[Exchange] = (),
+        *,
+        user: str = "",
     ) -> Given:
-        """What a session in the project would be given now. Changes nothing."""
-        return self._injection.context(project, prompt, session, exchanges)
+        """What a session in the project, or one of a chat's user, would be given now. Changes nothing."""
+        return self._injection.context(project, prompt, session, exchanges, user)
 
     def give(
         self,
@@ -418,7 +428,7 @@ class Memory(Parts):
         from recollect.store import memories
 
         with self.database.read() as tx:
-            held = memories.current(memories.all_of(tx, self.owner))
+            held = memories.current(memories.all_of(tx, self.owner, user=""))
         return [each.text for each in sorted(held, key=lambda each: each.valid_from, reverse=True)[:limit]]
 
     def retry(self) -> int:

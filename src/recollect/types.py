@@ -110,6 +110,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     branch: str = ""
     remote: str = ""  # the repository's remote, where the transcript records it
     project: str = ""  # the project's id, where the transcript says it outright
+    user: str = ""  # of a chat: whose words these are; empty: the owner's
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ class Conversation:
     entry_count: int
     status: ConversationStatus
     status_reason: str  # why it was skipped or reopened; empty otherwise
+    user: str = ""  # of a chat; empty: the owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,7 @@ class Remembered:
     sources: tuple[tuple[str, str], ...] = ()  # (session_key, entry uuid)
     pinned: bool = False  # by a person; later revisions keep it
     occasions: tuple[str, ...] = ()  # on which it matters, as its sources tell; only ever searched
+    user: str = ""  # of a chat, to whom alone it belongs; empty: the owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +234,4 @@ class Stage1:
     rollout_summary: str
     rollout_slug: str
     memory_sentence: str
+    user: str = ""  # of a chat; empty: the owner

@@ -205,8 +205,8 @@ def _stored(found: Document | Tombstone) -> Iterator[str | int | None]:
     if head.kind is Kind.TRANSCRIPT:
         for message in bodies.parse_transcript(found.body):
             yield from (message.uuid, message.tools, message.cwd, message.project_id, message.branch)
-    elif head.kind is Kind.SUMMARY:
-        for memory in bodies.parse_summary(found.body, head.session_key, head.project_id).memories:
+    elif isinstance(head, Content) and head.kind is Kind.SUMMARY:
+        for memory in bodies.parse_summary(found.body, head.session_key, head.project_id, head.user).memories:
             yield from (memory.revision, memory.scope_id)
             yield from (uuid for _, uuid in memory.sources)
     elif head.kind is Kind.COMPACTION:

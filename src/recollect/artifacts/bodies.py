@@ -92,8 +92,8 @@ def summary(value: Summary, links: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join([_opening(value.title, links), *sections])
 
 
-def parse_summary(body: str, session_key: str, project_id: str) -> Summary:
-    """The memories of a summary are those of its own conversation: the frontmatter says which and where."""
+def parse_summary(body: str, session_key: str, project_id: str, user: str = "") -> Summary:
+    """The memories of a summary are those of its own conversation: the frontmatter says which, where and whose."""
     sections = {found[1]: text for found, text in _sections(body, _SECTION, _SECTION_LIKE)}
     if list(sections) != list(_SECTIONS):
         raise BadBody("a summary has the sections Summary, Memories and Raw memory")
@@ -103,7 +103,7 @@ def parse_summary(body: str, session_key: str, project_id: str) -> Summary:
         if line.startswith(_OCCASIONS) and memories:
             memories[-1] = replace(memories[-1], occasions=parted(line.removeprefix(_OCCASIONS)))
         else:
-            memories.append(_parse_memory(line, session_key, project_id))
+            memories.append(replace(_parse_memory(line, session_key, project_id), user=user))
     return Summary(title, sections["Summary"], tuple(memories), sections["Raw memory"])
 
 

@@ -84,6 +84,7 @@ def document(
         source_file=compacted.source_file,
         branch=conversation.branch,
         idempotency_key=idempotency_key(agent_id, conversation.session_key, compacted.uuid),
+        user=conversation.user,
     )
     links = [(manifest.path, "manifest")]
     return sealed(head, bodies.compaction(title, links, compacted.timestamp, compacted.uuid, text))

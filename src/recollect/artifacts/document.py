@@ -71,6 +71,7 @@ class Content:
     parts: _Count | None = None  # of a summary
     strategy: str | None = None  # of a summary, or of a transcript that has none: how it was read
     idempotency_key: str  # names the run that wrote it: a second run with this key writes nothing new
+    user: str = ""  # of a chat; written only where there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,10 @@ def sealed(head: _Head, body: str) -> tuple[_Head, str]:
 
 def rendered(head: Content | Manifest, body: str) -> str:
     """The text of the file; head and body come from `sealed`."""
-    return framed(asdict(head), body)
+    values = asdict(head)
+    if not values.get("user"):
+        values.pop("user", None)
+    return framed(values, body)
 
 
 def framed(values: Mapping[str, Any], body: str) -> str:
@@ -231,6 +235,7 @@ def _head(values: dict[Any, Any]) -> Content | Manifest:
         raise BadFrontmatter(f"kind is {kind!r}")
     form: type[Content | Manifest] = Manifest if kind == Kind.MANIFEST else Content
     names = [field.name for field in fields(form)]
+    names = [name for name in names if name != "user" or name in values]
     if missing := [name for name in names if name not in values]:
         raise BadFrontmatter(f"{missing[0]} is missing")
     try:

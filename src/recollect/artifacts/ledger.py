@@ -31,6 +31,7 @@ _MOST = 12  # memories of a section of the head
 _LONGEST = 240  # characters of a memory in the head
 _SECTIONS = ("Pinned", "Rules and limits", "Open threads", "Learnt last")
 _DAY = "### "
+OF_A_CHAT = "A conversation of a user of a chat, whose words are theirs."  # agents of the owner may read the file
 _EMPTY = "No conversation in this time."
 _CLIPPED = "conversations: the oldest were clipped to the budget."
 

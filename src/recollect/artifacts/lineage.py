@@ -73,6 +73,7 @@ class Talk:
     project: str
     project_id: str
     branch: str
+    user: str  # of a chat; empty: the owner
     first_message_at: Timestamp
     last_message_at: Timestamp
     messages: int
@@ -97,6 +98,7 @@ class Revision:
     severity: str
     scope: str
     scope_id: str
+    user: str  # of a chat, whose memory it is; empty: the owner
     created_at: Timestamp
     valid_from: Timestamp
     pinned: bool
@@ -143,6 +145,7 @@ def revisions(held: Iterable[Remembered]) -> tuple[Revision, ...]:
             severity=str(each.severity),
             scope=str(each.scope),
             scope_id=each.scope_id,
+            user=each.user,
             created_at=each.created_at,
             valid_from=each.valid_from,
             pinned=each.pinned,
@@ -177,6 +180,7 @@ def talk(conversation: Conversation, files: Sequence[Indexed], entries: Sequence
         project=conversation.project,
         project_id=conversation.project_id,
         branch=conversation.branch,
+        user=conversation.user,
         first_message_at=first,
         last_message_at=last,
         messages=conversation.entry_count,

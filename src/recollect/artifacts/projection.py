@@ -170,11 +170,12 @@ class Projection(Part):
 
 
 def _row(path: str, head: Summarised | Content) -> Row:
+    is_chat = bool(head.user if isinstance(head, Content) else head.of_user)
     return Row(
         Timestamp(head.ended_at or head.captured_at),
         head.session_id,
         head.project,
-        head.memory_sentence,
+        ledger.OF_A_CHAT if is_chat else head.memory_sentence,
         path,
         path.removesuffix(f"{Kind.SUMMARY}.md") + f"{Kind.TRANSCRIPT}.md",  # of the same set
         head.manifest_path,

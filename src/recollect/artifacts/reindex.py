@@ -243,6 +243,7 @@ def entry_rows_of(owner: Owner, derived: Derived) -> list[EntryRow]:
             _or(message.project_id, talk.project_id),
             _or(message.branch, talk.branch),
             owned,
+            talk.user,
         )
         for number, message in enumerate(derived.messages)
     ]

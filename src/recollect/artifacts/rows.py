@@ -46,10 +46,11 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
         entry_count=len(messages),
         status=ConversationStatus.ARCHIVED if summary else ConversationStatus.SKIPPED,
         status_reason="" if summary else nothing(head.strategy or ""),
+        user=head.user,
     )
     if summary is None:
         return Derived(conversation, messages, None, ())
-    told = bodies.parse_summary(summary.body, head.session_key, head.project_id)
+    told = bodies.parse_summary(summary.body, head.session_key, head.project_id, head.user)
     return Derived(conversation, messages, _stage1(conversation, summary, told), told.memories)
 
 
@@ -73,6 +74,7 @@ def _stage1(conversation: Conversation, summary: Document, told: bodies.Summary)
         rollout_summary=told.summary,
         rollout_slug=head.rollout_slug or "",
         memory_sentence=head.memory_sentence,
+        user=conversation.user,
     )
 
 

@@ -147,6 +147,7 @@ def _content(end: Ended, captured: Timestamp, manifest_path: str) -> Content:
         source_file=conversation.source_file,
         branch=conversation.branch,
         idempotency_key=end.key,
+        user=conversation.user,
     )
 
 

@@ -163,7 +163,7 @@ class Consolidation(Part):
         with self._database.read() as tx:
             inputs = stage1.inputs(tx, self._owner)
             vanished = stage1.vanished(tx, self._owner)
-            revisions = memories.all_of(tx, self._owner)
+            revisions = memories.all_of(tx, self._owner, user="")
             uses = memories.uses(tx, self._owner)
             wrong = feedback.wrong(tx, self._owner, sorted({each.id for each in revisions}))
         amended_inputs = amended(inputs, revisions, wrong)

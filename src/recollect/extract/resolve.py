@@ -80,10 +80,14 @@ class Place:
     project_id: str
     said_at: Callable[[str], Timestamp]  # entry uuid → when
     now: Timestamp
+    user: str = ""  # of a chat, whose words they are
 
 
-def memory_id(scope: Scope, scope_id: str, text: str) -> str:
-    digest = hashlib.sha256("\x1f".join((scope, scope_id, normalised(text))).encode("utf-8", "surrogatepass")).digest()
+def memory_id(scope: Scope, scope_id: str, text: str, user: str = "") -> str:
+    """The id of a new memory. The same words of two users are two memories."""
+    whose = ("chat", user) if user else ()
+    told = "\x1f".join((*whose, scope, scope_id, normalised(text)))
+    digest = hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()
     return "m-" + base64.b32encode(digest).decode().lower()[:16]
 
 
@@ -104,9 +108,9 @@ def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], pla
 
 
 def with_written(
-    existing: Sequence[Remembered], written: Mapping[str, Written], scopes: Iterable[tuple[Scope, str]]
+    existing: Sequence[Remembered], written: Mapping[str, Written], scopes: Iterable[tuple[Scope, str]], user: str = ""
 ) -> list[Remembered]:
-    """What the rows will say once everything that was written is stored."""
+    """What the rows will say of this user's memories once everything that was written is stored."""
     held: dict[tuple[str, int], Remembered] = {}
     for each in existing:
         sources = tuple(source for source in each.sources if source[0] not in written)
@@ -114,7 +118,7 @@ def with_written(
             held[each.id, each.revision] = each if sources == each.sources else replace(each, sources=sources)
     places = set(scopes)
     for each in (each for files in written.values() for each in files.stated):
-        if (each.scope, each.scope_id) in places:
+        if (each.scope, each.scope_id) in places and each.user == user:
             before = held.get((each.id, each.revision))
             held[each.id, each.revision] = replace(each, sources=(*(before.sources if before else ()), *each.sources))
     return [held[key] for key in sorted(held)]
@@ -167,7 +171,7 @@ def _fresh(statement: Statement, place: Place) -> Remembered:
     """The statement as if nothing were known."""
     scope_id = statement.scope.id(place.project_id, place.session_key)
     return Remembered(
-        id=memory_id(statement.scope, scope_id, statement.text),
+        id=memory_id(statement.scope, scope_id, statement.text, place.user),
         revision=1,
         kind=statement.kind,
         text=statement.text,
@@ -179,6 +183,7 @@ def _fresh(statement: Statement, place: Place) -> Remembered:
         occasions=statement.occasions,
         valid_from=max((place.said_at(uuid) for uuid in statement.entries), default=place.now),
         sources=tuple((place.session_key, uuid) for uuid in statement.entries) or ((place.session_key, ""),),
+        user=place.user,
     )
 
 

@@ -34,7 +34,7 @@ from recollect.extract.load import load
 from recollect.extract.notes import Notes
 from recollect.extract.resolve import Place, resolve, with_written
 from recollect.extract.threads import Threads
-from recollect.extract.turns import ChatItems, next_of, without_others
+from recollect.extract.turns import ChatItems, next_of
 from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written, nothing
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
@@ -501,29 +501,33 @@ class Extract(Part):
 
     def _resolve(self, lease: Lease, answered: _Answered, written: Mapping[str, Written]) -> list[Remembered]:
         """The revisions that the answer states. Decided once, and stored before anything is written."""
-        question = digest(answered.question, "resolved")
         conversation = answered.transcript.conversation
+        question = digest(answered.question, "resolved", *filter(None, [conversation.user]))
         scopes = [(scope, scope.id(conversation.project_id, lease.key)) for scope in Scope]
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
-            existing = [] if stored else self._existing(tx, answered.extraction.statements, scopes)
-            known = with_written(existing, written, scopes)
-            if known and is_chat(conversation):
-                known = without_others(tx, self._owner, conversation, known)
+            existing = [] if stored else self._existing(tx, answered.extraction.statements, scopes, conversation.user)
         if stored is None:
+            known = with_written(existing, written, scopes, conversation.user)
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at
-            place = Place(lease.key, conversation.project_id, lambda uuid: times.get(uuid, last), answered.captured_at)
+            place = Place(
+                lease.key,
+                conversation.project_id,
+                lambda uuid: times.get(uuid, last),
+                answered.captured_at,
+                conversation.user,
+            )
             stated = resolve(answered.extraction.statements, known, place)
             stored = self._fence.keep(lease, question, msgspec.json.encode(stated).decode())
         return msgspec.json.decode(stored.answer, type=list[Remembered])
 
     def _existing(
-        self, tx: Transaction, statements: Sequence[Statement], scopes: Sequence[tuple[Scope, str]]
+        self, tx: Transaction, statements: Sequence[Statement], scopes: Sequence[tuple[Scope, str]], user: str
     ) -> list[Remembered]:
-        """What is known in these scopes, and of memories that are named."""
+        """What is known of this user in these scopes, and of memories that are named."""
         named = memories.find(tx, self._owner, list({each.target for each in statements if each.target}))
-        found = [*memories.in_scopes(tx, self._owner, scopes), *named]
+        found = [*memories.in_scopes(tx, self._owner, scopes, user), *(each for each in named if each.user == user)]
         return list({(each.id, each.revision): each for each in found}.values())
 
     def _store(self, claimed: _Claimed, written: Written, report: Report) -> None:

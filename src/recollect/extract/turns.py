@@ -1,7 +1,7 @@
 """Phase 1 of chats: what fingerprints say becomes memories as it is, and is not looked for a second time.
 
 Fingerprints are read from the turn log that the conversation came from, else from the rows made of it. Turns without
-one go the usual way. What one user said never revises what another said: they may share a project.
+one go the usual way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from recollect.extract.values import Extraction, Strategy, Transcript
 from recollect.ingest.sources.recollect import Turn, session, turn_of
 from recollect.models.paid import Paid
 from recollect.note import is_chat
-from recollect.store import conversations, files, memories
+from recollect.store import files, memories
 from recollect.store import turns as rows
 from recollect.store.database import Database, Transaction
 from recollect.turns.rows import fingerprint_of
@@ -128,12 +128,12 @@ class ChatItems:
         chat before it fell silent."""
         if each.scope is Scope.CONVERSATION:
             return each
-        near = memories.in_scopes(tx, self._owner, [(each.scope, each.scope.id(talk.project_id, ""))])
+        near = memories.in_scopes(tx, self._owner, [(each.scope, each.scope.id(talk.project_id, ""))], talk.user)
         if any(held.text == each.text and _is_stated(held, talk) for held in near):
             return each  # as it was before the conversation went on
         others = [held for held in near if any(key != talk.session_key for key, _ in held.sources)]
         about = [held for held in memories.current(others) if held.text != each.text and _is_about(held, one, each)]
-        for held in without_others(tx, self._owner, talk, about)[:1]:
+        for held in about[:1]:
             newest = max(other.revision for other in others if other.id == held.id)
             return replace(each, target=held.id, revision=newest + 1)
         return each
@@ -190,21 +190,6 @@ def statement(one: Item, entries: Sequence[str]) -> Statement:
     return Statement(kind, one.text, severity, one.scope, tuple(entries), exact=True)
 
 
-def without_others(tx: Transaction, owner: Owner, talk: Conversation, held: Sequence[Remembered]) -> list[Remembered]:
-    """Memories without those that only other users' chats state."""
-    mine = PurePath(talk.source_file).parent
-
-    def is_known(key: str, is_turn: bool) -> bool:
-        found = conversations.of_key(tx, owner, key) if is_turn else []
-        return not is_turn or any(PurePath(other.source_file).parent == mine for other in found)
-
-    return [
-        each
-        for each in held
-        if any(is_known(key, turn) for (key, _), (_, turn) in zip(each.sources, _sessions(each), strict=True))
-    ]
-
-
 def next_of(waiting: list[list[Conversation]], most: int) -> list[list[Conversation]]:
     """Takes the first ones, no two chats of one user among them: the later one may correct what the earlier one said,
     which has to be stored by then."""
@@ -218,12 +203,6 @@ def next_of(waiting: list[list[Conversation]], most: int) -> list[list[Conversat
             users.add(user)
         found.append(waiting.pop(0))
     return found
-
-
-def _sessions(each: Remembered) -> list[tuple[str, bool]]:
-    """The session of every source, and whether it is a turn of a chat."""
-    names = [(key.rpartition("@")[0], uuid) for key, uuid in each.sources]
-    return [(name, any(turn_of(uuid, name, role) for role in Role)) for name, uuid in names]
 
 
 def _turn(talk: Conversation, message: Message) -> str:

@@ -58,6 +58,7 @@ class Span:
     project: str
     project_id: str
     branch: str
+    user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +73,19 @@ class Plan:
 def group(marks: Iterable[Mark], gap: timedelta) -> list[Span]:
     """Marks in order of time → conversations. The place is that of the first mark that names one."""
     spans: list[Span] = []
-    first, last, count, project, project_id, branch = None, Timestamp(""), 0, "", "", ""
-    for at, cwd, in_project, on_branch in marks:
+    first, last, count, project, project_id, branch, user = None, Timestamp(""), 0, "", "", "", ""
+    for at, cwd, in_project, on_branch, of_user in marks:
         if first is not None and _pause(last, at, gap):
-            spans.append(Span(first, last, count, project, project_id, branch))
+            spans.append(Span(first, last, count, project, project_id, branch, user))
             first = None
         if first is None:
-            first, count, project, project_id, branch = at, 0, "", "", ""
+            first, count, project, project_id, branch, user = at, 0, "", "", "", ""
         last = at
         count += 1
-        project, project_id, branch = project or cwd, project_id or in_project, branch or on_branch
+        project, project_id = project or cwd, project_id or in_project
+        branch, user = branch or on_branch, user or of_user
     if first is not None:
-        spans.append(Span(first, last, count, project, project_id, branch))
+        spans.append(Span(first, last, count, project, project_id, branch, user))
     return spans
 
 
@@ -98,6 +100,7 @@ def append(latest: Conversation | None, spans: Sequence[Span], blank: Conversati
         latest.project or spans[0].project,
         latest.project_id or spans[0].project_id,
         latest.branch or spans[0].branch,
+        latest.user or spans[0].user,
     )
     return Plan(insert=tuple(_fresh(blank, span) for span in spans[1:]), update=(_changed(latest, merged),))
 
@@ -172,6 +175,7 @@ def _fresh(blank: Conversation, span: Span) -> Conversation:
         project=span.project,
         project_id=span.project_id,
         branch=span.branch,
+        user=span.user,
         first_message_at=span.first,
         last_message_at=span.last,
         entry_count=span.count,

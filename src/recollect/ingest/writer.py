@@ -90,7 +90,7 @@ class Writer:
             owned, marks = found
             project = self._project_of(entry)
             rows.append(entry_rows.row(key, state.generation, entry, project, owned))
-            marks.append((entry.timestamp, entry.cwd, project, entry.branch))
+            marks.append((entry.timestamp, entry.cwd, project, entry.branch, entry.user))
         spans = {session: group(sorted(own, key=itemgetter(0)), self._gap) for session, (_, own) in sessions.items()}
         return Chunk(lease, state, batch, last, rows, spans)
 

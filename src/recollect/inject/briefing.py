@@ -123,7 +123,7 @@ class Briefing(Part):
         """Name → text of every file, and the index."""
         with self._database.read() as tx:
             known = projects.load_all(tx, self._owner)
-            held = self._right(tx, memories.current(memories.all_of(tx, self._owner)))
+            held = self._right(tx, memories.current(memories.all_of(tx, self._owner, user="")))
             uses = memories.uses(tx, self._owner)
             by_scope: dict[tuple[Scope, str], list[Remembered]] = {}
             for each in held:

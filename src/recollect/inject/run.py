@@ -67,6 +67,7 @@ class Injection(Part):
         scope: Scope,
         config: InjectorConfig | None = None,
         *,
+        user: str = "",
         session: str = "",
         form: str = "",
         **overrides: Any,
@@ -75,15 +76,15 @@ class Injection(Part):
         _check(session)
         if config is not None and not isinstance(config, InjectorConfig):
             raise UsageError(f"no configuration: {type(config).__name__}", hint="Pass settings by name: max_total=5.")
-        selection = self._selection(scope, config, overrides)
+        selection = self._selection(scope, config, overrides, user)
         return Injector(selection, lambda given: self._save(session, given, prompts=1), form)
 
-    def context(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange]) -> Given:
+    def context(self, scope: Scope, prompt: str, session: str, exchanges: Sequence[Exchange], user: str = "") -> Given:
         """What a session would be given now. Changes nothing."""
         _check(session)
         if not isinstance(prompt, str):
             raise UsageError(f"a prompt is a text, not {type(prompt).__name__}", hint="At the start, an empty text.")
-        selection, seen = self._selection(scope), self._seen(session, bool(prompt.strip()))
+        selection, seen = self._selection(scope, user=user), self._seen(session, bool(prompt.strip()))
         exchanges = exchanges or self.exchanges(session, prompt)
         config = selection.config
         known = {name: revision for each in seen for name, revision in sorted(each.keys)}
@@ -145,13 +146,17 @@ class Injection(Part):
         return [_told(name, rows[name], known) for name in names if rows[name]]
 
     def _selection(
-        self, scope: Scope, config: InjectorConfig | None = None, overrides: Mapping[str, Any] = MappingProxyType({})
+        self,
+        scope: Scope,
+        config: InjectorConfig | None = None,
+        overrides: Mapping[str, Any] = MappingProxyType({}),
+        user: str = "",
     ) -> Selection:
         chosen = configured(config or self._settings.config, overrides)
-        within = reach(self._owner, scope, self._project_of)
+        within = reach(self._owner, scope, self._project_of, user)
         told = self._told(scope)
         if told not in (None, scope):
-            within = reach(self._owner, told, self._project_of)
+            within = reach(self._owner, told, self._project_of, user)
         found = Contextual(self._search().memories, chosen)
         return Selection(self._database, within, chosen, self._clock, found, off=told is None)
 

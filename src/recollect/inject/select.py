@@ -1,7 +1,8 @@
 """What may be given: pinned memories and kinds, what the prompt is about, and what replaces a line that is visible.
 
-Everything is read within one reach: the named projects and what holds for the user everywhere; never what belongs to
-one conversation, never a revision that was superseded, never what a person called wrong.
+Everything is read within one reach: the named projects and what holds everywhere for whoever reads, be it the owner or
+a user of a chat; never what belongs to another user or to one conversation, never a revision that was superseded,
+never what a person called wrong.
 """
 
 from __future__ import annotations
@@ -46,9 +47,12 @@ def importance(memory: Remembered, use: Use | None, now: datetime) -> float:
 
 
 def within(reach: Reach, memory: Remembered) -> bool:
+    """Is it the reader's own, or nobody's and of one of the reader's projects?"""
     if memory.scope is Scope.PROJECT:
-        return reach.projects is None or memory.scope_id in reach.projects
-    return memory.scope is Scope.USER
+        if reach.projects is None:
+            return memory.user == reach.user
+        return memory.user in (reach.user, "") and memory.scope_id in reach.projects
+    return memory.scope is Scope.USER and memory.user == reach.user
 
 
 class Selection:

@@ -7,17 +7,21 @@ from dataclasses import dataclass, field
 
 from recollect.models.embed.base import Matrix
 from recollect.search.vectors.vectors import Vectors
-from recollect.store.vectors import Filter, Kind, Ref
+from recollect.store.search import Reach
+from recollect.store.vectors import Filter, Kind, Ref, room
 
 _EVERYWHERE = ""  # how vectors name the project of a memory that holds in every project
 
 
-def ask(vectors: Vectors | None, text: str, projects: Sequence[str] | None) -> Question | None:
+def ask(vectors: Vectors | None, text: str, reach: Reach) -> Question | None:
     """None when there is nothing to compare with."""
     if vectors is None or (model := vectors.serving()) is None or not (views := vectors.views(model)):
         return None
-    wide = None if projects is None else frozenset((*projects, _EVERYWHERE) if projects else ())
-    return Question(vectors, text, wide, model.name, views)
+    rooms = None
+    if reach.projects is not None:
+        wide = (*reach.projects, _EVERYWHERE) if reach.projects else ()
+        rooms = frozenset((*reach.projects, *(room(project, reach.user) for project in wide)))
+    return Question(vectors, text, rooms, reach.user, model.name, views)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class Question:
 
     vectors: Vectors
     text: str
-    projects: frozenset[str] | None
+    rooms: frozenset[str] | None
+    user: str
     model: str  # what meanings are compared by
     views: Sequence[frozenset[Kind]]
     rows: dict[frozenset[Kind], Matrix | None] = field(default_factory=dict)  # by view, as far as they were needed
@@ -38,7 +43,7 @@ class Question:
             row = self._row(view) if view & kinds else None
             if row is None:
                 continue
-            for near in self.vectors.nearest(row, limit, Filter(self.projects, view & kinds), exact=False):
+            for near in self.vectors.nearest(row, limit, Filter(self.rooms, view & kinds, self.user), exact=False):
                 ref = near.ref if not near.ref.revision else Ref(near.ref.kind, near.ref.key)
                 best.setdefault(ref, near.similarity)
         return best

@@ -53,7 +53,7 @@ class MemorySearch:
 
     def clues(self, texts: Sequence[str], words: Mapping[str, float], reach: Reach) -> Clues:
         """`words` are looked for with these weights, which choose the candidates where there are many."""
-        asked = [ask(self._vectors, text, reach.projects) for text in texts]
+        asked = [ask(self._vectors, text, reach) for text in texts]
         near = [one.nearest(frozenset({Kind.MEMORY}), _NEAREST) if one else {} for one in asked]
         with self._database.read() as tx:
             matched = rows.matches(tx, reach, TEXTS, list(words), _BUDGET, self._counts)

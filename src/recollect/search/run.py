@@ -86,7 +86,7 @@ class Search:
 
     def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
         query = parse(text, now)
-        asked = ask(self._vectors, text, reach.projects)
+        asked = ask(self._vectors, text, reach)
         for times in (1, _WIDER, _WIDER * _WIDER):
             most = _many(_READ, limit, times)
             best = self._best(query, asked, reach, wanted, limit, times)[:most]

@@ -45,6 +45,7 @@ class Summarised(NamedTuple):
     ended_at: str
     manifest_path: str
     memory_sentence: str
+    of_user: int  # 1: of a user of a chat
 
 
 _COLUMNS = Indexed._fields
@@ -94,6 +95,11 @@ def signatures(tx: Transaction, owner: Owner) -> dict[str, str]:
     return dict(tx.rows(f"SELECT source_path, signature FROM memory_artifacts WHERE {_OWN}", owner.names()))
 
 
+_OF_USER = (
+    "EXISTS (SELECT 1 FROM memory_conversations c WHERE c.tenant = memory_artifacts.tenant"
+    " AND c.agent_id = memory_artifacts.agent_id AND c.session_key = memory_artifacts.session_key AND c.user_id <> '')"
+)
+_SUMMARISED = f"{', '.join(Summarised._fields[:-1])}, CASE WHEN {_OF_USER} THEN 1 ELSE 0 END"
 _SUMMARIES = f"FROM memory_artifacts WHERE {_OWN} AND source_kind = 'summary' AND is_current = 1"
 _AT = "COALESCE(NULLIF(ended_at, ''), captured_at)"  # when a conversation ended, else when it was captured
 
@@ -101,7 +107,7 @@ _AT = "COALESCE(NULLIF(ended_at, ''), captured_at)"  # when a conversation ended
 def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> list[Summarised]:
     """The newest of those of conversations that ended between two times, in no order."""
     sql = (
-        f"SELECT {', '.join(Summarised._fields)} FROM memory_artifacts WHERE {_OWN} AND source_path IN ("
+        f"SELECT {_SUMMARISED} FROM memory_artifacts WHERE {_OWN} AND source_path IN ("
         f"SELECT source_path {_SUMMARIES} AND captured_at >= :first AND {_AT} >= :first AND {_AT} <= :last"
         f" ORDER BY {_AT} DESC LIMIT :limit)"
     )
@@ -110,9 +116,9 @@ def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> 
 
 
 def recent(tx: Transaction, owner: Owner, project_id: str, limit: int) -> list[Summarised]:
-    """The last conversations of a project, newest first."""
+    """The last conversations of a project, newest first; none of the users of chats."""
     sql = (
-        f"SELECT {', '.join(Summarised._fields)} {_SUMMARIES} AND project_id = :project"
+        f"SELECT {_SUMMARISED} {_SUMMARIES} AND project_id = :project AND NOT {_OF_USER}"
         f" ORDER BY {_AT} DESC, source_path DESC LIMIT :limit"
     )
     return [Summarised(*row) for row in tx.rows(sql, {**owner.names(), "project": project_id, "limit": limit})]

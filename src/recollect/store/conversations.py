@@ -8,10 +8,14 @@ from recollect.store.database import Transaction, beginning, marks, rows_of
 from recollect.store.entries import FileKey
 from recollect.types import Conversation, ConversationStatus, Owner, Timestamp
 
-_COLUMNS = tuple(Conversation.__dataclass_fields__)
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
-_STATUS = _COLUMNS.index("status")
-_VALUES = tuple(name for name in _COLUMNS if name != "id")
+_COLUMNS = {  # by field
+    name: "user_id" if name == "user" else name for name in Conversation.__dataclass_fields__
+}
+_SELECT = (
+    f"SELECT {', '.join(_COLUMNS.values())} FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
+)
+_STATUS = [*_COLUMNS].index("status")
+_VALUES = {name: column for name, column in _COLUMNS.items() if name != "id"}
 
 
 def of_session(tx: Transaction, key: FileKey, session_id: str) -> list[Conversation]:
@@ -151,7 +155,7 @@ def not_in_files(tx: Transaction, owner: Owner, *, but: str) -> int:
 
 def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:
     tx.run_many(
-        f"INSERT INTO memory_conversations (tenant, agent_id, updated_at, {', '.join(_VALUES)})"
+        f"INSERT INTO memory_conversations (tenant, agent_id, updated_at, {', '.join(_VALUES.values())})"
         f" VALUES (:tenant, :agent_id, :now, {', '.join(':' + name for name in _VALUES)})",
         [_names(owner, each, now) for each in conversations],
     )
@@ -159,8 +163,9 @@ def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation],
 
 def update(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> int:
     """By id."""
+    changes = ", ".join(f"{column} = :{name}" for name, column in _VALUES.items())
     return tx.run_many(
-        f"UPDATE memory_conversations SET updated_at = :now, {', '.join(f'{name} = :{name}' for name in _VALUES)}"
+        f"UPDATE memory_conversations SET updated_at = :now, {changes}"
         " WHERE tenant = :tenant AND agent_id = :agent_id AND id = :id",
         [_names(owner, each, now) for each in conversations],
     )

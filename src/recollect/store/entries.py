@@ -64,8 +64,8 @@ _LINE = "source, source_file, generation, line_offset, entry_uuid, session_id, r
 _IN_ORDER = "ORDER BY timestamp, generation, line_offset"
 _BETWEEN = f"AND timestamp >= :first AND timestamp <= :last {_IN_ORDER}"
 
-Mark = tuple[Timestamp, str, str, str]
-"""What grouping needs to know of an entry: its time, working directory, project and branch."""
+Mark = tuple[Timestamp, str, str, str, str]
+"""What grouping needs to know of an entry: its time, working directory, project, branch and user."""
 
 Touch = tuple[str, Timestamp]
 """Session and time of an entry that is not what it was."""
@@ -90,11 +90,12 @@ class EntryRow(NamedTuple):
     project_id: str
     branch: str
     owned: int
+    user: str = ""
 
 
 _INSERT = f"""
 INSERT INTO memory_transcript_entries (tenant, agent_id, source, entry_uuid, session_id, source_file, generation,
-  line_offset, role, content, tool_names, timestamp, cwd, project_id, branch, owned, withdrawn)
+  line_offset, role, content, tool_names, timestamp, cwd, project_id, branch, owned, user_id, withdrawn)
 VALUES ({", ".join(":" + name for name in EntryRow._fields)}, 0)
 ON CONFLICT DO NOTHING
 """
@@ -118,6 +119,7 @@ def row(key: FileKey, generation: int, entry: Entry, project_id: str, owned: boo
         project_id,
         entry.branch,
         int(owned),
+        entry.user,
     )
 
 
@@ -133,8 +135,10 @@ def restore(tx: Transaction, rows: Sequence[EntryRow]) -> None:
             _INSERT.replace(
                 "DO NOTHING",
                 "(tenant, agent_id, source, entry_uuid) DO UPDATE SET content = excluded.content, role = excluded.role,"
-                " timestamp = excluded.timestamp WHERE memory_transcript_entries.content <> excluded.content"
+                " timestamp = excluded.timestamp, user_id = excluded.user_id"
+                " WHERE memory_transcript_entries.content <> excluded.content"
                 " OR memory_transcript_entries.role <> excluded.role"
+                " OR memory_transcript_entries.user_id <> excluded.user_id"
                 " OR memory_transcript_entries.timestamp <> excluded.timestamp",
             ),
             rows,
@@ -149,7 +153,7 @@ def overwrite(tx: Transaction, rows: Sequence[EntryRow], withdrawn: Collection[s
         " generation = :generation, line_offset = :line_offset, role = :role, content = :content,"
         " tool_names = :tool_names, timestamp = :timestamp, cwd = :cwd, branch = :branch,"
         " project_id = CASE WHEN cwd = :cwd THEN project_id ELSE :project_id END,"
-        f" owned = :owned, withdrawn = :withdrawn WHERE {_UUID}",
+        f" owned = :owned, user_id = :user, withdrawn = :withdrawn WHERE {_UUID}",
         [{**row._asdict(), "withdrawn": int(row.uuid in withdrawn)} for row in rows],
     )
 
@@ -250,7 +254,7 @@ def _said(tx: Transaction, columns: str, key: FileKey, session_id: str, rest: st
 
 
 def marks_of_session(tx: Transaction, key: FileKey, session_id: str) -> list[Mark]:
-    return [(*row,) for row in _said(tx, "timestamp, cwd, project_id, branch", key, session_id, _IN_ORDER)]
+    return [(*row,) for row in _said(tx, "timestamp, cwd, project_id, branch, user_id", key, session_id, _IN_ORDER)]
 
 
 def sessions_of_file(tx: Transaction, key: FileKey) -> set[str]:

@@ -132,14 +132,14 @@ def ambient(
 
 
 def _within(reach: Reach) -> tuple[str, dict[str, str]]:
+    theirs = f"{memories.OWN} AND m.user_id = :user"
     if reach.projects is None:
-        return f"{memories.OWN} AND m.scope <> '{Scope.CONVERSATION}'", reach.names()
+        return f"{theirs} AND m.scope <> '{Scope.CONVERSATION}'", reach.names()
     chosen, names = marks("project", list(reach.projects))
-    user = f"(m.scope = '{Scope.USER}' AND m.scope_id = '')"
-    return (
-        f"{memories.OWN} AND ({user} OR (m.scope = '{Scope.PROJECT}' AND m.scope_id IN ({chosen or 'NULL'})))",
-        {**reach.names(), **names},
-    )
+    wide = f"(m.scope = '{Scope.USER}' AND m.scope_id = '' AND m.user_id = :user)"
+    whose = "m.user_id IN (:user, '')"
+    within = f"(m.scope = '{Scope.PROJECT}' AND m.scope_id IN ({chosen or 'NULL'}) AND {whose})"
+    return f"{memories.OWN} AND ({wide} OR {within})", {**reach.names(), **names}
 
 
 def _forget_old(tx: Transaction, owner: Owner, before: Timestamp) -> None:

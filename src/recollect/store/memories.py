@@ -16,6 +16,7 @@ from recollect.store.database import Transaction, beginning, in_parts, rows_of, 
 from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
 OWN = "m.tenant = :tenant AND m.agent_id = :agent_id"
+UNOWNED = "m.user_id = ''"  # of no user of a chat
 CURRENT = (  # no revision of the memory was said later
     "NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
     " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
@@ -33,11 +34,13 @@ _COLUMNS = (
     "valid_from",
     "pinned",
     "occasions",
+    "user",
 )
 _SELECT = (
     "SELECT m.memory_id, m.revision, m.kind, m.text, m.severity, m.scope, m.scope_id, m.created_at, m.valid_from,"
-    " m.pinned, m.occasions, s.session_key, s.entry_uuid, s.occasions FROM memory_memories m LEFT JOIN memory_sources s"
-    " ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id AND s.revision = m.revision"
+    " m.pinned, m.occasions, m.user_id, s.session_key, s.entry_uuid, s.occasions"
+    " FROM memory_memories m LEFT JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id"
+    " AND s.memory_id = m.memory_id AND s.revision = m.revision"
     f" WHERE {OWN}"
 )
 
@@ -48,18 +51,21 @@ class Use:
     last: str  # empty: never
 
 
-def in_scopes(tx: Transaction, owner: Owner, scopes: Sequence[tuple[Scope, str]]) -> list[Remembered]:
-    """Every revision of every memory of these (scope, scope id) pairs. No scope, no memories."""
+def in_scopes(tx: Transaction, owner: Owner, scopes: Sequence[tuple[Scope, str]], user: str = "") -> list[Remembered]:
+    """Every revision of every memory of these (scope, scope id) pairs that belongs to this user of a chat, or to none.
+    No scope, no memories."""
     found: list[Remembered] = []
     for scope, scope_id in scopes:
-        names = {**owner.names(), "scope": str(scope), "scope_id": scope_id}
-        found += _load(tx, " AND m.scope = :scope AND m.scope_id = :scope_id", names)
+        names = {**owner.names(), "scope": str(scope), "scope_id": scope_id, "user": user}
+        found += _load(tx, " AND m.scope = :scope AND m.scope_id = :scope_id AND m.user_id = :user", names)
     return found
 
 
-def all_of(tx: Transaction, owner: Owner) -> list[Remembered]:
-    """Every revision of every memory of this owner."""
-    return _load(tx, " ORDER BY m.memory_id, m.revision", owner.names())  # as they lie: quicker to read
+def all_of(tx: Transaction, owner: Owner, user: str | None = None) -> list[Remembered]:
+    """Every revision of every memory of this owner; with `user` of that user of a chat alone, or of none if empty."""
+    whose = "" if user is None else " AND m.user_id = :user"
+    names = {**owner.names(), "user": user} if whose else owner.names()
+    return _load(tx, f"{whose} ORDER BY m.memory_id, m.revision", names)  # as they lie: quicker to read
 
 
 def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remembered]:
@@ -78,10 +84,10 @@ def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
 
 def leading(tx: Transaction, owner: Owner, most: int) -> list[Remembered]:
     """Current memories to choose from for a reader who knows nothing yet: of each kind, and of each severity that
-    binds, the `most` that were said last. Sorted by id."""
+    binds, the `most` that were said last; none of the users of chats. Sorted by id."""
     chosen = [("severity = :value", str(severity)) for severity in BINDING]
     chosen += [("kind = :value AND m.severity NOT IN ('must', 'do_not')", str(kind)) for kind in MemoryKind]
-    return current(find(tx, owner, newest(tx, OWN, owner.names(), chosen, most)))
+    return current(find(tx, owner, newest(tx, f"{OWN} AND {UNOWNED}", owner.names(), chosen, most)))
 
 
 def newest(
@@ -145,8 +151,9 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
     if rows:
         tx.run_many(
             "INSERT INTO memory_memories (tenant, agent_id, memory_id, revision, kind, text, severity, scope, scope_id,"
-            " created_at, valid_from, pinned, occasions) VALUES (:tenant, :agent_id, :id, :revision, :kind, :text,"
-            " :severity, :scope, :scope_id, :created_at, :valid_from, :pinned, :occasions)"
+            " created_at, valid_from, pinned, occasions, user_id)"
+            " VALUES (:tenant, :agent_id, :id, :revision, :kind, :text, :severity, :scope, :scope_id, :created_at,"
+            " :valid_from, :pinned, :occasions, :user)"
             " ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET kind = excluded.kind,"
             " text = excluded.text, severity = excluded.severity, valid_from = excluded.valid_from,"
             " pinned = excluded.pinned",
@@ -264,12 +271,12 @@ def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str =
     own: dict[tuple[str, int], str] = {}
     rows: dict[tuple[str, int], Any] = {}
     # sorted here: SQLite would rather walk all of an owner's memories in that order than look up the few and sort them
-    for row in sorted(tx.rows(_SELECT + where, names), key=itemgetter(0, 1, 11, 12)):
+    for row in sorted(tx.rows(_SELECT + where, names), key=itemgetter(0, 1, 12, 13)):
         key = (row[0], row[1])
         rows.setdefault(key, row)
-        sources.setdefault(key, []).extend([(row[11], row[12])] if row[11] is not None else [])
-        if row[11] == session_key:
-            own[key] = row[13]
+        sources.setdefault(key, []).extend([(row[12], row[13])] if row[12] is not None else [])
+        if row[12] == session_key:
+            own[key] = row[14]
     return [
         Remembered(
             id=row[0],
@@ -284,6 +291,7 @@ def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str =
             sources=tuple(sources[key]),
             pinned=bool(row[9]),
             occasions=parted(own[key] if session_key else row[10]),
+            user=row[11],
         )
         for key, row in rows.items()
     ]

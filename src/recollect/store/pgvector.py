@@ -81,6 +81,9 @@ def nearest(
     if scope.projects is not None:
         where += " AND v.project_id = ANY(:projects)"
         values["projects"] = sorted(scope.projects)
+    else:
+        where += " AND split_part(v.project_id, chr(30), 2) = :user"
+        values["user"] = scope.user
     few = tx.row(f"SELECT COUNT(*) FROM (SELECT 1 FROM memory_vectors v WHERE {where} LIMIT {FEW + 1}) AS few", values)
     exact = few is None or few[0] <= FEW
     size = f"halfvec({model.dimensions:d})"

@@ -36,9 +36,10 @@ class Reach:
 
     owner: Owner
     projects: tuple[str, ...] | None  # None: every project of the owner; empty: nothing
+    user: str = ""  # of a chat: what is theirs, and the memories of the projects that are nobody's; empty: the owner
 
     def names(self) -> dict[str, Any]:
-        return {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id}
+        return {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "user": self.user}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ def matches(
     """Documents that may contain each word: ids for the caller to look up within reach.
 
     The rarest words come first, as many as `budget` postings allow; of a word that is beyond it all by itself, the
-    newest documents. Where nearly all documents are within reach, postings are read as they are, which is ten times
-    quicker: ids of others may be among them, and find nothing.
+    newest documents. Where nearly all documents are within the owner's reach, postings are read as they are, which is
+    ten times quicker: ids of others may be among them, and find nothing.
     """
     scope = _scope_words(reach, index)
     last = _last(tx, index)
@@ -133,7 +134,7 @@ def matches(
     if not total:
         return Matches(0, {}, ())
     known = {word: stem for word, stem in _stems(tx, words).items() if stem}
-    within = scope if total < _NEARLY_ALL * last else ()
+    within = scope if reach.user or total < _NEARLY_ALL * last else ()
     frequencies = {word: _frequency(tx, index, stem, within, budget) for word, stem in known.items()}
     found: dict[str, Ids] = {}
     skipped: list[str] = []
@@ -166,9 +167,11 @@ def _counted(tx: Transaction, index: _Index, scope: Sequence[str], reach: Reach,
 def _scope_words(reach: Reach, index: _Index) -> list[str]:
     owner = (reach.owner.tenant, reach.owner.agent_id)
     if reach.projects is None:
-        return [scope_word(*owner)]
+        return [scope_word(*owner, None, reach.user)]
     wide = (EVERYWHERE,) if index.everywhere and reach.projects else ()
-    return [scope_word(*owner, project) for project in dict.fromkeys((*reach.projects, *wide))]
+    own = [scope_word(*owner, project, reach.user) for project in dict.fromkeys((*reach.projects, *wide))]
+    shared = reach.projects if reach.user and index.everywhere else ()
+    return own + [scope_word(*owner, project) for project in dict.fromkeys(shared)]
 
 
 def _stems(tx: Transaction, words: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -395,10 +398,15 @@ def _within(reach: Reach, index: _Index) -> tuple[str, dict[str, Any]]:
     """The condition that every statement of this module carries."""
     own = "d.tenant = :tenant AND d.agent_id = :agent_id"
     if reach.projects is None:
-        return own, reach.names()
+        return f"{own} AND d.user_id = :user", reach.names()
     wide = (EVERYWHERE,) if index.everywhere and reach.projects else ()
     chosen, names = marks("project", [*reach.projects, *wide])
-    return f"{own} AND d.project_id IN ({chosen or 'NULL'})", {**reach.names(), **names}
+    where = f"d.user_id = :user AND d.project_id IN ({chosen or 'NULL'})"
+    if reach.user and index.everywhere:
+        shared, more = marks("shared", list(reach.projects))
+        where = f"({where} OR d.user_id = '' AND d.kind = 'memory' AND d.project_id IN ({shared or 'NULL'}))"
+        names |= more
+    return f"{own} AND {where}", {**reach.names(), **names}
 
 
 def _listed(tx: Transaction, index: _Index) -> str:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from recollect.store.database import Transaction
 from recollect.types import Owner, Stage1, Timestamp
 
-_COLUMNS = tuple(Stage1.__dataclass_fields__)
+_FIELDS = tuple(Stage1.__dataclass_fields__)
+_COLUMNS = tuple("user_id" if name == "user" else name for name in _FIELDS)
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
 
 
@@ -29,9 +30,9 @@ def save(tx: Transaction, owner: Owner, rows: Sequence[Stage1]) -> None:
     changes = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name != "session_key")
     tx.run_many(
         f"INSERT INTO memory_stage1 (tenant, agent_id, {', '.join(_COLUMNS)})"
-        f" VALUES (:tenant, :agent_id, {', '.join(':' + name for name in _COLUMNS)})"
+        f" VALUES (:tenant, :agent_id, {', '.join(':' + name for name in _FIELDS)})"
         f" ON CONFLICT (tenant, agent_id, session_key) DO UPDATE SET {changes}",
-        [(owner.tenant, owner.agent_id, *(getattr(row, name) for name in _COLUMNS)) for row in rows],
+        [(owner.tenant, owner.agent_id, *(getattr(row, name) for name in _FIELDS)) for row in rows],
     )
 
 
@@ -52,14 +53,14 @@ def load(tx: Transaction, owner: Owner, session_key: str) -> Stage1 | None:
 
 
 def inputs(tx: Transaction, owner: Owner) -> list[Input]:
-    """Every row with its use, newest first."""
+    """Every row of the owner's own conversations with its use, newest first. What the users of chats said is theirs."""
     columns = ", ".join(f"s.{name}" for name in _COLUMNS)
     rows = tx.rows(
         f"SELECT {columns}, COALESCE(u.usage_count, 0), COALESCE(u.last_usage, ''),"
         " CASE WHEN u.selected_for_phase2 = 1 THEN u.selected_for_phase2_generated_at ELSE '' END"
         " FROM memory_stage1 s LEFT JOIN memory_stage1_use u"
         " ON u.tenant = s.tenant AND u.agent_id = s.agent_id AND u.session_key = s.session_key"
-        " WHERE s.tenant = :tenant AND s.agent_id = :agent_id"
+        " WHERE s.tenant = :tenant AND s.agent_id = :agent_id AND s.user_id = ''"
         " ORDER BY s.source_updated_at DESC, s.session_key",
         owner.names(),
     )
@@ -67,11 +68,11 @@ def inputs(tx: Transaction, owner: Owner) -> list[Input]:
 
 
 def vanished(tx: Transaction, owner: Owner) -> list[str]:
-    """Session keys that the last consolidation consumed and that have no row any more."""
+    """Session keys that the last consolidation consumed and that are none of its inputs any more."""
     rows = tx.rows(
         f"SELECT session_key FROM memory_stage1_use WHERE {_OWN} AND selected_for_phase2 = 1"
         " AND NOT EXISTS (SELECT 1 FROM memory_stage1 s WHERE s.tenant = :tenant AND s.agent_id = :agent_id"
-        " AND s.session_key = memory_stage1_use.session_key) ORDER BY session_key",
+        " AND s.session_key = memory_stage1_use.session_key AND s.user_id = '') ORDER BY session_key",
         owner.names(),
     )
     return [key for (key,) in rows]

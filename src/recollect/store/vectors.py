@@ -64,15 +64,29 @@ class Model:
     cache: str  # name of the folder with its codes: another one whenever the vectors begin anew
 
 
+_OF_USER = "\x1e"  # stands between a project and the user of a chat
+
+
+def room(project_id: str, user: str) -> str:
+    """What a vector is filed under: its project, and the user of a chat whose document it is."""
+    return f"{project_id}{_OF_USER}{user}" if user else project_id
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """What a query may see of its owner's documents. An empty filter lets nothing through."""
 
-    projects: frozenset[str] | None = frozenset()  # "" stands for memories that hold everywhere; None: every project
+    projects: frozenset[str] | None = frozenset()  # or rooms; "": of memories that hold everywhere; None: every project
     kinds: frozenset[Kind] = field(default=frozenset(Kind))
+    user: str = ""  # of a chat, whose rooms are seen where no project is named
 
     def allows(self, kind: Kind, project_id: str) -> bool:
-        return kind in self.kinds and (self.projects is None or project_id in self.projects)
+        return kind in self.kinds and self.sees(project_id)
+
+    def sees(self, project_id: str) -> bool:
+        if self.projects is None:
+            return project_id.partition(_OF_USER)[2] == self.user
+        return project_id in self.projects
 
 
 EVERYTHING = Filter(projects=None)
@@ -123,12 +137,13 @@ _SCOPE_PROJECT = (  # a memory of a conversation belongs to that conversation's 
     " FROM memory_stage1 s WHERE s.tenant = d.tenant AND s.agent_id = d.agent_id AND s.session_key = d.scope_id),"
     " d.scope_id) END"
 )
+_USER = f" || CASE d.user_id WHEN '' THEN '' ELSE '{_OF_USER}' || d.user_id END"
 _PLACES = {
     Kind.ENTRY: _Place(
         "memory_transcript_entries",
         "''",
         "d.id",
-        "d.project_id",
+        f"d.project_id{_USER}",
         "d.content",
         "d.id",
         "d.withdrawn = 0",
@@ -138,7 +153,7 @@ _PLACES = {
         "memory_stage1",
         "d.session_key",
         "0",
-        "d.project_id",
+        f"d.project_id{_USER}",
         "d.memory_sentence || ' ' || d.rollout_summary",
         "d.source_updated_at",
         "1 = 1",
@@ -148,7 +163,7 @@ _PLACES = {
         "memory_memories",
         "d.memory_id",
         "d.revision",
-        _SCOPE_PROJECT,
+        f"{_SCOPE_PROJECT}{_USER}",
         "d.text",
         "d.valid_from",
         "1 = 1",

@@ -1,8 +1,9 @@
 """What stands in SQLite's full-text index for a text, and how entries enter it.
 
 A text is indexed with the parts of names in camelCase, with pairs of characters where words have no space between
-them, and with two words for its scope (owner, project), so that a search inside one project never walks through the
-postings of another. A rule that changes here needs a migration that empties the index; it fills itself again.
+them, and with two words for its scope (owner or user of a chat, and project), so that a search inside one project or
+for one user never walks through the postings of another. A rule that changes here needs a migration that empties the
+index; it fills itself again.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ def parts(name: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def scope_word(tenant: str, agent_id: str, project_id: str | None = None) -> str:
-    """Names an owner, or a project of theirs, by a word that no text contains."""
-    key = "\x1f".join((tenant, agent_id) if project_id is None else (tenant, agent_id, project_id))
+def scope_word(tenant: str, agent_id: str, project_id: str | None = None, user: str = "") -> str:
+    """Names an owner or a user of a chat, or a project of theirs, by a word that no text contains."""
+    whose = f"{agent_id}\x1e{user}" if user else agent_id
+    key = "\x1f".join((tenant, whose) if project_id is None else (tenant, whose, project_id))
     return "xq" + md5(key.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
-def search_text(content: str, tenant: str, agent_id: str, project_id: str) -> str:
-    scope = f"{scope_word(tenant, agent_id)} {scope_word(tenant, agent_id, project_id)}"
+def search_text(content: str, tenant: str, agent_id: str, project_id: str, user: str = "") -> str:
+    scope = f"{scope_word(tenant, agent_id, None, user)} {scope_word(tenant, agent_id, project_id, user)}"
     unspaced = pairs(content)
     rest = spaced(content) if unspaced else ""
     names = [part for name in _names(rest or content) for part in parts(name)]
@@ -72,7 +74,7 @@ def register(connection: Any) -> None:
         tokenizer = held.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
         return json.dumps([_tokens(tokenizer, word) for word in json.loads(words)])
 
-    connection.create_scalar_function("search_text", search_text, 4, deterministic=True)
+    connection.create_scalar_function("search_text", search_text, -1, deterministic=True)  # older schemas know no user
     connection.create_scalar_function("search_stems", stems, 1, deterministic=True)
 
 
@@ -100,7 +102,7 @@ def index_entries(database: Database, *, batch: int = _BATCH) -> int:
             entered += _left(tx, batch)
             tx.run(
                 "INSERT INTO memory_entry_words (rowid, content)"
-                " SELECT id, search_text(content, tenant, agent_id, project_id) FROM memory_transcript_entries"
+                " SELECT id, search_text(content, tenant, agent_id, project_id, user_id) FROM memory_transcript_entries"
                 " WHERE id > (SELECT COALESCE(MAX(id), 0) FROM memory_entry_words_docsize) ORDER BY id LIMIT :batch",
                 {"batch": batch},
             )

@@ -236,7 +236,7 @@ class Turns(Part):
         folder = self._log.path(*self._place).parent
         self._intake.take(sorted(folder.glob("*.jsonl")))
         mine = folder.relative_to(self._log.root).as_posix() + "/"
-        reach = Reach(self._owner, (self.scope.project,))
+        reach = Reach(self._owner, (self.scope.project,), self.scope.user)
         wanted = Wanted(kinds=frozenset({IndexKind.ENTRY}), source=SOURCE, file=mine)
         index_entries(self._database)
         self._embed()

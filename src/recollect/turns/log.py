@@ -40,7 +40,9 @@ _LONGEST = 48
 # Bytes, some 200 turns: where a turn is looked for whose process died before its rows were written. One further back
 # would stand there twice, and counts once, as its first line has it.
 _LOOK_BACK = 512 * 1024
-_NAMES = frozenset(("line", "id", "at", "answered_at", "project", "user", "conversation", "turn", "memory", "target"))
+_NAMES = frozenset(
+    ("line", "id", "at", "answered_at", "project", "user", "conversation", "turn", "memory", "memory_of", "target")
+)
 
 
 _TRIES = 8  # to write into a folder that others remove

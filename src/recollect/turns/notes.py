@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -60,6 +60,7 @@ class Place:
 
     cwd: str
     project_id: str
+    user: str = ""  # of a chat, whose memory it is about
 
 
 class Notebook(Part):
@@ -153,7 +154,7 @@ class Notebook(Part):
         told = Reaction(
             at=now,
             project=held.scope_id if held.scope is Scope.PROJECT else "",
-            user=USER,
+            user=held.user or USER,
             memory=held.id,
             revision=held.revision,
             reaction=opinion,
@@ -188,7 +189,8 @@ class Notebook(Part):
             said = [each for key, _ in held.sources for each in conversations.of_key(tx, self._owner, key)]
         newest = max(said, key=lambda each: each.last_message_at, default=None)
         project = held.scope_id if held.scope is Scope.PROJECT else ""
-        return self._checked(newest.project if newest else "", project or (newest.project_id if newest else ""))
+        found = self._checked(newest.project if newest else "", project or (newest.project_id if newest else ""))
+        return replace(found, user=held.user)
 
     def _checked(self, cwd: str, project: str) -> Place:
         found = self._intake.project_of(cwd, project)
@@ -247,7 +249,15 @@ class Notebook(Part):
 
     def _state(self, note: Note, place: Place, at: Timestamp) -> Remembered:
         session = new_session()
-        said = Noted(id=session, at=at, project=place.project_id, user=USER, cwd=place.cwd, **asdict(note))
+        said = Noted(
+            id=session,
+            at=at,
+            project=place.project_id,
+            user=place.user or USER,
+            memory_of=place.user,
+            cwd=place.cwd,
+            **asdict(note),
+        )
         path = self._log.append(session, said)
         self._reached(Step.LOGGED)
         try:

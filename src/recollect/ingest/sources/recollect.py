@@ -85,6 +85,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="no
     revision: int = 0
     occasions: tuple[str, ...] = ()
     cwd: str = ""
+    memory_of: str = ""  # the user of a chat whose memory it is about; empty: the owner
 
 
 class _Head(msgspec.Struct):
@@ -146,7 +147,8 @@ def _turn(state: State, turn: Turn, offset: int) -> Sequence[Change]:
     answered = read_time(turn.answered_at or turn.at, state)
     where = session(turn.project, turn.user, turn.conversation)
     state.session_id, state.last_timestamp = where, max(at, answered)
-    place = {"cwd": turn.cwd.replace("\0", ""), "project": turn.project.replace("\0", "")}
+    names = {"cwd": turn.cwd, "project": turn.project, "user": turn.user}
+    place = {name: value.replace("\0", "") for name, value in names.items()}
     told = ((Role.USER, clean(turn.user_text), at), (Role.ASSISTANT, clean(turn.assistant_text), answered))
     return [
         Entry(entry_id(where, turn.id, role), where, role, text, moment, offset, **place)
@@ -171,9 +173,9 @@ def _note(state: State, noted: Noted, offset: int) -> Sequence[Change]:
     state.session_id, state.last_timestamp = noted.id, at
     if not told.text:
         return NOTHING
-    cwd, project = noted.cwd.replace("\0", ""), noted.project.replace("\0", "")
-    content = clean(note.rendered(told))
-    return [Entry(noted.id, noted.id, Role.USER, content, at, offset, cwd=cwd, project=project)]
+    named = {"cwd": noted.cwd, "project": noted.project, "user": noted.memory_of}
+    place = {name: value.replace("\0", "") for name, value in named.items()}
+    return [Entry(noted.id, noted.id, Role.USER, clean(note.rendered(told)), at, offset, **place)]
 
 
 def recognises(head: Sequence[bytes]) -> bool:

@@ -226,7 +226,9 @@ class Vectors:
                 cache.catch_up(self.database, self.owner, self.folder(model), model, wait=False)
             index = self._index(model)
         kinds = None if scope.kinds == frozenset(Kind) else [cache.KINDS[kind] for kind in scope.kinds]
-        parts = [index.candidates(query, limit * 4, kinds, scope.projects)]
+        known = index.state.projects
+        rooms = None if all(map(scope.sees, known)) else frozenset(filter(scope.sees, known))
+        parts = [index.candidates(query, limit * 4, kinds, rooms)]
         if not tail.ids:
             return parts[0]
         for page in cache.pages(self.database, self.owner, model, index.state.last):

@@ -24,6 +24,7 @@ from recollect.search.meaning import ask
 from recollect.search.values import Hit
 from recollect.store import entries
 from recollect.store.entries import FileKey
+from recollect.store.search import Reach
 from recollect.store.vectors import Kind
 from recollect.surfaces.bench.home import installed_models
 from recollect.text import COMMON
@@ -238,7 +239,7 @@ def _by_vectors(memory: Memory, corpus: Corpus) -> Find:
     names = {str(number): uuid.partition("|")[2] for number, uuid in rows}
 
     def find(question: str, now: datetime, limit: int) -> Found:
-        asked = ask(memory.vectors, question, [corpus.name])
+        asked = ask(memory.vectors, question, Reach(memory.owner, (corpus.name,)))
         near = asked.nearest(frozenset({Kind.ENTRY}), limit) if asked else {}
         return [(names[ref[1]], near[ref]) for ref in sorted(near, key=lambda each: -near[each])]
 

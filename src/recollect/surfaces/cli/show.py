@@ -72,6 +72,8 @@ def _title(shown: Shown) -> None:
         if each.occasions:
             echo(f"     matters when: {_short(joined(each.occasions))}")
     record = shown.record
+    if record["user"]:
+        echo(f"  belongs to the user {line(record['user'])} of a chat")
     used = f", used {count(record['uses'], 'time')}" if record["uses"] else ""
     echo(f"  first seen {day_and_time(record['created_at'])}{used}")
     if record["verdict"]:
@@ -103,6 +105,8 @@ def _talk(talk: Talk) -> None:
     times = f"{day_and_time(talk.first_message_at)} to {day_and_time(talk.last_message_at)}"
     echo(f"conversation {line(talk.session_key)}")
     echo(f"  {times}, {talk.source}, {line(project_name(talk.project_id) or talk.project)}, {talk.status}")
+    if talk.user:
+        echo(f"  of the user {line(talk.user)} of a chat")
     if talk.sentence:
         echo(f"  {_short(talk.sentence)}")
     for file in talk.files:

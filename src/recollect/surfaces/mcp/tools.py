@@ -1,7 +1,7 @@
 """The tools as a model reads them, and what they do on an opened memory.
 
-Each finds out first which project it is about. Whatever is named by an id has to belong to that project or to the user:
-an id from elsewhere is as good as none.
+Each finds out first which project it is about. Whatever is named by an id has to belong to that project or to the
+owner: an id from elsewhere, or of a user of a chat, is as good as none.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ class Tools:
         self._require(id, here)
         shown = self._memory.show(id)
         now, *_ = [each for each in shown.revisions if each.revision == shown.record["revision"]]
-        told = [talk for talk in shown.conversations if talk.project_id == here]  # what others said is theirs
+        told = [
+            talk for talk in shown.conversations if talk.project_id == here and not talk.user
+        ]  # what others said is theirs
         said = [(talk, entry) for talk in told for entry in talk.entries][:_SOURCES]
         return answers.Memory(
             id=now.id,
@@ -261,7 +263,7 @@ class Tools:
         off = self._off() if project is None else set()
 
         def wanted(talk: Talk) -> bool:
-            return _is_session(talk) and talk.project_id not in off
+            return _is_session(talk) and not talk.user and talk.project_id not in off
 
         size, talks = limit, self._talks(project, limit)
         while len(talks) == size and sum(map(wanted, talks)) < limit:
@@ -292,7 +294,7 @@ class Tools:
                 each.path(names.Kind.MANIFEST),
             ).text
             for each in self._talks(project, _ROWS)
-            if each.path(names.Kind.MANIFEST)
+            if each.path(names.Kind.MANIFEST) and not each.user
         ]
         return "\n".join(["# Sessions of this project", "", *(rows or ["No session yet."]), ""])
 
@@ -328,7 +330,7 @@ class Tools:
     def _talk(self, session: str, project: str) -> Talk:
         """The newest conversation of that name, if it is this project's."""
         shown = self._look(session)
-        own = [each for each in shown.conversations if each.project_id == project] if shown else []
+        own = [each for each in shown.conversations if each.project_id == project and not each.user] if shown else []
         if not own:
             raise NotFound(
                 f"no session {session!r} in this project", hint="recent_sessions and search_memory name them."
@@ -349,6 +351,8 @@ class Tools:
 
 def _belongs(shown: Shown, project: str) -> bool:
     scope, scope_id = shown.record["scope"], shown.record["scope_id"]
+    if shown.record["user"]:  # of a chat
+        return False
     if scope == Scope.USER:
         return True
     if scope == Scope.PROJECT:
