@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from recollect.app import Memory
+from recollect.errors import UsageError
 from recollect.store import memories
 from recollect.store.erasing import Said
 from recollect.turns import buckets as bucket_rules
@@ -267,3 +268,57 @@ def test_a_chat_that_is_named_like_a_memory_stays_when_that_is_forgotten(memory:
     memory.forget(memory=told.id, reason="asked to")
     assert turns.payload("t1") is not None
     assert "that memory is right" not in str(lines(memory))
+
+
+def test_everything_of_a_user_goes_and_nothing_of_another(memory: Memory, clock: Clock) -> None:
+    """Turns that were taken in, and turns that were not; notes, verdicts, buckets and what was promoted."""
+    for user in ("anna@example.com", "ben"):
+        for project in ("shop", "bank"):
+            turns = chat(memory, "c1", user, project)
+            with turns.turn("t1", f"{user} hums in the {project}.") as turn:
+                turn.update_fingerprint(facts=[fact(f"{user}-{project}", "hums"), fact("voice", f"of {user}")])
+                turn.persist(f"The {user} plan is offered.", {"plan": f"the {user} plan is offered"})
+            turns.react("t1", "not_ok", f"{user} said no")
+            turns.reconcile_buckets()
+    own = memory.remember("Ben is the name of a bell.", project=memory.settings.home.parent)
+    held = processed(memory, clock)
+    memory.correct(held["voice: of anna@example.com"], "voice: the alto of anna@example.com")
+    memory.feedback(held["anna@example.com-bank: hums"], "not_ok", "anna@example.com does not")
+    backup = {path: path.read_bytes() for path in memory.settings.turns.rglob("*.jsonl")}
+    late = chat(memory, "c2", "anna@example.com")
+    say(late, "t9", "A late word of anna@example.com.")
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_turn_artifacts WHERE turn_id = 't9'")  # as if its process had died before its rows
+    torn = late._log.path("shop", "anna@example.com", "c3")
+    torn.write_bytes(b'{"type":"recollect","v":1,"line":"turn","user_text":"A torn word of anna@example.com')
+
+    def left() -> set[str]:
+        made = {str(path) for path in memory.settings.home.rglob("*") if b"anna@example.com" in read(path)}
+        with memory.database.read() as tx:
+            told = [
+                *TURN_TABLES,
+                "memory_memories",
+                "memory_conversations",
+                "memory_transcript_entries",
+                "memory_stage1",
+            ]
+            return made | {table for table in told for row in tx.rows(f"SELECT * FROM {table}") if "anna" in str(row)}
+
+    memory.forget(user="anna@example.com", project="bank", reason="asked to")
+    assert processed(memory, clock).keys() >= {"voice: the alto of anna@example.com", "ben-bank: hums"}
+    assert "anna@example.com-bank: hums" not in processed(memory, clock)
+    report = memory.forget(user="anna@example.com", reason="asked to")
+    assert not report.problems and left() == set()
+    for path, data in backup.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    memory.ingest()
+    memory.reindex(full=True)
+    assert set(processed(memory, clock)) == {"ben-shop: hums", "ben-bank: hums", "voice: of ben", own.text}
+    assert [each.turn_id for each in chat(memory, "c1", "ben").artifacts(FINGERPRINT)] == ["t1"]
+    with pytest.raises(UsageError, match="no user cleo"):
+        memory.forget(user="cleo", reason="asked to")
+
+
+def read(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""

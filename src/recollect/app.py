@@ -220,22 +220,32 @@ class Memory(Parts):
         return Import(self.ground, self.reindex).run(Path(file))
 
     def forget(
-        self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", reason: str
+        self,
+        *,
+        session: str = "",
+        conversation: str = "",
+        memory: str = "",
+        project: str = "",
+        user: str = "",
+        reason: str,
     ) -> Forgotten:
-        """Erases for good: a session, a conversation by its key, what a memory came from, or a project."""
+        """Erases for good: a session, a conversation by its key, what a memory came from, a project, or everything of a
+        user of chats, in all projects or in the one that is named beside."""
         from recollect.artifacts.removal import Target
 
         if not reason.strip():
             raise UsageError("a removal needs a reason", hint="It is kept in the tombstone, without what was erased.")
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
-        return self._eraser().run(Target(session, conversation, memory, self._stored_as(project)), reason)
+        return self._eraser().run(Target(session, conversation, memory, self._stored_as(project), user), reason)
 
-    def forgetting(self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "") -> Plan:
+    def forgetting(
+        self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", user: str = ""
+    ) -> Plan:
         """What `forget` would erase."""
         from recollect.artifacts.removal import Target
 
-        return self._eraser().plan(Target(session, conversation, memory, self._stored_as(project)))
+        return self._eraser().plan(Target(session, conversation, memory, self._stored_as(project), user))
 
     def session(self, name: str) -> str:
         """The id of the session that is meant: of one that is known, the beginning of it will do."""

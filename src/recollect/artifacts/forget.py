@@ -161,7 +161,7 @@ class Forget(Part):
         for kept in self._settings.home.glob(DAMAGED_DATABASES):
             kept.unlink()
         self._wrote("logs")
-        vanished = self._vanished(plan)
+        vanished, unlogged = self._vanished(plan), self._gone_logs()
         with self._database.write() as tx:
             self._jobs.enqueue(tx, _KIND, [(_KEY, f"{timestamp(self._clock())}#{secrets.token_hex(8)}")])
             if buried:
@@ -169,6 +169,7 @@ class Forget(Part):
                 tombstone_rows.save(tx, self._owner, buried.path, *told)
             places = erasing.places(tx, self._owner, _files(plan))
             report.removed_rows = self._erase(tx, plan, rewritten, relinked)
+            report.removed_rows += turns.delete_signatures(tx, self._owner, unlogged)
             report.removed_rows += self._erase_names(tx, vanished, {*places, project})
         self._wrote("rows")
         self._erase_buckets(plan)  # somebody may have taken them in again as long as there were rows
@@ -319,10 +320,17 @@ class Forget(Part):
             self._jobs.forget(tx, INGEST, f"{source}/{key}")
         return len(removed) + erasing.delete_projects(tx, self._owner, places)
 
+    def _gone_logs(self) -> list[str]:
+        """Logs and buckets that rows were made of, and that are gone."""
+        with self._database.read() as tx:
+            known = turns.signatures(tx, self._owner)
+        return [path for path in known if not (self._settings.turns / path).exists()]
+
     def _erase_logs(self, plan: Plan, ids: Set[str]) -> None:
         """What was said to recollect itself stands in its own logs: notes, turns, and reactions to memories."""
         gone = {each.uuid for each in plan.said if each.source == notes.SOURCE}
-        for path in sorted({each.source_file for each in plan.said if each.source == notes.SOURCE}):
+        told = {each.source_file for each in plan.said if each.source == notes.SOURCE}
+        for path in sorted(told | plan.logs):
             self._log.erase(path, lambda uuids: bool(gone.intersection(uuids)))
         self._log.erase_reactions(ids)
         self._erase_buckets(plan)

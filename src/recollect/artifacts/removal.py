@@ -26,7 +26,7 @@ from recollect.extract.offline import summary as prose
 from recollect.extract.offline.statements import statements
 from recollect.extract.values import Extraction, Transcript
 from recollect.ingest.erasure import COMPACTION
-from recollect.ingest.sources.recollect import entry_id
+from recollect.ingest.sources.recollect import entry_id, session
 from recollect.store import conversations as conversation_rows
 from recollect.store import erasing, memories
 from recollect.store import tombstones as tombstone_rows
@@ -34,6 +34,7 @@ from recollect.store.database import Database
 from recollect.store.erasing import Said
 from recollect.store.tombstones import entry_hash, text_hash
 from recollect.text import COMMON, content_words, sentences
+from recollect.turns.log import TurnLog
 from recollect.turns.values import TURN_LOG
 from recollect.types import Conversation, Message, Owner, Remembered, Role, Timestamp
 
@@ -47,12 +48,13 @@ Read = Document | ArtifactError | None  # None: it is there, and was not read
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be erased; exactly one of them."""
+    """What is to be erased: exactly one of them, but that a project may narrow a user."""
 
     session: str = ""
     conversation: str = ""  # session key
     memory: str = ""  # id
     project: str = ""  # path or project id
+    user: str = ""  # of chats: everything that is theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Plan:
     kept: Mapping[str, str]  # session key of a conversation that loses a part → its key without that part
     beside: tuple[tuple[str, Name], ...] = ()  # files of others that tell it, with the keys of those
     vanished: frozenset[str] = frozenset()  # of those, the keys of conversations that are others' by now
+    logs: frozenset[str] = frozenset()  # log files of a user who goes: what a crash tore in them goes, too
 
     @property
     def keys(self) -> list[str]:
@@ -207,6 +210,7 @@ class _Found:
     said: dict[tuple[str, str, str], Said] = field(default_factory=dict)
     talks: dict[str, Sequence[Conversation]] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
+    logs: set[str] = field(default_factory=set)
 
     def say(self, found: Iterable[Said]) -> None:
         for each in found:
@@ -234,20 +238,23 @@ class Planner:
         self._owner = owner
         self._files = files
         self._logs = turns.relative_to(home).as_posix()
+        self._turns = TurnLog(turns)
 
     def plan(self, target: Target) -> Plan:
         """What would go. UsageError when there is no such thing."""
-        chosen = [name for name in ("session", "conversation", "memory", "project") if getattr(target, name)]
+        chosen = [name for name in ("session", "conversation", "memory", "user", "project") if getattr(target, name)]
+        if chosen == ["user", "project"]:
+            chosen = ["user"]
         if len(chosen) > 1:
             raise UsageError(f"only one thing at a time: {' and '.join(chosen)} were named", hint="Name one of them.")
         if not chosen:
-            raise UsageError("say what to forget: a session, a conversation, a memory or a project")
+            raise UsageError("say what to forget: a session, a conversation, a memory, a project or a user of chats")
         found = _Found()
         if target.memory:
             self._add_memory(found, target.memory)
         else:
             self._add_target(found, target)
-            if not found.whole and not found.said:
+            if not (found.whole or found.said or found.logs):
                 raise UsageError(
                     f"no {chosen[0]} {getattr(target, chosen[0])}",
                     hint="`recollect conversations` lists what there is.",
@@ -314,22 +321,41 @@ class Planner:
             found.kept,
             tuple(sorted(beside)),
             frozenset(vanished),
+            frozenset(found.logs),
         )
 
     def _add_target(self, found: _Found, target: Target) -> None:
         with self._database.read() as tx:
             keys = erasing.keys(
-                tx, self._owner, session=target.session, key=target.conversation, project=target.project
+                tx,
+                self._owner,
+                session=target.session,
+                key=target.conversation,
+                project=target.project,
+                user=target.user,
             )
             if target.session:
                 found.say(erasing.said_in_session(tx, self._owner, target.session))
+            elif target.user:
+                found.say(erasing.said_by(tx, self._owner, target.user, target.project))
             elif target.project:
                 found.say(erasing.withdrawn_in_project(tx, self._owner, target.project))
-            within = {"session_id": target.session, "project": target.project}
+            within = {"session_id": target.session, "project": target.project, "user_id": target.user}
             within = {name: value for name, value in within.items() if value}
             logs = tombstone_rows.turns(tx, self._owner, TURN_LOG, **within) if within else []
         found.say(self._turn(*each) for each in logs)  # also those that became no message
+        if target.user:
+            self._add_logs(found, target.user, target.project)
         found.whole |= self._with_notes(keys)
+
+    def _add_logs(self, found: _Found, user: str, project: str) -> None:
+        """Turns of a user that stand in logs alone."""
+        for path, told in self._turns.of_user(user, project):
+            found.logs.add(path)
+            for turn in told:
+                where = session(turn.project, turn.user, turn.conversation)
+                roles = Role if turn.assistant_text else (Role.USER,)
+                found.say(Said(notes.SOURCE, entry_id(where, turn.id, role), where, role, "", path) for role in roles)
 
     def _turn(self, session: str, turn: str, hosted_uri: str) -> Said:
         file = hosted_uri.partition("#")[0].removeprefix(f"{self._logs}/")

@@ -28,9 +28,15 @@ class Said(NamedTuple):
     source_file: str
 
 
-def keys(tx: Transaction, owner: Owner, *, session: str = "", key: str = "", project: str = "") -> list[str]:
-    """Session keys of a session, a key or a project (its path or id), by rows or by files; of nothing, when none is
-    given."""
+def keys(
+    tx: Transaction, owner: Owner, *, session: str = "", key: str = "", project: str = "", user: str = ""
+) -> list[str]:
+    """Session keys of a session, a key, a project (its path or id) or a user of chats (in one project, or in all), by
+    rows or by files; of nothing, when none is given."""
+    if user:
+        chosen, values = _of_user(user, project)
+        sql = f"SELECT DISTINCT session_key FROM memory_conversations WHERE {_OWN} AND {chosen}"
+        return sorted(found for (found,) in tx.rows(sql, {**owner.names(), **values}))
     where, names = _chosen(session, key, project)
     rows = tx.rows(
         " UNION ".join(
@@ -72,6 +78,12 @@ def said_in_session(tx: Transaction, owner: Owner, session_id: str) -> list[Said
     names = {**owner.names(), "session": session_id}
     where = f"WHERE {_OWN} AND session_id = :session"
     return [Said(*row) for row in (*tx.rows(f"{_SAID} {where}", names), *tx.rows(f"{_SUMMED} {where}", names))]
+
+
+def said_by(tx: Transaction, owner: Owner, user: str, project: str) -> list[Said]:
+    """What a user of chats said, in one project or in all; it may belong to no conversation."""
+    where, names = _of_user(user, project)
+    return [Said(*row) for row in tx.rows(f"{_SAID} WHERE {_OWN} AND {where}", {**owner.names(), **names})]
 
 
 def withdrawn_in_project(tx: Transaction, owner: Owner, project: str) -> list[Said]:
@@ -230,6 +242,12 @@ def _chosen(session: str, key: str, project: str) -> tuple[str, Mapping[str, str
     if project:
         return _in_project("project", project)
     return "1 = 0", {}
+
+
+def _of_user(user: str, project: str) -> tuple[str, dict[str, str | int]]:
+    """In a project, or in all."""
+    within, names = _in_project("project_id", project) if project else ("1 = 1", {})
+    return f"user_id = :user AND user_id <> '' AND {within}", {**names, "user": user}
 
 
 def _in_project(column: str, project: str) -> tuple[str, dict[str, str | int]]:

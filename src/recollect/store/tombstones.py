@@ -107,8 +107,10 @@ def session_keys(tx: Transaction, owner: Owner) -> list[str]:
 
 
 def turns(tx: Transaction, owner: Owner, kind: str, **within: str) -> list[tuple[str, str, str]]:
-    """(session, turn, where it stands) of the artifacts of a kind: of a `session_id`, of a `project`, or of all."""
-    where = "".join(f" AND {name} = :{name}" for name in sorted({"session_id", "project"}.intersection(within)))
+    """(session, turn, where it stands) of the artifacts of a kind: of a `session_id`, `project`, `user_id`, or all."""
+    where = "".join(
+        f" AND {name} = :{name}" for name in sorted({"session_id", "project", "user_id"}.intersection(within))
+    )
     sql = f"SELECT session_id, turn_id, hosted_uri FROM memory_turn_artifacts WHERE {_OWN} AND kind = :kind{where}"
     rows = tx.rows(sql, {**owner.names(), **within, "kind": kind})
     return [(session, turn, hosted) for session, turn, hosted in rows]

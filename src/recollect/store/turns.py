@@ -253,6 +253,12 @@ def save_signatures(tx: Transaction, owner: Owner, found: Mapping[str, str]) -> 
 # Removal
 
 
+def delete_signatures(tx: Transaction, owner: Owner, paths: Iterable[str]) -> int:
+    """Of files that are gone; how many rows went."""
+    gone = [{**owner.names(), "path": path} for path in paths]
+    return tx.run_many(f"DELETE FROM memory_turn_files WHERE {_OWN} AND path = :path", gone) if gone else 0
+
+
 def purge(tx: Transaction, owner: Owner, now: Timestamp, limit: int) -> int:
     """Rows past their time, at most `limit`; how many artifacts went."""
     names = {**owner.names(), "now": now}

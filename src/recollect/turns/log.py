@@ -156,6 +156,20 @@ class TurnLog:
             if path.name in names:
                 self.erase(path.relative_to(self.root).as_posix(), lambda told: bool(gone.intersection(told)))
 
+    def of_user(self, user: str, project: str = "") -> Iterator[tuple[str, list[Turn]]]:
+        """Log files that hold turns of a user (in one project, or in all) with these; and files of theirs of which
+        nothing can be read."""
+        for file in sorted(self.root.glob(f"*/{safe_name(user)}/*.jsonl")):
+            path = file.relative_to(self.root).as_posix()
+            lines = (self.read(path) or b"").splitlines(keepends=True)
+            turns = []
+            for line in lines:
+                with suppress(*UNDECODABLE):
+                    turns.append(msgspec.json.decode(line, type=Turn))
+            own = [each for each in turns if each.user == user and project in ("", each.project)]
+            if own or not (project or any(map(_is_readable, lines))):
+                yield path, own
+
     def sweep(self, path: str) -> None:
         """Removes what processes that died left half-written in a folder below the root; for whoever is alone there."""
         names = [each.name for each in (self.root / path).glob(_temporary("*"))]

@@ -14,6 +14,7 @@ DROP INDEX memory_memories_ambient;
 CREATE INDEX memory_memories_ambient
   ON memory_memories (tenant, agent_id, scope, scope_id, user_id, kind, valid_from);
 CREATE INDEX memory_conversations_user ON memory_conversations (tenant, agent_id, user_id) WHERE user_id <> '';
+CREATE INDEX memory_transcript_entries_user ON memory_transcript_entries (tenant, agent_id, user_id) WHERE user_id <> '';
 CREATE INDEX memory_memories_user ON memory_memories (tenant, agent_id, user_id) WHERE user_id <> '';
 
 DROP VIEW memory_search_sources;

@@ -15,13 +15,17 @@ from recollect.surfaces.cli.common import MEMORY_ID, count, echo, is_terminal, m
 Examples:
   recollect forget --memory m-3f9a0c1d2e4b5a67 --reason "wrong, and private"
   recollect forget --session 3f0c… --reason "customer data"
-  recollect forget --project ~/code/old --reason "contract ended" --yes""",
+  recollect forget --project ~/code/old --reason "contract ended" --yes
+  recollect forget --user ada@example.com --reason "asked to" --yes""",
 )
 @click.option("--session", metavar="S", default="", help="Everything said in an agent's session.")
 @click.option("--conversation", metavar="KEY", default="", help="One conversation, by its session key.")
 @click.option("--memory", "memory_id", type=MEMORY_ID, default="", help="A memory and the messages it came from.")
 @click.option(
     "--project", metavar="P", default="", help="Every conversation of a project: its id, or a folder and all in it."
+)
+@click.option(
+    "--user", metavar="U", default="", help="Everything of a user of chats, in all projects or in that of --project."
 )
 @click.option("--reason", metavar="R", required=True, help="Why; it is kept in the tombstone.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -31,6 +35,7 @@ def command(
     conversation: str,
     memory_id: str,
     project: str,
+    user: str,
     reason: str,
     yes: bool,
     as_json: bool,
@@ -43,7 +48,7 @@ def command(
     """
     with memory(agent_id) as opened:
         chosen = {"session": opened.session(session), "conversation": conversation}
-        chosen |= {"memory": memory_id, "project": project}
+        chosen |= {"memory": memory_id, "project": project, "user": user}
         if not yes and not as_json and is_terminal():
             plan = opened.forgetting(**chosen)
             talks = count(len(plan.keys), "conversation")
