@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
+from unittest.mock import ANY
 
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect import note
 from recollect.app import Memory, open_memory
+from recollect.artifacts import document
 from recollect.errors import UsageError
+from recollect.extract.resolve import memory_id
 from recollect.search.values import ALL_PROJECTS
 from recollect.store import memories
+from recollect.store.database import Transaction
+from recollect.store.migrate import migrate
 from recollect.turns.turn import ChatTurn
 from recollect.turns.values import BUCKET, FINGERPRINT, REACTION, TURN_LOG, assertion, fact
 from recollect.types import Remembered, Scope
 from tests.conftest import Clock, Place
+from tests.test_migrations import unmigrated
 
 NAMES = st.sampled_from(["a", "b", "A", "a b", "a/b", "../a", "a%", "'; --", "ä", "a.b", "default", "*"])
 TENANTS = st.sampled_from(["acme", "zeta"])
@@ -123,13 +132,8 @@ def shutil_home(place: Place) -> None:
     """The next example begins with nothing."""
     import shutil
 
+    wiped(place)
     shutil.rmtree(place.home, ignore_errors=True)
-    if place.url:
-        import psycopg
-
-        with psycopg.connect(place.url, autocommit=True) as connection:
-            connection.execute("DROP SCHEMA public CASCADE")
-            connection.execute("CREATE SCHEMA public")
 
 
 def test_a_search_for_turns_never_leaves_its_user(database_url: Place, clock: Clock) -> None:
@@ -307,3 +311,91 @@ def test_a_user_sees_what_they_would_see_if_the_others_never_existed(database_ur
                 views.append([told(memory, only, project) for project in ("shop", "bank")])
             shutil_home(database_url)
         assert views[0] == views[1]
+
+
+USERS = ("", "anna", "ben@example.com")
+BEFORE_USERS = 18  # the schema that did not know whose a row is
+MOVED = "conversations transcript_entries stage1 memories sources turn_artifacts artifacts jobs".split()
+
+
+def aged(place: Place, ids: dict[str, str]) -> None:
+    """The home as an earlier version left it: files and rows do not name a user, and users share a memory's id."""
+    for path in sorted((place.home / "memory").glob("*.md"), key=lambda each: "manifest" in each.name):
+        text = re.sub("|".join(ids), lambda found: ids[found[0]], path.read_text())
+        values, body = document.unframed(re.sub(r'user: ".*"\n', "", text))
+        if "manifest" in path.name:
+            for kind in ("summary", "transcript"):
+                if values[f"{kind}_path"]:
+                    told, _ = document.unframed((place.home / values[f"{kind}_path"]).read_text())
+                    values[f"{kind}_sha256"] = told["content_sha256"]
+        values["content_sha256"] = document.sha256(body)
+        path.write_text(document.framed(values, body))
+    for log in (place.home / "turns").rglob("*.jsonl"):
+        text = re.sub(r',"memory_of":"\w*"', "", log.read_text())
+        log.write_text(re.sub("|".join(ids), lambda found: ids[found[0]], text))
+    with closing(place.open()) as database, database.read() as tx:
+        held = {name: tx.rows(f"SELECT * FROM memory_{name}") for name in MOVED}
+        columns = {name: columns_of(tx, f"memory_{name}") for name in MOVED}
+    wiped(place)
+    with unmigrated(place) as database:
+        migrate(database, Clock(), target=BEFORE_USERS)
+        with database.write() as tx:
+            for name, rows in held.items():
+                left = [each for each in columns_of(tx, f"memory_{name}") if each not in ("id", "words")]
+                sql = f"INSERT INTO memory_{name} ({', '.join(left)}) VALUES ({', '.join(':' + each for each in left)})"
+                for row in rows:
+                    told = dict(zip(columns[name], row, strict=True))
+                    told |= {"memory_id": ids.get(told["memory_id"], told["memory_id"])} if "memory_id" in told else {}
+                    tx.run(f"{sql} ON CONFLICT DO NOTHING", {each: told[each] for each in left})
+
+
+def columns_of(tx: Transaction, table: str) -> list[str]:
+    if tx.dialect.name == "sqlite":
+        return [row[1] for row in tx.rows(f"PRAGMA table_info({table})")]
+    sql = "SELECT column_name FROM information_schema.columns WHERE table_name = :table ORDER BY ordinal_position"
+    return [name for (name,) in tx.rows(sql, {"table": table})]
+
+
+def wiped(place: Place) -> None:
+    """Without its database."""
+    for path in place.home.glob("recollect.db*"):
+        path.unlink()
+    if place.url:
+        with psycopg.connect(place.url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+
+
+def test_what_users_shared_before_is_told_apart(database_url: Place, clock: Clock) -> None:
+    """From rows and from files alone, with the same result; until then nobody is told of it."""
+
+    def opened() -> Memory:
+        return open_memory(database_url.home, database=database_url.url, clock=clock)
+
+    def seen(memory: Memory) -> dict[str, list[tuple[str, str, int]]]:
+        return {user: [(each.id, each.text, each.revision) for each in of_user(memory, user)] for user in USERS}
+
+    with opened() as memory:
+        for user in ("anna", "ben@example.com"):
+            said_by(memory, clock, user, PEANUTS)
+        (annas,), (bens,) = of_user(memory, "anna"), of_user(memory, "ben@example.com")
+        clock.advance(60)
+        memory.correct(annas.id, "I'm allergic to cashews.")
+    shared = memory_id(Scope.PROJECT, "shop", PEANUTS)
+    aged(database_url, {annas.id: shared, bens.id: shared})
+    with opened() as memory:
+        assert seen(memory) == {user: [] for user in USERS}
+        assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)
+        assert [each for each in memory.status().problems if "not known yet whose" in each.problem]
+        memory.process()
+        told_apart = seen(memory)
+        assert told_apart == {"": [], "anna": [(shared, "I'm allergic to cashews.", 2)], "ben@example.com": ANY}
+        assert [text for _, text, _ in told_apart["ben@example.com"]] == [PEANUTS]
+        assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)
+        assert "allergic" not in memory.context("shop", "allergic to peanuts or cashews?").text
+        assert not [each for each in memory.status().problems if "not known yet whose" in each.problem]
+    wiped(database_url)
+    with opened() as memory:
+        memory.reindex()
+        assert seen(memory) == told_apart
+        assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)

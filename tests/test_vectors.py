@@ -35,6 +35,7 @@ from recollect.store import entries, memories, pgvector, stage1
 from recollect.store import vectors as store
 from recollect.store.database import Database
 from recollect.store.ground import Ground
+from recollect.store.search import Reach
 from recollect.store.vectors import EVERYTHING, Document, Filter, Kind, Model, Part, Ref, Status
 from recollect.types import Owner, Role, Scope
 from tests.conftest import Clock, Place
@@ -469,7 +470,7 @@ def test_a_memory_is_compared_in_the_view_that_the_model_has_of_memories(
         memories.replace_sessions(tx, vectors.owner, {"s@1": [replace(A_MEMORY, text=text)]})
     vectors.update()
     vectors = open_vectors(embedder="minilm", models_folder=str(installed()))
-    asked = meaning.ask(vectors, prompt, None)
+    asked = meaning.ask(vectors, prompt, Reach(vectors.owner, None))
     assert asked is not None and asked.nearest(frozenset({Kind.ENTRY}), 5)
     assert "of_memories" not in vars(vectors.embedder(catalog.MINILM)), "not loaded where only talk is searched"
     other = open_vectors(embedder="minilm", models_folder=str(installed()))

@@ -123,7 +123,10 @@ class Memory(Parts):
 
         `stopping` is told how many answers are waited for after a first Ctrl-C.
         """
+        from recollect.artifacts.users import settle
+
         self._eraser().finish()
+        settle(self.ground)
         self.intake.mark_ready()
         report = self._extract(stopping).run(limit=limit, now=now, again=again, progress=progress)
         kept = self._upkeep.run()

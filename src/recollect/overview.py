@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from recollect.models.embed.catalog import folder, installed, outdated, wanted
-from recollect.store import answers, conversations, files, memories, vectors
+from recollect.store import answers, conversations, files, memories, users, vectors
 from recollect.store.answers import Spent
 from recollect.store.database import Transaction
 from recollect.store.jobs import Job, Jobs
@@ -98,6 +98,9 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         if stuck := half_read(tx, owner, jobs):
             what = f"{len(stuck)} files were left in the middle of being read"
             result.problems.append(Trouble(what, "`recollect ingest` resumes them."))
+        if unsettled := users.waiting(tx, owner):
+            what = f"of {unsettled} conversations and memories of chats it is not known yet whose they are"
+            result.problems.append(Trouble(what, "`recollect process` finds out; until then nobody is told of them."))
         result.problems += [_job_trouble(job) for job in result.waiting]
         result.problems += _malformed(tx, memory, result.tables["memory_malformed_lines"], deep)
         if deep and not postgres:

@@ -26,10 +26,12 @@ from recollect.artifacts.removal import spoken, telling
 from recollect.artifacts.rows import Derived
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.artifacts.upkeep import KIND as ARCHIVE
+from recollect.artifacts.users import settle, user_of
 from recollect.errors import ArtifactError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import UNREAD, read_by, watermark
 from recollect.ingest.writer import is_named_after
+from recollect.note import is_chat
 from recollect.store import artifacts as artifact_rows
 from recollect.store import compactions, memories, projects, stage1
 from recollect.store import conversations as conversation_rows
@@ -41,6 +43,7 @@ from recollect.store.entries import EntryRow
 from recollect.store.ground import Ground, Part
 from recollect.store.projects import Project
 from recollect.store.tombstones import entry_hash
+from recollect.store.users import UNKNOWN
 from recollect.types import SETTLED, JobStatus, Owner, timestamp
 
 _BATCH = 200  # conversations in memory, and in a commit, at a time
@@ -293,6 +296,8 @@ class Reindex(Part):
             self._stored()
             report.read += sum(len(names) for _, names in batch)
             progress(report.read, of)
+        if report.read:
+            settle(self._ground, full=True)
         if tells:
             report.erased += eraser.complete(erased)
         report.problems += missing(known, there, erased)
@@ -308,6 +313,7 @@ class Reindex(Part):
 
     def _store(self, found: Sequence[Assessed], known: Mapping[str, str], report: Report) -> bool:
         """Is something among it that was erased, and goes again with the set that tells it?"""
+        found = [self._with_user(each) for each in found]
         keys = [each.session_key for each in found if each.session_key]
         with self._database.write() as tx:
             standing = conversation_rows.states(tx, self._owner, keys)
@@ -323,6 +329,17 @@ class Reindex(Part):
         tells = [each for each in settled if each.tells]
         report.problems += [problem for each in found if each not in tells for problem in each.problems]
         return bool(tells)
+
+    def _with_user(self, each: Assessed) -> Assessed:
+        """A chat of a time when files did not name its user: whose its memories are is settled when all are read."""
+        talk = each.derived.conversation if each.derived else None
+        if each.derived is None or talk is None or talk.user or not is_chat(talk):
+            return each
+        user = user_of(self._ground, talk.session_id, talk.source_file)
+        row = replace(each.derived.stage1, user=user) if each.derived.stage1 else None
+        stated = tuple(replace(one, user=UNKNOWN) for one in each.derived.stated)
+        derived = replace(each.derived, conversation=replace(talk, user=user), stage1=row, stated=stated)
+        return replace(each, derived=derived)
 
     def _rebuild(
         self,

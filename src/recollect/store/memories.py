@@ -156,7 +156,7 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
             " :valid_from, :pinned, :occasions, :user)"
             " ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET kind = excluded.kind,"
             " text = excluded.text, severity = excluded.severity, valid_from = excluded.valid_from,"
-            " pinned = excluded.pinned",
+            " pinned = excluded.pinned, user_id = excluded.user_id",
             [(*whose, *(_plain(getattr(row, name)) for name in _COLUMNS)) for row in rows],
         )
         sources = [

@@ -187,6 +187,15 @@ def of_session(tx: Transaction, owner: Owner, session_id: str, kind: str) -> lis
     return [Artifact(*row) for row in rows]
 
 
+def user_of(tx: Transaction, owner: Owner, session_id: str) -> str:
+    """Whose a session is, as far as its artifacts are there; else empty."""
+    row = tx.row(
+        f"SELECT MIN(user_id) FROM memory_turn_artifacts WHERE {_OWN} AND session_id = :session",
+        {**owner.names(), "session": session_id},
+    )
+    return (row[0] or "") if row else ""
+
+
 # The active set
 
 

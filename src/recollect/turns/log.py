@@ -161,14 +161,15 @@ class TurnLog:
         nothing can be read."""
         for file in sorted(self.root.glob(f"*/{safe_name(user)}/*.jsonl")):
             path = file.relative_to(self.root).as_posix()
-            lines = (self.read(path) or b"").splitlines(keepends=True)
-            turns = []
-            for line in lines:
-                with suppress(*UNDECODABLE):
-                    turns.append(msgspec.json.decode(line, type=Turn))
-            own = [each for each in turns if each.user == user and project in ("", each.project)]
-            if own or not (project or any(map(_is_readable, lines))):
+            own = [each for each in self.turns_in(path) if each.user == user and project in ("", each.project)]
+            if own or not (project or any(map(_is_readable, (self.read(path) or b"").splitlines()))):
                 yield path, own
+
+    def turns_in(self, path: str) -> Iterator[Turn]:
+        """The turns of a log, its path below the root."""
+        for line in (self.read(path) or b"").splitlines():
+            with suppress(*UNDECODABLE):
+                yield msgspec.json.decode(line, type=Turn)
 
     def sweep(self, path: str) -> None:
         """Removes what processes that died left half-written in a folder below the root; for whoever is alone there."""

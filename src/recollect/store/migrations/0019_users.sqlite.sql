@@ -92,22 +92,27 @@ WHEN OLD.text <> NEW.text OR OLD.scope <> NEW.scope OR OLD.scope_id <> NEW.scope
     AND number = OLD.revision;
 END;
 
--- What was said in chats belongs to who said it, by the rows of its turns. A blank: nobody can read it until `process`
--- or `reindex` finds out whose it is.
+-- What was said in chats belongs to who said it, by the rows of its turns. A blank, also for memories that chats state and
+-- notes about these: nobody is told of it until `process` or `reindex` finds out whose it is.
 UPDATE memory_conversations SET user_id = COALESCE((SELECT MIN(t.user_id) FROM memory_turn_artifacts t
   WHERE t.tenant = memory_conversations.tenant AND t.agent_id = memory_conversations.agent_id
   AND t.session_id = memory_conversations.session_id), ' ')
-WHERE source = 'recollect' AND session_id LIKE '%.%';
-UPDATE memory_transcript_entries SET user_id = COALESCE((SELECT MAX(c.user_id) FROM memory_conversations c
-  WHERE c.tenant = memory_transcript_entries.tenant AND c.agent_id = memory_transcript_entries.agent_id
-  AND c.source = 'recollect' AND c.source_file = memory_transcript_entries.source_file
-  AND c.session_id = memory_transcript_entries.session_id), ' ')
-WHERE source = 'recollect' AND session_id LIKE '%.%';
-UPDATE memory_stage1 SET user_id = COALESCE((SELECT MAX(c.user_id) FROM memory_conversations c
-  WHERE c.tenant = memory_stage1.tenant AND c.agent_id = memory_stage1.agent_id
-  AND c.session_key = memory_stage1.session_key), ' ')
 WHERE source = 'recollect' AND session_id LIKE '%.%';
 UPDATE memory_memories SET user_id = ' ' WHERE EXISTS (SELECT 1 FROM memory_sources s JOIN memory_conversations c
   ON c.tenant = s.tenant AND c.agent_id = s.agent_id AND c.session_key = s.session_key
   WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id
   AND s.memory_id = memory_memories.memory_id AND c.user_id <> '');
+UPDATE memory_conversations SET user_id = ' '
+WHERE source = 'recollect' AND user_id = '' AND EXISTS (SELECT 1 FROM memory_sources s JOIN memory_memories m
+  ON m.tenant = s.tenant AND m.agent_id = s.agent_id AND m.memory_id = s.memory_id AND m.revision = s.revision
+  WHERE s.tenant = memory_conversations.tenant AND s.agent_id = memory_conversations.agent_id
+  AND s.session_key = memory_conversations.session_key AND s.revision > 1 AND m.user_id = ' ');
+UPDATE memory_transcript_entries SET user_id = COALESCE((SELECT MAX(c.user_id) FROM memory_conversations c
+  WHERE c.tenant = memory_transcript_entries.tenant AND c.agent_id = memory_transcript_entries.agent_id
+  AND c.source = 'recollect' AND c.source_file = memory_transcript_entries.source_file
+  AND c.session_id = memory_transcript_entries.session_id), ' ')
+WHERE source = 'recollect';
+UPDATE memory_stage1 SET user_id = COALESCE((SELECT MAX(c.user_id) FROM memory_conversations c
+  WHERE c.tenant = memory_stage1.tenant AND c.agent_id = memory_stage1.agent_id
+  AND c.session_key = memory_stage1.session_key), ' ')
+WHERE source = 'recollect';
