@@ -926,7 +926,7 @@ def test_what_killed_processes_left_half_written_goes(memory: Memory, clock: Clo
     left += [memory.settings.workspace / "projects" / ".recollect-2.tmp", home / "context" / ".recollect-3.tmp"]
     left += [turns / "buckets" / ".b-1.json.tmp", memory.settings.workspace.with_name("workspace-staging-7") / "a.md"]
     for each in left:
-        each.parent.mkdir(exist_ok=True)
+        each.parent.mkdir(parents=True, exist_ok=True)
         each.write_text(SECRET)
     with memory.database.write() as tx:  # as the one that left a copy of the workspace behind
         tx.run("UPDATE memory_jobs SET status = 'running' WHERE kind = 'consolidate'")

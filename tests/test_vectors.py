@@ -474,7 +474,7 @@ def test_a_memory_is_compared_in_the_view_that_the_model_has_of_memories(
     assert asked is not None and asked.nearest(frozenset({Kind.ENTRY}), 5)
     assert "of_memories" not in vars(vectors.embedder(catalog.MINILM)), "not loaded where only talk is searched"
     other = open_vectors(embedder="minilm", models_folder=str(installed()))
-    assert meaning.ask(other, prompt, None).nearest(frozenset({Kind.MEMORY}), 5)
+    assert meaning.ask(other, prompt, Reach(other.owner, None)).nearest(frozenset({Kind.MEMORY}), 5)
     assert "_talk" not in vars(other.embedder(catalog.MINILM)), "nor the one of talk where only memories are"
     near = asked.nearest(frozenset(Kind), 5)
     known = asked.similarities(list(near))

@@ -52,6 +52,9 @@ Examples:
 @click.option("--project", metavar="P", help="Search this project: a path or a project id. [default: this folder's]")
 @click.option("--all-projects", is_flag=True, help="Search every project.")
 @click.option(
+    "--user", metavar="U", default="", help="As a chat of this user: in all projects, or in that of --project."
+)
+@click.option(
     "--since", "first", callback=since, metavar="T", help="Not before: a day, a time, or how long ago (7d, 12h)."
 )
 @click.option("--until", "last", callback=until, metavar="T", help="Not after.")
@@ -67,6 +70,7 @@ def command(
     kinds: tuple[str, ...],
     project: str | None,
     all_projects: bool,
+    user: str,
     first: str | None,
     last: str | None,
     role: str | None,
@@ -87,7 +91,8 @@ def command(
     with memory(agent_id) as opened:
         hits = opened.search(
             " ".join(query),
-            scope=ALL_PROJECTS if all_projects else place_of(project),
+            scope=ALL_PROJECTS if all_projects or (user and project is None) else place_of(project),
+            user=user,
             limit=limit,
             kinds=kinds,
             role=role or "",
