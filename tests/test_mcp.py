@@ -30,6 +30,8 @@ from recollect.config import load
 from recollect.surfaces.mcp.http import TOKEN_FILE, PortTaken, serve_http, start, token
 from recollect.surfaces.mcp.scope import Launch, NoProject, folder_of, place
 from recollect.surfaces.mcp.server import _said, build
+from recollect.turns.values import fact
+from tests.command import run as command
 from tests.transcripts import claude, write
 
 Mode = Literal["legacy", "auto"]
@@ -558,3 +560,37 @@ def test_the_daemon_serves_it_where_a_port_is_configured(world: World) -> None:
         assert texts(good(asyncio.run(main()))) == [RULE]
     finally:
         subprocess.run([*serve, "--stop"], env=environ, check=True, timeout=60)
+
+
+def test_nothing_of_a_chats_user_is_told_or_changed(world: World) -> None:
+    """Not by a search, not by an id, not by a session; a person at the command line sees it, and whose it is."""
+    with open_memory(world.home) as memory:
+        with memory.turns(project=str(world.here), user="ada", conversation="c1").turn("t1", "I keep bees.") as turn:
+            turn.update_fingerprint(facts=[fact("hobby", "Ada keeps bees.")])
+            turn.persist("Noted.")
+        memory.ingest()
+        memory.process(now=True)
+        (hit,) = memory.search("bees", scope=str(world.here), user="ada", kinds=["memory"])
+    server = world.server()
+    told = [
+        call(server, "search_memory", world.here, query="Ada keeps bees", all_projects=everywhere)
+        for everywhere in (False, True)
+    ]
+    told += [call(server, "memory_context", world.here, prompt=prompt) for prompt in ("", "Who keeps bees?")]
+    told += [call(server, "recent_sessions", world.here, all_projects=everywhere) for everywhere in (False, True)]
+    told += [
+        call(server, "get_memory", world.here, id=hit.id),
+        call(server, "correct_memory", world.here, id=hit.id, text="Nobody has a hobby."),
+        call(server, "memory_feedback", world.here, id=hit.id, opinion="not_ok"),
+        call(server, "forget_memory", world.here, id=hit.id, reason="test"),
+        call(server, "open_session", world.here, session=hit.session_key),
+    ]
+    assert not [each for each in told if "bees" in str(each.content)]
+    assert [each.is_error for each in told] == [False] * 6 + [True] * 5
+    shown = command(world.home, "show", hit.id)
+    assert "Ada keeps bees." in shown.stdout and "belongs to the user ada of a chat" in shown.stdout
+    assert command(world.home, "search", "bees", "--json", cwd=world.here).json == {"hits": []}
+    found = command(world.home, "search", "bees", "--user", "ada", "--json", cwd=world.there).json["hits"]
+    assert hit.id in [each["id"] for each in found]
+    assert command(world.home, "forget", "--user", "ada", "--reason", "test", "--yes").status == 0
+    assert command(world.home, "show", hit.id).status != 0
