@@ -590,6 +590,8 @@ def test_nothing_of_a_chats_user_is_told_or_changed(world: World) -> None:
     shown = command(world.home, "show", hit.id)
     assert "Ada keeps bees." in shown.stdout and "belongs to the user ada of a chat" in shown.stdout
     assert command(world.home, "search", "bees", "--json", cwd=world.here).json == {"hits": []}
+    assert "bees" not in command(world.home, "timeline", "--all-projects").stdout
+    assert "bees" in command(world.home, "timeline", "--user", "ada").stdout
     found = command(world.home, "search", "bees", "--user", "ada", "--json", cwd=world.there).json["hits"]
     assert hit.id in [each["id"] for each in found]
     assert command(world.home, "forget", "--user", "ada", "--reason", "test", "--yes").status == 0

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from recollect import note
 from recollect.app import Memory, open_memory
 from recollect.artifacts import document
+from recollect.consolidate.render import project_path
 from recollect.errors import UsageError
 from recollect.extract.resolve import memory_id
 from recollect.search.values import ALL_PROJECTS
@@ -384,6 +385,9 @@ def test_what_users_shared_before_is_told_apart(database_url: Place, clock: Cloc
     shared = memory_id(Scope.PROJECT, "shop", PEANUTS)
     aged(database_url, {annas.id: shared, bens.id: shared})
     with opened() as memory:
+        spoiled = memory.settings.workspace / project_path("shop")
+        spoiled.parent.mkdir(parents=True, exist_ok=True)
+        spoiled.write_text(PEANUTS)
         assert seen(memory) == {user: [] for user in USERS}
         assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)
         assert [each for each in memory.status().problems if "not known yet whose" in each.problem]
@@ -393,6 +397,7 @@ def test_what_users_shared_before_is_told_apart(database_url: Place, clock: Cloc
         assert [text for _, text, _ in told_apart["ben@example.com"]] == [PEANUTS]
         assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)
         assert "allergic" not in memory.context("shop", "allergic to peanuts or cashews?").text
+        assert "allergic" not in memory.briefing.orientation("shop") and not spoiled.exists()
         assert not [each for each in memory.status().problems if "not known yet whose" in each.problem]
     wiped(database_url)
     with opened() as memory:

@@ -126,7 +126,9 @@ class Memory(Parts):
         from recollect.artifacts.users import settle
 
         self._eraser().finish()
-        settle(self.ground)
+        if settle(self.ground):  # then the workspace may tell of it
+            for problem in self._refresh():
+                log.warning("%s", problem)
         self.intake.mark_ready()
         report = self._extract(stopping).run(limit=limit, now=now, again=again, progress=progress)
         kept = self._upkeep.run()
@@ -534,9 +536,11 @@ class Memory(Parts):
         until: str | None = None,
         limit: int = 50,
         memory: str | None = None,
+        user: str = "",
     ) -> list[Day]:
-        """What happened when, newest first. `project` None: in all of them; `until` is not included."""
-        return self._reader.timeline(project=project, since=since, until=until, limit=limit, memory=memory)
+        """What happened when, newest first. `project` None: in all of them; `until` is not included. Chats are those of
+        a `user`; without one there are none."""
+        return self._reader.timeline(project=project, since=since, until=until, limit=limit, memory=memory, user=user)
 
     def status(self) -> Overview:
         """What is there and what is going on."""

@@ -101,9 +101,17 @@ class Reader:
         return Shown(target.type, target.id, _record(target, rows, said, talks, revisions), revisions, talks)
 
     def timeline(
-        self, *, project: str | None, since: str, until: str | None, limit: int, memory: str | None = None
+        self,
+        *,
+        project: str | None,
+        since: str,
+        until: str | None,
+        limit: int,
+        memory: str | None = None,
+        user: str = "",
     ) -> list[Day]:
-        """`project` None: all of them. `memory`: the conversations that stated it, and its revisions."""
+        """`project` None: all of them. `user`: of that user of chats; empty: of none. `memory`: the conversations that
+        stated it, and its revisions, whoever's it is."""
         with self._database.read() as tx:
             if memory is not None:
                 target = self._find(tx, memory)
@@ -112,7 +120,9 @@ class Reader:
                 held = memories.find(tx, self._owner, [target.id])
                 talks = self._stating(tx, held, project, since, until)[:limit]
             else:
-                talks = conversations.search(tx, self._owner, project=project, since=since, until=until, limit=limit)
+                talks = conversations.search(
+                    tx, self._owner, project=project, since=since, until=until, limit=limit, user=user
+                )
                 held = memories.stated_in(tx, self._owner, [each.session_key for each in talks])
             indexed = self._files_of(tx, talks)
         return lineage.days((lineage.talk(each, indexed) for each in talks), held, since, until)

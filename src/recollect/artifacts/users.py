@@ -27,12 +27,12 @@ def user_of(ground: Ground, session_id: str, source_file: str) -> str:
     return PurePath(source_file).parent.name or users.UNKNOWN
 
 
-def settle(ground: Ground, *, full: bool = False) -> None:
-    """Finds out whose everything is that is nobody's yet. With `full` memories are looked at, too, whose revisions are
-    of several users, as files of that time leave them."""
+def settle(ground: Ground, *, full: bool = False) -> bool:
+    """Finds out whose everything is that is nobody's yet; was there any? With `full` memories are looked at, too, whose
+    revisions are of several users, as files of that time leave them."""
     with ground.database.read() as tx:
         if not full and not users.waiting(tx, ground.owner):
-            return
+            return False
         chats = users.unknown(tx, ground.owner)
     for session_id, source_file in chats:
         user = user_of(ground, session_id, source_file)
@@ -43,3 +43,4 @@ def settle(ground: Ground, *, full: bool = False) -> None:
     while batch := list(islice(left, _BATCH)):
         with ground.database.write() as tx:
             users.part(tx, ground.owner, batch)
+    return True

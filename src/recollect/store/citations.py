@@ -33,11 +33,14 @@ def note(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> int:
 
 
 def waiting(tx: Transaction, owner: Owner) -> list[tuple[str, str, str]]:
-    """(source, uuid of the entry, id of the memory) of those that are to be counted: the memory exists."""
+    """(source, uuid of the entry, id of the memory) of those that are to be counted: the memory exists, and is no
+    other user's than the one whose chat it was named in."""
     rows = tx.rows(
         "SELECT source, entry_uuid, memory_id FROM memory_citations c WHERE tenant = :tenant"
         " AND agent_id = :agent_id AND counted = 0 AND EXISTS (SELECT 1 FROM memory_memories m"
-        " WHERE m.tenant = c.tenant AND m.agent_id = c.agent_id AND m.memory_id = c.memory_id)",
+        " WHERE m.tenant = c.tenant AND m.agent_id = c.agent_id AND m.memory_id = c.memory_id AND (m.user_id = ''"
+        " OR m.user_id = (SELECT e.user_id FROM memory_transcript_entries e WHERE e.tenant = c.tenant"
+        " AND e.agent_id = c.agent_id AND e.source = c.source AND e.entry_uuid = c.entry_uuid)))",
         owner.names(),
     )
     return sorted((row[0], row[1], row[2]) for row in rows)

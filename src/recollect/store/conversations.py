@@ -46,9 +46,10 @@ def search(
     since: str = "",
     until: str | None = None,
     limit: int | None = None,
+    user: str | None = None,
 ) -> list[Conversation]:
     """Newest first. `statuses`, `source`: of those, where some are named. `project` is a path or a project id; the last
-    message lies in [since, until)."""
+    message lies in [since, until). `user`: of that user of a chat, or of none if empty."""
     where, names = "", owner.names()
     if statuses:
         among, chosen = marks("status", [str(status) for status in statuses])
@@ -66,6 +67,9 @@ def search(
     if until is not None:
         where += " AND last_message_at < :until"
         names["until"] = until
+    if user is not None:
+        where += " AND user_id = :user"
+        names["user"] = user
     where += " ORDER BY last_message_at DESC, id DESC"
     if limit is not None:
         where += " LIMIT :limit"

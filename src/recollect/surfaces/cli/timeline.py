@@ -29,6 +29,9 @@ Examples:
 @click.option("--project", metavar="P", help="Of this project: a path or a project id. [default: the current folder's]")
 @click.option("--all-projects", is_flag=True, help="Of every project.")
 @click.option(
+    "--user", metavar="U", default="", help="The chats of this user: in all projects, or in that of --project."
+)
+@click.option(
     "--since", "first", callback=since, metavar="T", help="Not before: a day, a time, or how long ago (7d, 12h)."
 )
 @click.option("--until", "last", callback=until, metavar="T", help="Not after.")
@@ -40,6 +43,7 @@ Examples:
 def command(
     project: str | None,
     all_projects: bool,
+    user: str,
     first: str | None,
     last: str | None,
     limit: int,
@@ -50,14 +54,14 @@ def command(
     """Show what happened when, and what was learnt.
 
     Newest first, by day (UTC): conversations with their sentence and files, and the memories that were learnt or
-    corrected in them.
+    corrected in them. The chats of users are left out, but those of --user.
     """
     if project is not None and all_projects:
         raise click.UsageError("--project and --all-projects exclude each other")
     with memory(agent_id) as opened:
-        wide = all_projects or (name is not None and project is None)
+        wide = all_projects or ((name is not None or user) and project is None)
         chosen = None if wide else opened.project(place_of(project))
-        days = opened.timeline(project=chosen, since=first or "", until=last, limit=limit, memory=name)
+        days = opened.timeline(project=chosen, since=first or "", until=last, limit=limit, memory=name, user=user)
         if not days:
             opened.require_project(project)
     if as_json:

@@ -263,7 +263,7 @@ class Tools:
         off = self._off() if project is None else set()
 
         def wanted(talk: Talk) -> bool:
-            return _is_session(talk) and not talk.user and talk.project_id not in off
+            return _is_session(talk) and talk.project_id not in off
 
         size, talks = limit, self._talks(project, limit)
         while len(talks) == size and sum(map(wanted, talks)) < limit:
@@ -294,7 +294,7 @@ class Tools:
                 each.path(names.Kind.MANIFEST),
             ).text
             for each in self._talks(project, _ROWS)
-            if each.path(names.Kind.MANIFEST) and not each.user
+            if each.path(names.Kind.MANIFEST)
         ]
         return "\n".join(["# Sessions of this project", "", *(rows or ["No session yet."]), ""])
 
