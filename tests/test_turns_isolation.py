@@ -241,6 +241,8 @@ def test_what_one_user_wants_everywhere_holds_for_nobody_else(database_url: Plac
         assert "never use emoji" in memory.context("elsewhere", user="anna").text, "in all of her projects"
         assert "metric units" in memory.context(place, "units of receipts?", user="anna").text, "what is the project's"
         assert "metric units" not in memory.context("elsewhere", "units of receipts?", user="anna").text
+        known = memory.search("metric units receipts", scope=place, user="anna")
+        assert [(each.id, each.kind) for each in known] == [(own.id, "memory")], "no message of the operator's"
         for project in (place, "elsewhere"):
             others = [
                 memory.context(project).text,
