@@ -15,13 +15,17 @@ from pathlib import Path
 from typing import Any
 
 from recollect.surfaces.daemon import place
-from recollect.surfaces.hooks import client
-from recollect.surfaces.hooks.command import hook_command
+from recollect.surfaces.hooks import client, launcher
 from tests import command
 from tests.command import Done
 
 RECOLLECT = [sys.executable, "-m", "recollect"]
 PROCESSES = {"serve", "hook", "doctor", "init", "service"}  # what they start is no child of the tests
+
+
+def hook_command(*words: str) -> list[str]:
+    """What the launcher of a home runs."""
+    return [*launcher.own().command, *words]
 
 
 class Home:
@@ -51,7 +55,7 @@ class Home:
         data = told if isinstance(told, bytes) else json.dumps(told).encode()
         env = {**self.environ, **environ}
         done = subprocess.run(
-            hook_command(event, agent=agent), env=env, input=data, capture_output=True, timeout=10, check=False
+            hook_command(event, "--agent", agent), env=env, input=data, capture_output=True, timeout=10, check=False
         )
         assert (done.returncode, done.stderr) == (0, b"")
         return done.stdout.decode()

@@ -53,7 +53,7 @@ BROAD_EXCEPTS = {
 STARTERS = {
     "processes.py": {"sys.executable", "shutil.which", "subprocess.Popen", "subprocess.run", "os.execve"},
     "surfaces/hooks/client.py": {"sys.executable", "os.execve"},  # it imports nothing of ours
-    "surfaces/hooks/command.py": {"sys.executable"},  # the command of that client
+    "surfaces/hooks/launcher.py": {"sys.executable"},  # the command of that client
 }  # the ways to another process that a module takes itself
 
 

@@ -24,10 +24,11 @@ from recollect.app import open_memory
 from recollect.config import load
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.daemon.worker import Worker
+from recollect.surfaces.hooks import launcher
 from recollect.surfaces.installers import agents, codex
 from recollect.surfaces.installers import json_text as edit
 from recollect.surfaces.installers.entries import Hook, Whose, whose
-from recollect.surfaces.installers.files import apply, uninstalling
+from recollect.surfaces.installers.files import apply, copies, uninstalling
 from recollect.surfaces.installers.merge import with_hooks, with_server, without_hooks, without_server
 from recollect.surfaces.installers.values import Refused
 from recollect.types import utc_now
@@ -64,6 +65,13 @@ command = "files"  # keep
 [tui]
 theme = "dark"
 """
+
+
+# Codex trusts a hook by its bytes: another one is skipped in silence by everybody who upgrades.
+LINE = (
+    """exec /bin/sh -c 'trap "exit 0" 0; h=${5:-${RECOLLECT_HOME:-$HOME/.recollect}}; case $h in /*)"""
+    """ [ -f "$h/hook" ] && [ -O "$h/hook" ] && (. "$h/hook") 2>/dev/null;; esac' recollect"""
+)
 
 
 class Machine:
@@ -149,12 +157,12 @@ def test_timeouts_are_seconds_and_within_what_the_agents_allow(machine: Machine)
         assert given["UserPromptSubmit"] <= 30 and (file != machine.hooks or given["SessionEnd"] <= 3)
 
 
-def test_hooks_call_this_installation_with_event_and_agent(machine: Machine) -> None:
+def test_hooks_are_lines_that_never_change_and_lead_to_this_installation(machine: Machine) -> None:
     machine.install()
     for file, agent in ((machine.settings, "claude-code"), (machine.hooks, "codex")):
         for event, (command,) in own_commands(json.loads(file.read_text())["hooks"]).items():
-            words = shlex.split(command)
-            assert words[0] == sys.executable and event in words and agent in words
+            assert command == LINE + f" {event} --agent {agent}"
+    assert launcher.installed(machine.home / ".recollect") == launcher.own()
 
 
 def test_the_users_own_hooks_order_keys_and_layout_stay(machine: Machine) -> None:
@@ -289,7 +297,7 @@ def test_older_entries_are_brought_up_to_date_where_they_stand(machine: Machine,
     for event in EVENTS:
         assert len(hooks[event]) == 2 and hooks[event][1] == NOTIFY
         (handler,) = hooks[event][0]["hooks"]
-        assert sys.executable in handler["command"] and handler["timeout"] <= 10
+        assert handler["command"] == LINE + f" {event} --agent claude-code" and handler["timeout"] <= 10
 
 
 def test_a_hook_that_stands_there_twice_fires_once(machine: Machine) -> None:
@@ -317,6 +325,10 @@ def test_what_somebody_built_on_a_hook_stays_and_gets_no_second_one(machine: Mac
     [
         *((each.format(event="Stop"), Whose.OURS) for each in OLDER),
         ("'/home/a b/bin/recollect' hook Stop", Whose.OURS),
+        (LINE + " Stop --agent codex", Whose.OURS),
+        (LINE + " Stop --agent codex --home '/a b'", Whose.OURS),
+        (LINE + " Stop --agent codex && notify-send done", Whose.MENTIONS),
+        (LINE.replace("exit 0", "exit 1") + " Stop --agent codex", Whose.THEIRS),
         ("RECOLLECT_HOME=/x recollect hook Stop", Whose.MENTIONS),
         ("recollect hook Stop | tee log", Whose.MENTIONS),
         ("sh -c 'recollect hook Stop'", Whose.THEIRS),
@@ -436,6 +448,147 @@ def test_backups_are_the_owners_alone_and_files_keep_their_mode(machine: Machine
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert stat.S_IMODE(machine.settings.stat().st_mode) == 0o640
     assert stat.S_IMODE(machine.servers.stat().st_mode) == 0o600, "a new file"
+
+
+# ---- What every command mends, and what is said where it cannot ------------------------------------------------------
+
+EARLIER = "{python} -I -S {lib}/recollect/surfaces/hooks/hook.py {event} --agent {agent}{home}"
+GONE = {"python": "/opt/gone/bin/python3.11", "lib": "/opt/gone/lib/python3.11/site-packages"}
+
+
+def earlier(machine: Machine, *, home: str = "", **program: str) -> None:
+    """Settings as an earlier release left them: plugged in, and trusted in Codex."""
+    machine.install()
+    for file, agent in ((machine.settings, "claude-code"), (machine.hooks, "codex")):
+        text = file.read_text()
+        for event in EVENTS:
+            old = EARLIER.format(**{**GONE, **program}, event=event, agent=agent, home=home)
+            text = text.replace(json.dumps(f"{LINE} {event} --agent {agent}"), json.dumps(old))
+        file.write_text(text)
+    assert "exec /bin/sh" not in text
+    (machine.home / ".recollect" / launcher.NAME).unlink()
+    trust(machine)
+
+
+def trust(machine: Machine) -> None:
+    """As Codex writes it when its user trusts what /hooks shows."""
+    with machine.config.open("a") as config:
+        config.write("\n[hooks.state]\n")
+        for event in EVENTS:
+            snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in event).lstrip("_")
+            config.write(f'\n[hooks.state."{machine.hooks}:{snake}:0:0"]\ntrusted_hash = "sha256:0"\n')
+
+
+def problems(machine: Machine, command: str = "status") -> list[str]:
+    told = run(machine.home / ".recollect", command, "--json")
+    return [each.get("problem") or each["what"] for each in told.json["problems"]]
+
+
+def test_hooks_that_can_block_are_replaced_by_whatever_command_runs_first(machine: Machine) -> None:
+    machine.has(machine.settings, SETTINGS)
+    machine.has(machine.config, CONFIG)
+    earlier(machine)
+    before = machine.files()
+    done = run(machine.home / ".recollect", "conversations", "--json")
+    assert done.json == [] and done.stderr.count("\n") == 1 and "/hooks" in done.stderr
+    for file in (machine.settings, machine.hooks):
+        text = before[str(file.relative_to(machine.home))].decode()
+        for event, (command,) in own_commands(json.loads(file.read_text())["hooks"]).items():
+            assert launcher.called(command) is not None
+            text = text.replace(
+                json.dumps(EARLIER.format(**GONE, event=event, agent=command.split()[-1], home="")), "X"
+            )
+            assert text.count("X") == 1 and file.read_text() != text
+            text = text.replace("X", json.dumps(command))
+        assert file.read_text() == text, "nothing else changed"
+        assert any(copy.read_bytes() == before[str(file.relative_to(machine.home))] for copy in copies(file))
+    assert launcher.installed(machine.home / ".recollect") == launcher.own()
+    waiting = [each for each in problems(machine) if "trust" in each]
+    assert len(waiting) == 1 and "Codex skips 6 hooks" in waiting[0], "a changed hook is skipped in silence"
+    trust(machine)
+    assert problems(machine) == []
+    now = machine.files()
+    assert run(machine.home / ".recollect", "conversations").stderr == "" and machine.files() == now
+    machine.uninstall()
+    assert machine.settings.read_text() == SETTINGS and machine.config.read_text() == CONFIG
+
+
+def test_hooks_of_another_home_or_of_a_living_installation_keep_it(machine: Machine) -> None:
+    other, living = machine.home / "other", machine.home / "living"
+    program = launcher.Program(sys.executable, str(living / "recollect" / "surfaces" / "hooks" / "hook.py"))
+    machine.has(Path(program.client), "")
+    other.mkdir(mode=0o700)
+    earlier(machine, home=f" --home {other}", python=program.python, lib=str(living))
+    run(machine.home / ".recollect", "status")
+    for command in own_commands(json.loads(machine.settings.read_text())["hooks"]).values():
+        assert command[0].endswith(f" --home {other}")
+    assert launcher.installed(other) == program
+    assert any(f"lead to {other}" in each for each in problems(machine))
+
+
+@pytest.mark.parametrize("theirs", ["{own} && notify-send done", "env X=1 {own}", "{own} ", "{own} --verbose"])
+def test_what_is_not_byte_for_byte_ours_is_left_alone(machine: Machine, theirs: str) -> None:
+    built = theirs.format(own=EARLIER.format(**GONE, event="Stop", agent="codex", home=""))
+    machine.has(machine.settings, json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": built}]}]}}))
+    before = machine.files()
+    assert run(machine.home / ".recollect", "status").stderr == "" and machine.files() == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write what is another user's")
+def test_settings_and_launcher_of_another_user_are_left_alone(machine: Machine) -> None:
+    earlier(machine)
+    launcher.install(machine.home / ".recollect", launcher.Program("/nowhere/python", "/nowhere/hook.py"))
+    for file in (machine.settings, machine.hooks, machine.home / ".recollect" / launcher.NAME):
+        os.chown(file, 65534, 65534)
+    before = machine.files()
+    assert run(machine.home / ".recollect", "conversations").stderr == "" and machine.files() == before
+    assert launcher.installed(machine.home / ".recollect") != launcher.own()
+    assert sum("can hold up a prompt" in each for each in problems(machine)) == 2
+
+
+def test_a_launcher_is_taken_over_from_an_installation_that_is_gone_and_from_no_other(machine: Machine) -> None:
+    machine.install()
+    trust(machine)
+    home, client = machine.home / ".recollect", machine.home / "hook.py"
+    client.touch()
+    living = launcher.Program(sys.executable, str(client))
+    launcher.install(home, living)
+    assert run(home, "conversations").stderr == "" and launcher.installed(home) == living
+    client.unlink()
+    assert "gone" in run(home, "conversations").stderr
+    assert launcher.installed(home) == launcher.own() and problems(machine) == []
+
+
+@pytest.mark.parametrize("command", ["status", "health", "doctor"])
+def test_hooks_that_lead_nowhere_are_told_and_init_mends_them(machine: Machine, command: str) -> None:
+    machine.install()
+    assert [each for each in problems(machine, command) if "trust" not in each] == []
+    trust(machine)
+    file = machine.home / ".recollect" / launcher.NAME
+    for damage, told in (
+        (file.unlink, "there is no"),
+        (lambda: file.write_text("exit 2\n"), "not as recollect writes it"),
+        (
+            lambda: machine.servers.write_text(
+                '{"mcpServers": {"recollect": {"command": "/x/recollect", "args": ["mcp"]}}}'
+            ),
+            "/x/recollect is gone",
+        ),
+    ):
+        damage()
+        found = problems(machine, command)
+        assert found and all(told in each for each in found)
+        machine.install()
+        assert problems(machine, command) == []
+
+
+def test_uninstall_takes_the_launcher_away_with_the_last_agent(machine: Machine) -> None:
+    file = machine.home / ".recollect" / launcher.NAME
+    machine.install()
+    machine.install("--agent", "codex", "--uninstall")
+    assert file.exists()
+    machine.install("--agent", "claude-code", "--uninstall")
+    assert not file.exists()
 
 
 # ---- Taking it out ---------------------------------------------------------------------------------------------------

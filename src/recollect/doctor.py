@@ -77,6 +77,7 @@ class Fault(StrEnum):
     TOO_OPEN = "TooOpen"
     LOW_SPACE = "LowSpace"
     BACKLOG = "Backlog"
+    UNPLUGGED = "Unplugged"  # an agent calls nothing, another home, or what can hold it up
     UNREADABLE = "Unreadable"  # a transcript, or a folder of an agent's
 
 

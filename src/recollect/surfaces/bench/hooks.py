@@ -23,14 +23,13 @@ from recollect.app import open_memory
 from recollect.surfaces.bench.home import installed_models
 from recollect.surfaces.bench.transcripts import write_tree
 from recollect.surfaces.daemon import place
-from recollect.surfaces.hooks import client
-from recollect.surfaces.hooks.command import hook_command
+from recollect.surfaces.hooks import client, launcher
 
 _CALLS = 100
 _DOWN = 40  # each of them starts a daemon
 _NOTES = 40
 _PROMPT = "how do we deploy the billing service on Tuesdays?"
-_FLOOR = [*hook_command("")[:3], "-c", "pass"]
+_FLOOR = [launcher.own().python, "-I", "-S", "-c", "pass"]
 
 
 @dataclass(slots=True)
@@ -89,6 +88,11 @@ class Stand:
         return not state["doing"] and not state["waiting"]
 
 
+def _hook(event: str) -> list[str]:
+    """As an agent starts it."""
+    return ["/bin/sh", "-c", launcher.Call(event, "claude-code").line]
+
+
 def run(megabytes: int, sessions: int, idle_seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder:
         stand = Stand(Path(folder), _environ(Path(folder)))
@@ -122,6 +126,7 @@ def _fill(stand: Stand) -> None:
             memory.remember(f"The billing service number {number} is deployed on Tuesdays.", project=stand.folder)
         memory.consolidate(now=True)
         memory.embed()
+    launcher.install(stand.home, launcher.own())
 
 
 def _up(stand: Stand) -> None:
@@ -129,7 +134,9 @@ def _up(stand: Stand) -> None:
     _wait(stand.is_idle)
     stand.measure("floor: python -I -S -c pass", _FLOOR)
     for event in client.EVENTS:
-        stand.measure(f"{event}, daemon up", hook_command(event, agent="claude-code"), 60)
+        stand.measure(f"{event}, daemon up", _hook(event), 60)
+    client_alone = [*launcher.own().command, "UserPromptSubmit", "--agent", "claude-code"]
+    stand.measure("UserPromptSubmit, daemon up, without the launcher", client_alone, 60)
     script = [str(processes.script("recollect")), "hook", "UserPromptSubmit"]
     if Path(script[0]).exists():
         stand.measure("UserPromptSubmit, daemon up, as `recollect hook`", script, 60)
@@ -142,7 +149,7 @@ def _down(stand: Stand) -> None:
     for event in ("SessionStart", "UserPromptSubmit"):
         found = []
         for _ in range(_DOWN):
-            found.append(stand.call(hook_command(event, agent="claude-code")))
+            found.append(stand.call(_hook(event)))
             _wait(lambda: (stand.home / client.SOCKET).exists() and place.running(stand.home) is not None)
             stand.stop(signal.SIGKILL)
         stand.keep(f"{event}, daemon down", found)
@@ -153,7 +160,7 @@ def _together(stand: Stand, sessions: int) -> None:
     stand.start()
     _wait(stand.is_idle)
     with ThreadPoolExecutor(sessions) as pool:
-        for name, command in (("floor", _FLOOR), ("UserPromptSubmit", hook_command("UserPromptSubmit"))):
+        for name, command in (("floor", _FLOOR), ("UserPromptSubmit", _hook("UserPromptSubmit"))):
             found = list(
                 pool.map(
                     lambda number, line=command: stand.call(line, f"at-once-{number % sessions}"), range(4 * sessions)
@@ -172,7 +179,7 @@ def _busy(stand: Stand, megabytes: int) -> dict[str, Any]:
     _wait(lambda: _is_scanning(stand))
     while _is_scanning(stand):
         for name, calls in found.items():
-            command = _FLOOR if name == "floor" else hook_command(name, agent="claude-code")
+            command = _FLOOR if name == "floor" else _hook(name)
             calls.append(stand.call(command, f"busy-{name}-{len(calls)}"))
     for name, calls in found.items():
         if calls:
@@ -190,7 +197,7 @@ def _idle(stand: Stand, seconds: float) -> dict[str, Any]:
     there = place.running(stand.home)
     assert there is not None
     _wait(lambda: len(_family(there.pid)) == 1)
-    stand.call(hook_command("UserPromptSubmit"))  # with everything loaded that a prompt needs
+    stand.call(_hook("UserPromptSubmit"))  # with everything loaded that a prompt needs
     before = _cpu(there.pid)
     time.sleep(seconds)
     return {

@@ -53,6 +53,9 @@ _COMMANDS = {
 }
 
 
+_WITHOUT_UPKEEP = ("init", "hook")  # the first does more, the second has no time
+
+
 class _Commands(click.Group):
     """Knows every command's summary without importing it."""
 
@@ -78,8 +81,22 @@ class _Commands(click.Group):
     epilog="Everything lives under RECOLLECT_HOME (~/.recollect). `recollect COMMAND --help` shows examples.",
 )
 @click.version_option(package_name="recollect", message="recollect %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Long-term memory for AI agents that a person can read, search, correct and erase."""
+    if context.invoked_subcommand not in _WITHOUT_UPKEEP:
+        _mend_hooks()
+
+
+def _mend_hooks() -> None:
+    """See to it that agents can call us, and can do without us. No command fails by it."""
+    from recollect.config import located
+    from recollect.surfaces.installers.upkeep import mend
+    from recollect.types import utc_now
+
+    with suppress(OSError, RecollectError, RuntimeError):
+        if told := mend(located(), utc_now()):
+            click.echo(f"recollect: {told}", err=True)
 
 
 def run(arguments: Sequence[str]) -> int:

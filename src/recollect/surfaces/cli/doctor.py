@@ -36,11 +36,15 @@ def command(fix: bool, as_json: bool, agent_id: str | None) -> int:
     """Find what is wrong, and mend it.
 
     Files that were changed by hand or are gone, links that lead nowhere, leftovers, work that nobody does any more,
-    jobs that failed, a stale MEMORY.md, what is ready in context/, the database's integrity, permissions,
-    disk space, a backlog. A canonical file that was changed by hand is kept beside its place (`….md.changed`); its
-    conversation is written anew from the database. No model is asked. Exit status 1 when something is left to do.
+    jobs that failed, a stale MEMORY.md, what is ready in context/, hooks that lead nowhere, the database's integrity,
+    permissions, disk space, a backlog. A canonical file that was changed by hand is kept beside its place
+    (`….md.changed`); its conversation is written anew from the database. No model is asked. Exit status 1 when
+    something is left to do.
     """
+    from recollect.surfaces.installers.upkeep import troubles
+
     report, state = _examine(fix, agent_id)
+    report.problems += [Finding(Fault.UNPLUGGED, each.problem, each.hint) for each in troubles(settings(agent_id))]
     if as_json:
         problems = [asdict(each) for each in report.problems]
         print_json({"files": report.files, "problems": problems, "kept": report.kept, **state})

@@ -15,8 +15,11 @@ def command(as_json: bool, agent_id: str | None) -> int:
 
     Exit status 1 when the database is damaged or work has failed; malformed lines alone are no failure.
     """
+    from recollect.surfaces.installers.upkeep import troubles
+
     with memory(agent_id) as opened:
         result = opened.health()
+    result.problems += troubles(opened.settings)
     show(result, as_json)
     if not as_json and not result.problems:
         click.echo("No problems.")

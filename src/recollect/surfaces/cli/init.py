@@ -17,6 +17,7 @@ from recollect.surfaces.cli.common import count, embed, memory, options, print_j
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
 from recollect.surfaces.cli.service import removed
+from recollect.surfaces.hooks import launcher
 from recollect.surfaces.hooks.client import AGENTS
 from recollect.types import timestamp, utc_now
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _BYTES_PER_SECOND = 25e6  # of transcripts, on a small machine; `recollect bench ingest` measures this one
 OWN_NAMES = (
     "config.toml",
+    "hook",
     "recollect.db*",
     "daemon.*",
     "mcp.token",
@@ -101,6 +103,7 @@ def command(
     """
     from recollect.surfaces.installers import agents
     from recollect.surfaces.installers.files import copies, diff, installing, obstacles, uninstalling
+    from recollect.surfaces.installers.upkeep import is_plugged_in
 
     if purge and (not uninstall or (names and set(names) != set(AGENTS))):  # one that stays plugged in brings it back
         raise UsageError("--purge goes with --uninstall, and with every agent")
@@ -120,8 +123,10 @@ def command(
     else:
         _act(changes, result, say, yes=yes, uninstall=uninstall)
         if not uninstall:
-            settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)  # hooks do nothing where there is none
+            _launch(settings, chosen)
             _advise(result, say, obstacles(chosen))
+        elif not is_plugged_in(settings):
+            launcher.remove(settings.home)
         if uninstall and len(chosen) == len(known):
             _stop(settings, result, say)
         if purge:
@@ -192,6 +197,13 @@ def _act(changes: Sequence[Change], result: Result, say: _Speaker, *, yes: bool,
     if not uninstall:
         advice = {each.agent.title: each.agent.advice for each in agreed}
         _advise(result, say, [f"{title}: {said}" for title, said in advice.items()])
+
+
+def _launch(settings: Settings, chosen: Sequence[Agent]) -> None:
+    """Make the home, and have hooks call this installation."""
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if chosen:
+        launcher.install(settings.home, launcher.own())
 
 
 def _advise(result: Result, say: _Speaker, advice: Sequence[str]) -> None:

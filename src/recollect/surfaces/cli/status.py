@@ -16,8 +16,11 @@ from recollect.surfaces.cli.common import count, echo, memory, options, print_js
 @options
 def command(as_json: bool, agent_id: str | None) -> int:
     """Show what is in memory and what is going on."""
+    from recollect.surfaces.installers.upkeep import troubles
+
     with memory(agent_id) as opened:
         result = opened.status()
+    result.problems += troubles(opened.settings)
     daemon = _daemon(opened.settings.home)
     paused = _paused(opened.settings.home)
     if as_json:

@@ -9,8 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from recollect.surfaces.installers.json_text import JSON, or_empty, value_of
-from recollect.surfaces.installers.merge import with_hooks, with_server, without_hooks, without_server
-from recollect.surfaces.installers.values import Agent, Commands, Texts, reading
+from recollect.surfaces.installers.merge import (
+    handlers,
+    server_program,
+    with_hooks,
+    with_lines,
+    with_server,
+    without_hooks,
+    without_server,
+)
+from recollect.surfaces.installers.values import Agent, Commands, Entry, Texts, reading
 
 AGENT = "claude-code"
 _SERVERS = "mcpServers"
@@ -37,6 +45,19 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
         with reading(servers):
             return {settings: bare, servers: without_server(JSON, or_empty(texts[servers]), _SERVERS)}
 
+    def renewed(texts: Texts) -> dict[Path, str]:
+        with reading(settings):
+            return {settings: with_lines(JSON, or_empty(texts[settings]))}
+
+    def entries(texts: Texts) -> list[Entry]:
+        with reading(settings):
+            ours = handlers(JSON, or_empty(texts[settings]))
+        return [Entry(settings, said["command"], is_trusted=True) for *_, said in ours]
+
+    def server(texts: Texts) -> str:
+        with reading(servers):
+            return server_program(JSON, or_empty(texts[servers]), _SERVERS)
+
     def switched_off(texts: Texts) -> str:
         off = value_of(or_empty(texts[settings])).get("disableAllHooks")
         return f"`disableAllHooks` in {settings} keeps every hook from running." if off else ""
@@ -48,6 +69,9 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
         (folder, servers),
         merged,
         stripped,
+        renewed,
+        entries,
+        server,
         switched_off,
         advice="Sessions that are open take no notice until they are started again.",
     )

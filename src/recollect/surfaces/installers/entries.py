@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from pathlib import PurePath
 
+from recollect.surfaces.hooks.launcher import is_line
+
 NAME = "recollect"  # of the MCP server, in every agent's settings
 
 
@@ -54,7 +56,9 @@ def is_own_server(command: object, args: object) -> bool:
 
 
 def _is_hook_call(words: Sequence[str]) -> bool:
-    """`recollect hook EVENT …`, through the program, the module or the script that the program would run."""
+    """`recollect hook EVENT …`, through the launcher, the program, the module or the script that it would run."""
+    if is_line(words):
+        return True
     rest = _after_program(words)
     if rest is not None:
         return len(rest) >= 2 and rest[0] == "hook"

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from recollect.surfaces.hooks.launcher import direct
 from recollect.surfaces.installers.values import Agent, Refused, Texts
 
 _BACKUP = ".recollect-backup"
@@ -37,22 +38,33 @@ def installing(agents: Iterable[Agent]) -> list[Change]:
     """What it takes to plug in; nothing where all is as it should be."""
     changes = []
     for agent in agents:
-        texts = _read(agent)
+        texts = read(agent)
         merged = agent.merged(texts)
         changes += [Change(agent, file, texts[file], text) for file, text in merged.items() if text != texts[file]]
     return changes
 
 
+def renewing(agent: Agent) -> list[Change]:
+    """What it takes so that no hook of ours can block; nothing where a file belongs to another user."""
+    texts = read(agent)
+    if not any(direct(each.command) for each in agent.entries(texts)):
+        return []
+    changed = {file: text for file, text in agent.renewed(texts).items() if text != (texts[file] or text)}
+    if any(file.stat().st_uid != os.geteuid() for file in changed):  # whoever replaces a file becomes its owner
+        return []
+    return [Change(agent, file, texts[file], text) for file, text in changed.items()]
+
+
 def obstacles(agents: Iterable[Agent]) -> list[str]:
     """What in the users' settings keeps our hooks from running."""
-    return [f"{agent.title}: {reason}" for agent in agents if (reason := agent.switched_off(_read(agent)))]
+    return [f"{agent.title}: {reason}" for agent in agents if (reason := agent.switched_off(read(agent)))]
 
 
 def uninstalling(agents: Iterable[Agent]) -> list[Change]:
     """What it takes to leave no trace: the bytes of before where nothing else changed, else without our entries."""
     changes = []
     for agent in agents:
-        texts = _read(agent)
+        texts = read(agent)
         for file, text in agent.stripped(texts).items():
             if texts[file] is not None and text != texts[file]:
                 changes.append(Change(agent, file, texts[file], _restored(agent, file, texts, text)))
@@ -84,7 +96,7 @@ def apply(changes: Sequence[Change], now: datetime) -> list[Path]:
     return backups
 
 
-def _read(agent: Agent) -> dict[Path, str | None]:
+def read(agent: Agent) -> dict[Path, str | None]:
     return {file: _text(file) for file in agent.files}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from recollect.surfaces.hooks import launcher
 from recollect.surfaces.installers.entries import NAME, Hook, Whose, is_own_server, whose
 
 Path = tuple[str | int, ...]  # from the root: names of members, numbers of elements
@@ -31,6 +32,26 @@ def with_hooks(form: Syntax, text: str, wanted: Sequence[Hook]) -> str:
     for hook in wanted:
         text = _with_hook(form, text, hook)
     return text
+
+
+def with_lines(form: Syntax, text: str) -> str:
+    """Each call as earlier releases wrote it is a line that cannot block, in its place; nothing else changes."""
+    for event, group, handler, said in handlers(form, text):
+        if found := launcher.direct(said["command"]):
+            text = form.put(text, ("hooks", event, group, "hooks", handler, "command"), found[1].line)
+    return text
+
+
+def changed(form: Syntax, before: str, after: str) -> list[Place]:
+    """Where a hook of ours does not say any more what it said before."""
+    kept = {each[:3]: each[3] for each in handlers(form, after)}
+    return [each[:3] for each in handlers(form, before) if kept.get(each[:3]) != each[3]]
+
+
+def server_program(form: Syntax, text: str, table: str) -> str:
+    """The program of our MCP server; empty: there is no such server."""
+    there = _server(form, text, table)
+    return str(there["command"]) if there is not None and _is_ours(there) else ""
 
 
 def without_hooks(form: Syntax, text: str) -> str:

@@ -11,21 +11,30 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from tomllib import loads
-from typing import Any
-
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
+from typing import TYPE_CHECKING, Any
 
 from recollect.surfaces.installers.merge import Path
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
 
 _HEADER = re.compile(r"\s*\[\[?(?P<name>.*?)\]\]?\s*(#.*)?")
 
 
-def parse(text: str) -> tomlkit.TOMLDocument:
+def parse(text: str) -> TOMLDocument:
+    import tomlkit  # it costs 30 ms, and every command looks at settings
+    from tomlkit.exceptions import TOMLKitError
+
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:
         raise ValueError(str(error)) from error
+
+
+def _dumps(document: Any) -> str:
+    import tomlkit
+
+    return tomlkit.dumps(document)
 
 
 def put(text: str, path: Path, value: Any) -> str:
@@ -37,7 +46,7 @@ def put(text: str, path: Path, value: Any) -> str:
         way, last, value = way[:-1], way[-1], {last: value}
     document: Any = parse(text)
     _at(document, tuple(way))[last] = value
-    return tomlkit.dumps(document)
+    return _dumps(document)
 
 
 def _appended(text: str, path: Path, value: Any) -> str:
@@ -48,7 +57,7 @@ def _appended(text: str, path: Path, value: Any) -> str:
     parent[name] = [*parent.get(name, []), *more] if isinstance(more, list) else more
     line = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text else line if text.endswith("\n") else line * 2
-    candidate = text + gap + tomlkit.dumps({table: {name: more}}).replace("\n", line)
+    candidate = text + gap + _dumps({table: {name: more}}).replace("\n", line)
     if _says(candidate, wanted):
         return candidate
     document: Any = parse(text)
@@ -56,7 +65,7 @@ def _appended(text: str, path: Path, value: Any) -> str:
         document[table][name].extend(more)
     else:
         document[table][name] = more
-    return tomlkit.dumps(document)
+    return _dumps(document)
 
 
 def without(text: str, path: Path) -> str:
@@ -78,7 +87,7 @@ def _without(text: str, path: Path) -> str:
             return candidate
     document: Any = parse(text)
     del _at(document, path[:-1])[path[-1]]
-    return tomlkit.dumps(document)
+    return _dumps(document)
 
 
 def _cuts(text: str, path: Path) -> Iterator[str]:

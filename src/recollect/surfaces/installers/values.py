@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from recollect import processes
 from recollect.config import HOME_VARIABLE
 from recollect.errors import RecollectError
 from recollect.surfaces.hooks.client import EVENTS
-from recollect.surfaces.hooks.command import hook_command
+from recollect.surfaces.hooks.launcher import Call
 from recollect.surfaces.installers.entries import NAME, Hook
 
 _TIMEOUTS = {"UserPromptSubmit": 5, "SessionEnd": 5}  # seconds; the others: 10
@@ -36,7 +35,8 @@ class Commands:
     def hooks(self, agent: str, **timeouts: int) -> tuple[Hook, ...]:
         """One per event; `timeouts` are those in which this agent differs."""
         seconds = _TIMEOUTS | timeouts
-        lines = {event: shlex.join(hook_command(event, agent=agent, home=self.home)) for event in EVENTS}
+        home = str(self.home) if self.home else ""
+        lines = {event: Call(event, agent, home).line for event in EVENTS}
         return tuple(Hook(event, line, seconds.get(event, 10)) for event, line in lines.items())
 
     def server(self) -> dict[str, Any]:
@@ -45,6 +45,15 @@ class Commands:
         command, *args = [str(script)] if script.is_file() else processes.python(NAME)
         env = {HOME_VARIABLE: str(self.home)} if self.home else {}  # Codex hands no variables on
         return {"command": command, "args": [*args, "mcp"], "env": env}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A hook of ours as it stands in an agent's settings."""
+
+    file: Path
+    command: str
+    is_trusted: bool  # the agent skips one that is not
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,9 @@ class Agent:
     signs: tuple[Path, ...]  # where one of them is, the agent is in use on this machine
     merged: Callable[[Texts], dict[Path, str]]  # settings with ours; files that need no change may be left out
     stripped: Callable[[Texts], dict[Path, str]]  # settings without anything of ours
+    renewed: Callable[[Texts], dict[Path, str]]  # settings in which no hook of ours can block; others are left out
+    entries: Callable[[Texts], list[Entry]]
+    server: Callable[[Texts], str]  # the program of our MCP server; empty: there is no such server
     switched_off: Callable[[Texts], str]  # why hooks do not run there, if the user's own settings say so
     advice: str  # what its user has to do after the hooks changed
 
