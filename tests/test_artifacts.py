@@ -18,7 +18,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import redact
+from recollect import blocks, redact
 from recollect.app import Memory
 from recollect.artifacts import bodies, document, ledger, names, sanitize, sentence
 from recollect.artifacts.files import ContentDiffers, Files, OtherIdentity, RevisionChanged, Tampered
@@ -29,7 +29,7 @@ from recollect.extract.run import Step
 from recollect.extract.values import Extraction, Transcript
 from recollect.occasions import occasions
 from recollect.store import artifacts, memories, stage1
-from recollect.text import estimate_tokens
+from recollect.text import _ANSI, _CONTROL, _SURROGATE, estimate_tokens
 from recollect.types import (
     Conversation,
     ConversationStatus,
@@ -245,11 +245,12 @@ def test_sanitising_twice_is_sanitising_once(text: str) -> None:
 
 def test_blocks_one_inside_of_another_are_sanitized_in_linear_time() -> None:
     deep = 10_000
-    text = "[Context" * deep + f"{PREFIX} Notes from earlier {END}" + f"{PREFIX[8:]} Notes from earlier {END}" * deep
+    rest = " Notes from earlier\n- one\n" + END
+    text = "[Context" * deep + PREFIX + rest + f"{PREFIX[8:]}{rest}" * deep
     started = time.process_time()
     once = sanitize.sanitized(text)
     assert time.process_time() - started < 20, "minutes, when each takes a round of its own"
-    assert PREFIX not in once and END not in once and sanitize.sanitized(once) == once
+    assert PREFIX not in once and sanitize.sanitized(once) == once
 
 
 @pytest.mark.parametrize(
@@ -259,14 +260,14 @@ def test_blocks_one_inside_of_another_are_sanitized_in_linear_time() -> None:
         ("\x1b[1;31mred\x1b[0m \x1b]0;title\x07bell\x07\x00", "red bell"),
         ("\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("tab\tand\nline \t\n\n", "tab\tand\nline"),
-        ("a\n[Context from memory]\nold news\n[End of context from memory]\nb", "a\nb"),
-        ("\x1b[0m[Context from memory] old news", ""),
+        ("a\n[Context from memory]\n- old news\n[End of context from memory]\nb", "a\nb"),
+        ("\x1b[0m[Context from memory] quoted\nmy words", "[Context from memory] quoted\nmy words"),
         ("half \ud800 character", "half \ufffd character"),
         ("héllo 日本語 🐙", "héllo 日本語 🐙"),
     ],
 )
 def test_what_the_sanitizer_takes_out(text: str, clean: str) -> None:
-    assert sanitize.sanitized(text) == sanitize.sanitized(text, "sanitize_transcript_v1") == clean
+    assert sanitize.sanitized(text) == clean
 
 
 def test_the_sanitizer_takes_out_secrets_that_escapes_hid() -> None:
@@ -275,20 +276,12 @@ def test_the_sanitizer_takes_out_secrets_that_escapes_hid() -> None:
     assert "[redacted:" in sanitize.sanitized(hidden) and "Ab3dEf" not in sanitize.sanitized(hidden)
 
 
-def test_a_version_of_the_sanitizer_never_changes() -> None:
-    """Validation test 7.
-
-    New rules of redaction are a new version of the sanitizer: add one, with a migration note, and keep the old."""
-    sample = (
-        "\x1b[1mA\x1b[0m\r\ntoken: ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3gH6" + " \t\n> [Context from memory] x"
-    )
-    assert sanitize.sanitized(sample, "sanitize_transcript_v1") == "A\ntoken: [redacted:github]"
-    assert redact.VERSION == "redact_v1", "then sanitize_transcript_v1 must keep calling the older rules"
-
-
-def test_an_unknown_version_is_no_version() -> None:
-    with pytest.raises(KeyError):
-        sanitize.sanitized("x", "sanitize_transcript_v0")
+def test_a_change_of_the_sanitizers_rules_changes_its_version() -> None:
+    """Validation test 7. When this fails, raise the number in `sanitize.VERSION` and put the new digest here."""
+    patterns = [each.pattern for each in (blocks._BLOCK, _ANSI, _CONTROL, _SURROGATE)]
+    rules = [rule.__name__ for rule in sanitize.RULES]
+    digest = hashlib.sha256(repr((rules, patterns)).encode()).hexdigest()[:12]
+    assert (sanitize.VERSION, digest) == (f"sanitize_transcript_v2+{redact.VERSION}", "58b1d5c52d43")
 
 
 # Sentence
@@ -579,7 +572,7 @@ def test_a_session_ends_in_three_files_that_link_each_other(tmp_path: Path) -> N
     )
     assert isinstance(told.head, document.Content) and isinstance(said.head, document.Content)
     assert (told.head.memory_sentence, told.head.memory_sentence_quality) == (GOOD, "ok")
-    assert (said.head.sanitizer_version, said.head.snapshot) == ("sanitize_transcript_v1", transcript().snapshot)
+    assert (said.head.sanitizer_version, said.head.snapshot) == (sanitize.VERSION, transcript().snapshot)
     assert (told.head.started_at, told.head.ended_at) == (at(0), at(2))
     assert (head.transcript_sha256, head.summary_sha256) == (said.head.content_sha256, told.head.content_sha256)
     assert (head.revision, head.compaction_path, head.superseded) == (1, None, ())

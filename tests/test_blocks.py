@@ -1,27 +1,37 @@
-"""Injected blocks are taken out whole, and nothing but them."""
+"""Whole injected blocks are taken out, and nothing but them; nothing that repeats a memory is learnt again."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.blocks import END, PREFIX, strip_blocks
+from recollect.blocks import END, PREFIX, TITLES, strip_blocks, without_memories
+from recollect.inject import render
+from recollect.inject.orientation import Known, orientation
+from recollect.inject.values import Section
+from tests.injecting import a_memory
 
-QUOTES = ["", "  ", "\t", "> ", ">> ", "> > ", "* ", "    ", "`", "** "]
-REMEMBERED = "remembered"
+MEMORIES = [a_memory("jwt", "Auth uses JWT tokens"), a_memory("tabs", "Indent by tabs", scope_id="p")]
+BLOCKS = [
+    render.block([(Section.RELEVANT, render.line(each)) for each in MEMORIES]),
+    render.block([(Section.PINNED, render.line(MEMORIES[0])), (Section.RELEVANT, render.line(MEMORIES[1]))]),
+    orientation(Known("p", MEMORIES, {}, project_summary="# Project\n\n- It is a tide table.")),
+    f"{PREFIX}\n- likes tea\n{END}",
+]
+FORGED = (  # what no block is
+    f"{PREFIX} quoted …",
+    BLOCKS[0].removesuffix(END),
+    BLOCKS[0].split("\n", 1)[1],
+    "> " + BLOCKS[0].replace("\n", "\n> "),
+    f"{PREFIX}\nMy question is this.\n{END}",
+    f"{PREFIX}\n\n- one\n{END}",
+    f"What is {PREFIX} for?",
+    END,
+)
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r[]"), max_size=40)
-lines = st.lists(words.map(lambda text: text.replace("\n", " ")), max_size=4)
-
-
-def block(inside: list[str], quote: str = "", end: str = END + "\n") -> str:
-    """A block as an agent may quote it."""
-    return f"{quote}{PREFIX}\n" + "".join(f"{quote}{REMEMBERED} {line}\n" for line in inside) + (end and quote + end)
-
-
-def text_of(parts: list[str]) -> str:
-    return "".join(part + "\n" for part in parts)
+passages = st.lists(st.one_of(words, st.sampled_from(FORGED)), max_size=3).map("\n".join)
 
 
 @given(words)
@@ -29,59 +39,50 @@ def test_text_without_a_block_is_the_same_object(text: str) -> None:
     assert strip_blocks(text) is text
 
 
-@given(lines, st.sampled_from(QUOTES), lines, st.sampled_from(QUOTES), lines)
-def test_what_stands_around_blocks_survives_and_nothing_of_them(
-    before: list[str], quote: str, inside: list[str], other: str, after: list[str]
-) -> None:
-    text = text_of(before) + block(inside, quote) + text_of(after) + block(inside, other) + text_of(before)
-    assert strip_blocks(text) == text_of(before) + text_of(after) + text_of(before)
-
-
-@given(lines, st.sampled_from(QUOTES), lines)
-def test_a_block_without_an_end_goes_to_the_end_of_the_message(
-    before: list[str], quote: str, inside: list[str]
-) -> None:
-    text = text_of(before) + block(inside, quote, end="")
-    assert strip_blocks(text) == text_of(before)
-
-
 @given(
-    st.lists(
-        st.sampled_from([PREFIX, END, "\n", " ", "> ", "`", "1. ", "said", PREFIX[:9], "\r\n", "\x85"]), max_size=24
-    )
+    st.lists(st.tuples(st.sampled_from(BLOCKS), words), min_size=1, max_size=3), words, st.sampled_from(["\n", "\r\n"])
 )
-def test_stripping_twice_is_stripping_once(parts: list[str]) -> None:
-    once = strip_blocks("".join(parts))
-    assert strip_blocks(once) == once
+def test_what_stands_around_whole_blocks_survives_exactly(parts: list[tuple[str, str]], before: str, end: str) -> None:
+    text = before + end + "".join(block.replace("\n", end) + end + after + end for block, after in parts)
+    assert strip_blocks(text) == before + end + "".join(after + end for _, after in parts)
 
 
-@given(lines, lines)
-def test_a_text_that_only_mentions_the_words_keeps_them(before: list[str], after: list[str]) -> None:
-    assume(not any(line.strip(" \t>*`") == "" for line in before[-1:]))
-    text = text_of(before) + f"What is {PREFIX} for?\n" + text_of(after)
-    assert strip_blocks(text) == text
+@given(passages, passages)
+def test_words_survive_whatever_is_quoted_beside_a_whole_block(before: str, after: str) -> None:
+    text = f"{before}\nMy first question.\n{BLOCKS[1]}\nMy second question.\n{after}"
+    stripped = strip_blocks(text)
+    assert stripped == f"{before}\nMy first question.\nMy second question.\n{after}"
+    assert strip_blocks(stripped) is stripped
 
 
-def test_an_end_without_a_beginning_is_kept() -> None:
-    assert strip_blocks(f"one\n{END}\ntwo") == f"one\n{END}\ntwo"
+@pytest.mark.parametrize("forged", FORGED)
+def test_a_quoted_or_half_block_is_the_persons_text(forged: str) -> None:
+    text = f"hello\n{forged}\nMy question is this."
+    assert strip_blocks(text) is text
+    left = without_memories(text)
+    assert left.startswith("hello") and left.endswith("My question is this.") and "JWT" not in left
 
 
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_block_with_either_newline_goes(newline: str) -> None:
-    text = newline.join(["before", PREFIX, REMEMBERED, END, "after"])
-    assert strip_blocks(text) == newline.join(["before", "after"])
+@pytest.mark.parametrize("block", BLOCKS[:3])
+def test_a_block_within_a_line_is_known_by_how_it_begins(block: str) -> None:
+    assert strip_blocks(f"Hook says: {block} Why?") == "Hook says:  Why?"
 
 
-def test_the_text_after_the_end_of_a_block_in_the_middle_of_a_message_survives() -> None:
-    assert strip_blocks(f"{PREFIX}\n- likes tea\n{END}\nWhat do I like?") == "What do I like?"
+def test_titles_are_those_of_the_blocks_that_are_written() -> None:
+    rows = [row.removesuffix(":") for block in BLOCKS for row in block.split("\n") if row.endswith(":")]
+    assert rows and set(rows) <= set(TITLES)
 
 
-@pytest.mark.parametrize("middle", ["\n- likes tea\n", " likes tea "])
-def test_the_text_after_the_end_of_a_block_on_the_same_line_survives(middle: str) -> None:
-    assert "What do I like?" in strip_blocks(f"{PREFIX}{middle}{END} What do I like?")
-
-
-def test_a_long_text_without_an_end_is_stripped_in_linear_time() -> None:
-    text = f"{PREFIX}\n" + (" > `" * 50 + "\n") * 5_000
-    assert strip_blocks(text) == ""
-    assert strip_blocks("kept\n" * 200_000 + text) == "kept\n" * 200_000
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{PREFIX}\n" + (" > `" * 50 + "\n") * 5_000,
+        f"{PREFIX}\n" * 60_000 + END,
+        f"{PREFIX} Notes from earlier" * 20_000 + END,
+        f"- {PREFIX} Notes from earlier\n" * 20_000 + END,
+        f"{PREFIX}\n" + "- a\n" * 50_000 + f"b\n{END}",
+    ],
+    ids=lambda text: text[:40],
+)
+def test_hostile_text_is_stripped_in_linear_time(text: str) -> None:
+    assert strip_blocks("kept\n" * 100_000 + text) == "kept\n" * 100_000 + text

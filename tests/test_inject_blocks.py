@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from recollect import open_memory
 from recollect.app import Memory
-from recollect.blocks import END, OPENINGS, PREFIX, escape, strip_blocks
+from recollect.blocks import END, OPENINGS, PREFIX, escape, strip_blocks, without_memories
+from recollect.extract.offline.units import own_words
 from recollect.inject import render
 from recollect.inject.formats import Messages
 from recollect.inject.injector import render_for_compaction
@@ -25,7 +26,7 @@ from recollect.inject.orientation import Known, orientation
 from recollect.inject.values import Section
 from recollect.inject.window import stripped
 from recollect.text import estimate_tokens
-from recollect.types import MemoryKind, Severity
+from recollect.types import MemoryKind, Role, Severity
 from tests.conftest import Clock
 from tests.injecting import PROJECT, a_memory, put
 from tests.transcripts import SESSION, claude, stamp, texts, write
@@ -139,12 +140,12 @@ HALVES = {
 
 
 @pytest.mark.parametrize("name", HALVES)
-def test_no_memory_of_a_block_is_left_however_it_is_quoted(name: str) -> None:
+def test_no_memory_of_a_block_is_learnt_however_it_is_quoted(name: str) -> None:
     text = f"I was told:\n{HALVES[name]}"
-    assert strip_blocks(text) != text
-    left = strip_blocks(text)
+    left = without_memories(text)
     assert left.startswith("I was told:") and "JWT" not in left and "m-jwt" not in left
-    assert strip_blocks(left) == left
+    assert without_memories(left) == left
+    assert "JWT" not in str(own_words(text, Role.USER)) + str(own_words(text, Role.ASSISTANT))
 
 
 def test_a_block_is_known_by_how_we_begin_one() -> None:
@@ -172,18 +173,17 @@ def test_words_about_a_memory_are_kept() -> None:
         "see (2026-02-01) and m-jwt",
         "On 2026-02-01 it was m-jwt r1",
         "| 2026-02-01 | m-jwt was made then | it is a note |",
-        f"1. {PREFIX} begins a block\n2. and so on",
         f"- [fact] is what it says before {PREFIX}\n- [decision, must] is another",
     ):
-        assert strip_blocks(text) is text
+        assert without_memories(text) is text
     for before, after in (
         ("You were told ", " but that is wrong now: we use sessions."),
         ('{"note": "', '", "mine": 1}'),
         ("Memory `", "` is outdated, change it to sessions"),
     ):
-        assert strip_blocks(f"{before}[fact] {TEXT} {REF}{after}") == before + after
+        assert without_memories(f"{before}[fact] {TEXT} {REF}{after}") == before + after
     for own in ("- [fact] Mine.\n\n", "- [fact] Mine.\n- Mine, too.\n", "What is [fact] for?\n"):
-        assert strip_blocks(f"{own}{TEXT} {REF}") == own
+        assert without_memories(f"{own}{TEXT} {REF}") == own
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,16 @@ def test_words_about_a_memory_are_kept() -> None:
 )
 def test_hostile_text_is_read_in_linear_time(text: str) -> None:
     started = time.process_time()
-    strip_blocks(text)
+    without_memories(text)
     assert time.process_time() - started < 2
+
+
+def test_a_compaction_keeps_a_persons_words_behind_a_quoted_prefix() -> None:
+    said = f"hello\n{PREFIX} quoted…\nmy question is this"
+    assert render_for_compaction([{"role": "user", "content": said}]) == f"User: {said}"
+    assert stripped(Messages("plain"), [{"role": "user", "content": said}]) == [
+        {"role": "user", "content": escape(said)}
+    ]
 
 
 def test_a_long_history_is_read_in_no_time() -> None:
@@ -248,13 +256,16 @@ def transcript(source: str, said: list[str]) -> bytes:
 
 
 @pytest.mark.parametrize("source", ["claude-code", "codex", "pi"])
-def test_entries_of_every_source_hold_nothing_that_was_injected(memory: Memory, tmp_path: Path, source: str) -> None:
+def test_entries_of_every_source_hold_no_block_and_nothing_of_one_is_learnt(
+    memory: Memory, tmp_path: Path, source: str
+) -> None:
     said = [f"Question {n}?\n\n{text}\n" for n, text in enumerate(HALVES.values())]
     names = {"codex": f"rollout-2026-03-02T09-00-00-{SESSION}.jsonl", "pi": f"2026-03-02T09-00-00-000Z_{SESSION}.jsonl"}
     file = write(tmp_path / "root" / "-code-tides" / names.get(source, f"{SESSION}.jsonl"), transcript(source, said))
     memory.ingest(file=file, source=source)
     assert len(texts(memory)) == len(said)
-    assert not any("JWT" in text or "m-jwt" in text or PREFIX in text for text in texts(memory))
+    assert not any(BLOCK in text for text in texts(memory))
+    assert sum("JWT" in text for text in texts(memory)) > len(said) // 2, "what is quoted stays"
     memory.process(now=True)
     assert memory.newest(9) == ["Auth uses JWT tokens signed with Ed25519"], "no feedback loop"
     assert memory.injector(PROJECT).prepare([], "How are auth tokens signed?").given.lines[0].id == "m-jwt"

@@ -1,10 +1,10 @@
 """What an injected memory block looks like, so that whoever writes one and whoever must not read one agree.
 
-A block is a message, or a part of one, that starts with PREFIX. It ends at END when that follows, else with the
-message. Behind a number or a heading it is known by its end, in the middle of a line also by how we begin one. Each of
-its lines ends with a day, an id and a revision, so that a line is known where the rest of its block was cut off, also
-where an agent adds to it, decorates or breaks it. Ingest drops all of it: injected memory that came back as if the user
-had said it would be extracted again. Every step takes linear time, whatever the text is.
+A block is whole or it is none: a line that begins with PREFIX, then lines of ours (titles and list items), then END.
+`strip_blocks` takes whole blocks out of a text and nothing else: what somebody quotes or pastes of one is their text.
+`without_memories` is for whoever learns from a text: it also takes out quoted and broken blocks and every line that
+ends like one of ours, with a day, an id and a revision, however an agent decorates or breaks it. Memory that came back
+as if the user had said it would be learnt again. Every step takes linear time, whatever the text is.
 """
 
 from __future__ import annotations
@@ -16,17 +16,34 @@ from recollect.types import MemoryKind
 
 PREFIX = "[Context from memory]"
 END = "[End of context from memory]"
-
-_QUOTE = r"[ \t>*`]*"  # an agent that quotes a block indents it, or marks it as a quotation
-_BLOCK = re.compile(
-    rf"^(?:{_QUOTE}{re.escape(PREFIX)}.*?(?:{re.escape(END)}[ \t]*(?:\r?\n)?|\Z))+",  # one after another: at once
-    re.DOTALL | re.MULTILINE,
-)
-_LISTED = re.compile(  # up to the last end, so that each has one
-    rf"^(?:[ \t>*`#+\-\d.)]*{re.escape(PREFIX)}.*?{re.escape(END)}[ \t]*(?:\r?\n)?)+", re.DOTALL | re.MULTILINE
-)
-_AFTER = re.compile(r"[ \t]*(?:\r?\n)?")
 OPENINGS = (f"{PREFIX} Notes from earlier", f"{PREFIX} What is known from earlier")
+TITLES = (
+    "Pinned",
+    "Relevant",
+    "Rules and limits",
+    "Open threads",
+    "In every project",
+    "In this project",
+    "Last sessions",
+    "Also known",
+)
+
+_REST = rf"(?![^\n]*?{re.escape(PREFIX)})[^\n]*"  # of a line in which no other block begins
+_LINES = rf"(?:\r?\n(?:- {_REST}|(?:{'|'.join(TITLES)}):[ \t]*(?=\r?\n)))+"
+_BODY = rf"{_REST}{_LINES}\r?\n{re.escape(END)}"
+_BLOCK = re.compile(  # within a line it is known by how we begin one
+    rf"^{re.escape(PREFIX)}{_BODY}[ \t]*(?:\r?\n)?|(?:{'|'.join(map(re.escape, OPENINGS))}){_BODY}", re.MULTILINE
+)
+
+_MARKED = r"[ \t>*`#+\-\d.)]*"  # how somebody begins the lines of what they quote or list
+_QUOTED = re.compile(  # up to the last end, so that each has one
+    rf"^(?:{_MARKED}{re.escape(PREFIX)}.*?{re.escape(END)}[ \t]*(?:\r?\n)?)+", re.DOTALL | re.MULTILINE
+)
+_BROKEN = re.compile(  # without an end: its first line, and what looks like ours below it
+    rf"^{_MARKED}{re.escape(PREFIX)}[^\n]*(?:\n[ \t>]*(?:- |(?:{'|'.join(TITLES)}):)[^\n]*)*(?:\n|\Z)", re.MULTILINE
+)
+_OPENED = re.compile(rf"(?:{'|'.join(map(re.escape, OPENINGS))})[^\n]*")
+_AFTER = re.compile(r"[ \t]*(?:\r?\n)?")
 _ROW = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _NEAR = tuple(f"{each}m-" for each in " \n\t`|*>")  # an id stands behind one of these
 _DAY, _ID = r"\d{4}-\d\d-\d\d", r"`?m-[0-9A-Za-z-]+`?"
@@ -38,7 +55,7 @@ _CLOSING = re.compile(r"[\s*`.,;:!?\"')_|}\]›‹»«”“’]*")
 _LABEL = re.compile(rf"\[(?:{'|'.join(MemoryKind)})(?:, ?\w+)?\]")
 _FIRST = re.compile(rf"[\W\d]*?{_LABEL.pattern}")
 _BULLET = re.compile(r"[ \t>]*(?:[-*+•|]|\d+[.)])[ \t]")
-_BROKEN = 12  # rows before the one with the reference, for the longest line in a narrow window
+_MOST_ROWS = 12  # rows before the one with the reference, for the longest line in a narrow window
 
 
 def _loosely(phrase: str) -> str:
@@ -54,8 +71,19 @@ _MARKS = re.compile(
 
 
 def strip_blocks(text: str) -> str:
-    """The text without its injected blocks and lines; the same object when there is none."""
-    stripped = _without_quoted(_BLOCK.sub("", _without_listed(text))) if PREFIX in text else text
+    """The text without whole injected blocks; the same object when there is none."""
+    if PREFIX not in text or END not in text:
+        return text
+    stripped = _BLOCK.sub("", text)
+    return text if stripped == text else stripped
+
+
+def without_memories(text: str) -> str:
+    """The text without anything that repeats an injected memory; the same object when nothing does."""
+    stripped = text
+    if PREFIX in text:
+        stripped = _without_opened(_without_quoted(strip_blocks(text)))
+        stripped = _OPENED.sub("", _BROKEN.sub("", stripped))
     if "m-" in stripped and (stripped.startswith("m-") or any(each in stripped for each in _NEAR)):
         stripped = _without_lines(stripped)
     return text if stripped == text else stripped
@@ -68,13 +96,14 @@ def escape(text: str) -> str:
     return _MARKS.sub(r"(\1)", text) if "[" in text or "［" in text else text
 
 
-def _without_listed(text: str) -> str:
+def _without_quoted(text: str) -> str:
+    """Without whole blocks behind marks of a quotation, a list or a heading."""
     last = text.rfind(END)
     if last < 0:
         return text
     after = _AFTER.match(text, last + len(END))
     end = after.end() if after else len(text)
-    return _LISTED.sub("", text[:end]) + text[end:]
+    return _QUOTED.sub("", text[:end]) + text[end:]
 
 
 def _without_lines(text: str) -> str:
@@ -99,7 +128,7 @@ def _without_lines(text: str) -> str:
 
 def _beginning(kept: list[str], row: str) -> int:
     """Where the line begins whose last row this is."""
-    for back in range(1, min(_BROKEN, len(kept)) + 1):
+    for back in range(1, min(_MOST_ROWS, len(kept)) + 1):
         if _BULLET.match(row) or not row.strip():
             break
         row = kept[-back]
@@ -108,7 +137,8 @@ def _beginning(kept: list[str], row: str) -> int:
     return len(kept)
 
 
-def _without_quoted(text: str) -> str:
+def _without_opened(text: str) -> str:
+    """Without blocks that begin in the middle of a line, whatever their lines look like."""
     for opening in OPENINGS:
         kept, at = [], 0
         while (start := text.find(opening, at)) >= 0 and (end := text.find(END, start)) >= 0:

@@ -15,7 +15,7 @@ from recollect.artifacts.document import Content, rendered, sealed
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.projection import Projection
-from recollect.artifacts.sanitize import CURRENT, line, sanitized
+from recollect.artifacts.sanitize import VERSION, line, sanitized
 from recollect.artifacts.sets import Known
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
@@ -75,7 +75,7 @@ def document(
         started_at=conversation.first_message_at,
         manifest_path=manifest.path,
         source_node_id=compacted.uuid,
-        sanitizer_version=CURRENT,
+        sanitizer_version=VERSION,
         memory_sentence=gated.text,
         memory_sentence_version=sentence.VERSION,
         memory_sentence_quality=str(gated.quality),

@@ -19,7 +19,7 @@ from recollect.artifacts.files import Files, Tampered
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.projection import Projection
-from recollect.artifacts.sanitize import CURRENT, line, sanitized
+from recollect.artifacts.sanitize import VERSION, line, sanitized
 from recollect.artifacts.sets import Known
 from recollect.extract.values import Extraction, Transcript, Written
 from recollect.occasions import occasions
@@ -111,7 +111,7 @@ def artifacts(
     title = sets.title(talk.project, talk.source, talk.first_message_at)
     head = _content(end, captured, manifest_path)
     body = bodies.transcript(title, links, end.messages)
-    said = replace(head, kind=Kind.TRANSCRIPT, sanitizer_version=CURRENT)
+    said = replace(head, kind=Kind.TRANSCRIPT, sanitizer_version=VERSION)
     if end.extraction.is_empty:
         return sealed(replace(said, strategy=end.strategy or None), body), None
     slug = line(end.extraction.rollout_slug)

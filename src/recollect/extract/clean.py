@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recollect.blocks import strip_blocks
+from recollect.blocks import without_memories
 from recollect.extract.values import Extraction
 from recollect.occasions import occasions
 from recollect.redact import redact
@@ -31,6 +31,6 @@ def cleaned(extraction: Extraction) -> Extraction:
 
 
 def _clean(text: str, longest: int | None = None) -> str:
-    text = redact(strip_blocks(text.replace("\0", "")))
+    text = redact(without_memories(text.replace("\0", "")))
     data = text.encode("utf-8", "replace") if longest else b""
     return text if longest is None or len(data) <= longest else data[:longest].decode("utf-8", "ignore").rstrip() + " …"

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from recollect.blocks import strip_blocks
+from recollect.blocks import without_memories
 from recollect.errors import UsageError
 from recollect.inject import render
 from recollect.inject.contextual import Contextual
@@ -89,7 +89,7 @@ class Injection(Part):
         config = selection.config
         known = {name: revision for each in seen for name, revision in sorted(each.keys)}
         stale = [name for name, memory in selection.current(known).items() if memory.revision != known[name]]
-        said = strip_blocks(prompt)  # a block that somebody pasted is not what is asked
+        said = without_memories(prompt)  # a block that somebody pasted is not what is asked
         candidates = selection.candidates(said, exchanges, len(known), stale, start=not prompt.strip())
         if not prompt.strip():  # all rules
             rules = sum(each.memory.severity in BINDING for each in candidates)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.blocks import END, PREFIX, escape, strip_blocks
+from recollect.blocks import END, PREFIX, escape, strip_blocks, without_memories
 from recollect.inject import render
 from recollect.inject.formats import Format, Role, Slot
 from recollect.inject.values import Exchange, Line
@@ -143,8 +143,8 @@ def transcript(form: Format, history: Sequence[Any]) -> str:
         role = form.role(message)
         if role is Role.OTHER:
             continue
-        text = words(form, message) if role is Role.USER else strip_blocks(form.spoken(message))
-        if role is Role.USER and (given := strip_blocks(form.results(message)).strip()):
+        text = words(form, message) if role is Role.USER else without_memories(form.spoken(message))
+        if role is Role.USER and (given := without_memories(form.results(message)).strip()):
             said.append(f"{_NAMES[Role.TOOL]}: {given}")
         if text.strip():
             name = escape(form.speaker(message)) if role is Role.USER else ""
@@ -154,7 +154,7 @@ def transcript(form: Format, history: Sequence[Any]) -> str:
 
 def _answer(form: Format, messages: Sequence[Any]) -> str:
     said = [form.spoken(each) for each in messages if form.role(each) is Role.ASSISTANT]
-    return strip_blocks("\n".join(each for each in said if each))
+    return without_memories("\n".join(each for each in said if each))
 
 
 def _said(form: Format, message: Any) -> bool:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from recollect.blocks import PREFIX, strip_blocks
+from recollect.blocks import PREFIX, escape, strip_blocks
 from recollect.errors import UsageError
 from recollect.text import estimate_tokens, plain
 from recollect.turns.values import (
@@ -87,7 +87,7 @@ class View:
 def inert(text: str, longest: int = _LONGEST) -> str:
     """One line of plain text, whatever it was."""
     if not text.isprintable() or PREFIX in text:
-        text = _BIDI.sub("", plain(strip_blocks(text)))
+        text = _BIDI.sub("", plain(escape(strip_blocks(text))))
     flat = " ".join(text.split())
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from recollect.blocks import strip_blocks
+from recollect.blocks import without_memories
 from recollect.errors import UsageError
 from recollect.extract.resolve import is_revision
 from recollect.redact import redact
@@ -167,7 +167,7 @@ def tidy(text: object) -> str:
     is no text."""
     if not isinstance(text, str):
         raise UsageError(f"{text!r} is no text"[:200])
-    return strip_blocks(text.replace("\0", "").encode("utf-8", "replace").decode())
+    return without_memories(text.replace("\0", "").encode("utf-8", "replace").decode())
 
 
 def is_sentence(value: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from recollect.blocks import without_memories
 from recollect.text import blocks, sentences
 from recollect.types import Message, Role
 
@@ -121,7 +122,7 @@ _EMPHASIS = re.compile(  # `__init__`, `*args` and `src/**/x` have none
 @lru_cache(maxsize=2048)  # every step asks again about the same conversation
 def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
     """(form, sentence) of what the author says in their own voice."""
-    text = _FENCED.sub("\n\n", _SPACE.sub(" ", _UNSEEN.sub("", text)))
+    text = _FENCED.sub("\n\n", _SPACE.sub(" ", _UNSEEN.sub("", without_memories(text))))
     text = _EMPHASIS.sub(lambda found: found[2] or found[4], text)
     if role is Role.USER:
         spoken = list(_DIALOGUE.finditer(text))
