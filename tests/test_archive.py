@@ -511,7 +511,7 @@ def test_a_home_moves_with_its_tombstones(lived: Memory, other: Memory, tmp_path
 def test_a_tombstone_travels(lived: Memory, other: Memory, tmp_path: Path) -> None:
     bury(lived)
     report = lived.export(tmp_path / "a.tar.zst")
-    assert report.tombstones == 1 and {each.kind for each in report.problems} >= {"Erased"}
+    assert report.tombstones == 1 and report.problems == [], "what it names went before the archive was made"
     taken = other.import_(tmp_path / "a.tar.zst")
     assert not any(RULE.encode() in data for data in tree(other).values())
     assert any(name.startswith(names.TOMBSTONES) for name in tree(other)) and taken.conversations == 1

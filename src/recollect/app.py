@@ -6,19 +6,25 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from recollect import config as configuration
-from recollect.errors import NotFound, RecollectError, StoreError, UsageError, one_of
+from recollect.errors import HalfErased, NotFound, RecollectError, StoreBusy, StoreError, UsageError, one_of
 from recollect.parts import Parts
 from recollect.store.database import Transaction
 from recollect.types import Clock, Conversation, ConversationStatus, parse_timestamp, timestamp, utc_now
 
 log = logging.getLogger(__name__)
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Memory = TypeVar("_Memory", bound="Memory")
 
 _SHORT_ID = 8  # characters, as `conversations` shows them
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.update import Progress as Embedding
     from recollect.turns.chat import Turns
+    from recollect.turns.notes import Notebook
     from recollect.turns.values import TurnScope
     from recollect.types import MemoryKind, Remembered, Severity, Timestamp
 
@@ -59,6 +66,17 @@ def open_memory(
 ) -> Memory:
     """The memory under `home` (else RECOLLECT_HOME, else ~/.recollect). Further keywords are configuration keys."""
     return Memory(configuration.load(environ, home=Path(home) if home else None, flags=flags), clock)
+
+
+def settled(verb: Callable[Concatenate[_Memory, _P], _R]) -> Callable[Concatenate[_Memory, _P], _R]:
+    """A verb that tells something, or builds on it: what an interrupted `forget` left goes first."""
+
+    @wraps(verb)
+    def called(self: _Memory, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        self.finish_removals()
+        return verb(self, *args, **kwargs)
+
+    return called
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +99,7 @@ class Memory(Parts):
     ) -> None:
         self.close()
 
+    @settled
     def ingest(
         self,
         *,
@@ -125,7 +144,7 @@ class Memory(Parts):
         """
         from recollect.artifacts.users import settle
 
-        self._eraser().finish()
+        self.finish_removals(hurry=True)
         if settle(self.ground):  # then the workspace may tell of it
             for problem in self._refresh():
                 log.warning("%s", problem)
@@ -141,6 +160,7 @@ class Memory(Parts):
             self.briefing.refresh()
         return report
 
+    @settled
     def record_compaction(
         self, session: str, summary: str, at: Timestamp | None = None, uuid: str = "", *, reset: bool = True
     ) -> bool:
@@ -205,19 +225,24 @@ class Memory(Parts):
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""
         from recollect.artifacts.reindex import Problem, Reindex
 
+        before = self.finish_removals(hurry=True)
         report = Reindex(self.ground).run(full=full, progress=progress)
         self._rebuild_turns(full=full)
-        report.problems += [Problem("workspace", "NotRefreshed", each) for each in self._eraser().finish()]
+        finished = [each for each in (before, self.finish_removals()) if each]
+        report.erased += sum(each.conversations + each.entries for each in finished)
+        report.problems += [Problem("workspace", "NotRefreshed", what) for each in finished for what in each.problems]
         self._projection.update()
         self._refresh_context()
         return report
 
+    @settled
     def export(self, file: Path | str, *, force: bool = False) -> Exported:
         """Everything that cannot be derived, in one archive. `force` replaces a file of that name."""
         from recollect.artifacts.moving import Export
 
         return Export(self.ground, self._upkeep).run(Path(file), force=force)
 
+    @settled
     def import_(self, file: Path | str) -> Imported:
         """Takes in an archive: into an empty home, or beside what is there."""
         from recollect.artifacts.moving import Import
@@ -242,7 +267,7 @@ class Memory(Parts):
             raise UsageError("a removal needs a reason", hint="It is kept in the tombstone, without what was erased.")
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
-        return self._eraser().run(Target(session, conversation, memory, self._stored_as(project), user), reason)
+        return self._eraser.run(Target(session, conversation, memory, self._stored_as(project), user), reason)
 
     def forgetting(
         self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", user: str = ""
@@ -250,7 +275,7 @@ class Memory(Parts):
         """What `forget` would erase."""
         from recollect.artifacts.removal import Target
 
-        return self._eraser().plan(Target(session, conversation, memory, self._stored_as(project), user))
+        return self._eraser.plan(Target(session, conversation, memory, self._stored_as(project), user))
 
     def session(self, name: str) -> str:
         """The id of the session that is meant: of one that is known, the beginning of it will do."""
@@ -276,6 +301,13 @@ class Memory(Parts):
         folder = self.settings.folder(project)
         return next(filter(known, (folder, os.path.realpath(folder))), project)
 
+    @property
+    def _noting(self) -> Notebook:
+        """A note is written down, whatever is in the way of finishing a removal first."""
+        with suppress(StoreBusy, HalfErased):
+            self.finish_removals()
+        return self._notebook
+
     def remember(
         self,
         text: str,
@@ -292,7 +324,7 @@ class Memory(Parts):
         would change the answer to, in words that it does not have itself: it is found by them, too.
         """
         project = self._stored_as(project) if isinstance(project, str) else project
-        held = self._notebook.remember(
+        held = self._noting.remember(
             text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when
         )
         self.briefing.refresh()
@@ -308,24 +340,25 @@ class Memory(Parts):
         when: Sequence[str] = (),
     ) -> Remembered:
         """The memory says this from now on, everywhere; `when` as with `remember`."""
-        return self._embedded(self._notebook.correct(memory_id, text, kind=kind, severity=severity, when=when))
+        return self._embedded(self._noting.correct(memory_id, text, kind=kind, severity=severity, when=when))
 
     def pin(self, memory_id: str) -> Remembered:
         """The memory stands first, and stays."""
-        return self._embedded(self._notebook.pin(memory_id))
+        return self._embedded(self._noting.pin(memory_id))
 
     def unpin(self, memory_id: str) -> Remembered:
         """It stands where it stood before."""
-        return self._embedded(self._notebook.pin(memory_id, pinned=False))
+        return self._embedded(self._noting.pin(memory_id, pinned=False))
 
     def feedback(self, memory_id: str, opinion: str, text: str = "") -> Remembered:
         """`ok` or `not_ok`; the newest one counts."""
         from recollect.turns.notes import Opinion
 
-        held = self._notebook.feedback(memory_id, one_of(Opinion, opinion, "an opinion"), text)
+        held = self._noting.feedback(memory_id, one_of(Opinion, opinion, "an opinion"), text)
         self._restate(held)
         return held
 
+    @settled
     def search(
         self,
         query: str,
@@ -369,8 +402,10 @@ class Memory(Parts):
         `ALL_PROJECTS`; `user` is that of a chat, as for `search`; `session` is what `recollect context --last` calls
         the conversation; `form` names the message format (openai, responses, anthropic, pydantic-ai) where the messages
         leave it open; `settings` are fields of `InjectorConfig`."""
+        self.finish_removals()
         return self._injection.injector(scope, config, user=user, session=session, form=form, **settings)
 
+    @settled
     def context(
         self,
         project: SearchScope,
@@ -383,6 +418,7 @@ class Memory(Parts):
         """What a session in the project, or one of a chat's user, would be given now. Changes nothing."""
         return self._injection.context(project, prompt, session, exchanges, user)
 
+    @settled
     def give(
         self,
         project: SearchScope,
@@ -409,6 +445,7 @@ class Memory(Parts):
 
         rebuild(self.ground, full=full)
 
+    @settled
     def turns(
         self, scope: TurnScope | None = None, *, project: str = "", user: str = "", conversation: str = ""
     ) -> Turns:
@@ -425,6 +462,7 @@ class Memory(Parts):
 
         return index_entries(self.database)
 
+    @settled
     def embed(self, *, seconds: float | None = None, progress: Embedding = lambda done, of: None) -> int:
         """Makes vectors that are missing, newest first, for so many seconds; how many documents got one."""
         made, started = 0, time.monotonic()
@@ -438,6 +476,7 @@ class Memory(Parts):
             if not done or seconds is None or time.monotonic() - started >= seconds:
                 return made
 
+    @settled
     def newest(self, limit: int) -> list[str]:
         """What was learnt last."""
         from recollect.store import memories
@@ -512,6 +551,7 @@ class Memory(Parts):
             said = entries.user_texts(tx, key, *span, limit=1)
         return said[0] if said else ""
 
+    @settled
     def show(self, name: str, *, use: bool = True) -> Shown:
         """A memory, conversation, session, message or canonical file with its lineage. A memory counts as used."""
         shown = self._reader.show(name)
@@ -522,12 +562,14 @@ class Memory(Parts):
                 log.warning("a use of %s was not counted: %s", shown.id, error)
         return shown
 
+    @settled
     def open(self, session: str, kind: str | None = None) -> Opened:
         """A canonical file of a conversation: summary, transcript, manifest or compaction."""
         from recollect.artifacts.names import Kind
 
         return self._reader.open(session, one_of(Kind, kind, "a kind") if kind else None)
 
+    @settled
     def timeline(
         self,
         *,

@@ -46,6 +46,7 @@ from recollect.store import conversations, entries, memories, stage1
 from recollect.store.entries import FileKey
 from recollect.store.ground import Ground, Part
 from recollect.store.jobs import Job
+from recollect.store.tombstones import JOB
 from recollect.types import SETTLED, Conversation, ConversationStatus, JobStatus, timestamp
 
 _OLD_LITTER = 60.0  # seconds after which nobody is writing a temporary file any more
@@ -304,9 +305,10 @@ class Doctor(Part):
             idle = abandoned(tx, self._owner, self._jobs)
             unwell = self._jobs.list(tx, (JobStatus.DEAD, JobStatus.FAILED), limit=1000)
             ready = conversations.search(tx, self._owner, statuses=[ConversationStatus.READY])
-            job = self._jobs.find(tx, *forget.JOB)
-            left = {each[:2] for each in self._jobs.due(tx)}
-            is_cut_short = job is not None and (job.status is JobStatus.PENDING or forget.JOB in left)
+            job = self._jobs.find(tx, *JOB)
+            is_cut_short = job is not None and job.status is not JobStatus.SUCCEEDED
+            if job is not None and job.status is JobStatus.RUNNING:  # by a process that is alive?
+                is_cut_short = JOB in {each[:2] for each in self._jobs.due(tx)}
         now = self._clock()
         oldest = timestamp(now - timedelta(days=self._settings.config.max_rollout_age_days))
         if is_cut_short:

@@ -154,7 +154,7 @@ class NoteWaits(RecollectError):
 class HalfErased(RecollectError):
     """The removal is not done yet."""
 
-    hint = "Nothing of it comes in again. `recollect reindex` erases the rest; run it when nothing is in its way."
+    hint = "Nothing of it comes in again. Whatever runs next erases the rest: `recollect process`, say."
 
 
 class Disabled(RecollectError):

@@ -13,6 +13,7 @@ from recollect.store import answers, conversations, files, memories, users, vect
 from recollect.store.answers import Spent
 from recollect.store.database import Transaction
 from recollect.store.jobs import Job, Jobs
+from recollect.store.tombstones import JOB
 from recollect.types import FileStatus, JobStatus, Owner, timestamp
 
 if TYPE_CHECKING:
@@ -95,6 +96,10 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         result.tokens = answers.spent(tx, owner, timestamp(memory.clock() - _RECENT)[:10])
         result.waiting = jobs.list(tx, _UNWELL)
         result.vectors = _vectors(tx, memory)
+        removal = jobs.find(tx, *JOB)
+        if removal is not None and removal.status in (JobStatus.PENDING, JobStatus.RUNNING):
+            hint = "`recollect process` finishes it; so does whatever tells or makes something next."
+            result.problems.append(Trouble("a removal was cut short, or is going on", hint))
         if stuck := half_read(tx, owner, jobs):
             what = f"{len(stuck)} files were left in the middle of being read"
             result.problems.append(Trouble(what, "`recollect ingest` resumes them."))

@@ -22,6 +22,7 @@ from recollect.types import Clock, Owner, utc_now
 
 if TYPE_CHECKING:
     from recollect.artifacts.forget import Forget
+    from recollect.artifacts.forget import Report as Erased
     from recollect.artifacts.projection import Projection
     from recollect.artifacts.reading import Reader
     from recollect.artifacts.upkeep import Upkeep
@@ -159,6 +160,7 @@ class Parts:
 
         if not self.settings.config.enabled:
             raise Disabled
+        self.finish_removals(hurry=True)
         config = self.settings.config
         model = language_model(self.settings, config.consolidation_model or config.model)
         done = Consolidation(self.ground, model).run(now=now)
@@ -166,6 +168,7 @@ class Parts:
             self.briefing.refresh()
         return done
 
+    @cached_property
     def _eraser(self) -> Forget:
         from recollect.artifacts.forget import Forget
 
@@ -174,6 +177,15 @@ class Parts:
             refresh=self._refresh,
             scrub=lambda: self.vectors.erase(()),
         )
+
+    def finish_removals(self, *, hurry: bool = False) -> Erased | None:
+        """Erase what a `forget` left that was cut short; None: none was, or a process that is alive is at it. One look
+        where there is nothing to do, so that whatever tells or makes something begins with it."""
+        return self._eraser.finish(hurry=hurry)
+
+    def is_erasing(self) -> bool:
+        """Was a removal cut short, or is one going on?"""
+        return self._eraser.is_unfinished()
 
     def _refresh(self) -> Iterator[str]:
         """MEMORY.md and the workspace without what is gone, and without a model; tells what could not be done."""

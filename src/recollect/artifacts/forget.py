@@ -3,13 +3,17 @@
 The tombstone is written first, so that whatever crashes later, nothing of it can come in again. Then files, then rows,
 then what was made of them: MEMORY.md and the workspace. A conversation that loses only some of its messages gets a new
 set of files without them, made without a model; what it states otherwise stays. What goes is decided in `removal`.
+
+All of it is one job, which is asked for before the tombstone is written. As long as the job is not done a removal is
+unfinished, and `finish` ends it from what tombstones name, whichever process calls it.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from contextlib import suppress
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path, PurePath
@@ -24,12 +28,13 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.config import DAMAGED_DATABASES
-from recollect.errors import HalfErased, LeaseLost, RecollectError
+from recollect.errors import HalfErased, LeaseLost, RecollectError, StoreBusy, StoreFull, UsageError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import watermark
 from recollect.extract.load import load
 from recollect.extract.values import Transcript, Written
 from recollect.ingest.erasure import blanked
+from recollect.ingest.erasure import stones as stones_below
 from recollect.ingest.run import KIND as INGEST
 from recollect.ingest.scan import is_gone
 from recollect.store import answers, erasing, files, injections, memories, stage1, turns
@@ -38,13 +43,16 @@ from recollect.store import tombstones as tombstone_rows
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
+from recollect.store.jobs import Lease
+from recollect.store.tombstones import JOB, KEY, KIND
+from recollect.store.workers import certainly_dead
 from recollect.turns.erasing import erase_buckets, turns_of
 from recollect.turns.log import TurnLog
 from recollect.types import SETTLED, Conversation, JobStatus, timestamp
 from recollect.workspace import remove_empty
 
-JOB = _KIND, _KEY = "erase", "projections"  # what was made of rows is to lose what they lost
 _STRATEGY = "after a removal"
+_ALONE = threading.Lock()  # one removal at a time in this process
 
 
 @dataclass(slots=True)
@@ -58,6 +66,7 @@ class Report:
     entries: int = 0
     memories: list[str] = field(default_factory=list)  # ids that are gone
     problems: list[str] = field(default_factory=list)  # what could not be done at once
+    resumed: bool = False  # it finished a removal that was cut short
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,31 +99,77 @@ class Forget(Part):
     ) -> None:
         super().__init__(ground)
         settings = ground.settings
-        self._files = Files(settings.root, wrote=wrote)
+        self._wrote = wrote
+        self._files = Files(settings.root, wrote=self._step)
         self._planner = Planner(ground.database, ground.owner, self._files, settings.home, settings.turns)
         self._jobs = ground.jobs()
         self._refresh = refresh
         self._scrub = scrub or ground.database.scrub
         self._log = TurnLog(settings.turns)
-        self._wrote = wrote
+        self._seen: frozenset[str] = frozenset()  # tombstones that the database was told of
+        self._lease: Lease | None = None
+        self._renewed = 0.0
 
     def plan(self, target: Target) -> Plan:
-        """What would go. UsageError when there is no such thing: whoever asks again for what was cut short may find its
-        rows gone, and the rest goes now."""
-        self.finish()
+        """What would go. UsageError when there is no such thing."""
+        self.finish(hurry=True)
         return self._planner.plan(target)
 
-    def run(self, target: Target, reason: str) -> Report:
-        plan = self.plan(target)
-        names = self._going(plan)
-        self._revoke(plan)
-        paths = self._planner.paths(plan, names)
-        buried = self._bury(stone(self._owner, plan, paths, reason, timestamp(self._clock())))
+    def run(self, target: Target, reason: str = "") -> Report:
+        """Whoever asks again for what was cut short finds it finished."""
+        resumed = self.finish(hurry=True)
         try:
-            report = self._carry_out(plan, names, paths, buried, target.project)
-        except RecollectError as error:
-            raise HalfErased(f"half erased: {error.message}") from error
+            plan = self._planner.plan(target)
+        except UsageError:
+            if resumed is None:
+                raise
+            return resumed
+        with self._leased(self._settings.config.busy_timeout_seconds) as lease:
+            if lease is None:
+                raise StoreBusy("another removal is going on", hint="Run it again when that one is done.")
+            try:
+                names = self._going(plan)
+                self._revoke(plan)
+                paths = self._planner.paths(plan, names)
+                buried = self._bury(stone(self._owner, plan, paths, reason, timestamp(self._clock()), target.project))
+                report = self._carry_out(plan, names, paths, {target.project})
+                report.problems, rows = self._project(lease, plan.whole)
+            except RecollectError as error:
+                raise HalfErased(f"half erased: {error.message}") from error
+        report.removed_rows += rows
         report.tombstone = buried.path
+        return report
+
+    def is_unfinished(self, *, hurry: bool = False) -> bool:
+        """Was a removal cut short, or is one going on? One whose last steps failed waits for its time, unless in a
+        `hurry`: rows tell nothing of it any more."""
+        there = stones_below(self._settings.root)
+        if new := there - self._seen:
+            tombstones.bury(self._ground, self._files, new)
+            self._seen = there
+        with self._database.read() as tx:
+            job = self._jobs.find(tx, *JOB)
+        if job is None or job.status is JobStatus.SUCCEEDED:
+            return False
+        if job.status in (JobStatus.PENDING, JobStatus.RUNNING) or hurry:
+            return True
+        return job.status is JobStatus.BACKING_OFF and job.not_before <= timestamp(self._clock())
+
+    def finish(self, *, hurry: bool = False) -> Report | None:
+        """Finish what was cut short. None: nothing was, or a process that is alive is at it."""
+        if not self.is_unfinished(hurry=hurry):
+            return None
+        with self._leased() as lease:
+            if lease is None:
+                return None
+            try:
+                graves = self._graves()
+                report = self._complete(graves)
+                report.problems, rows = self._project(lease, self._unlisted(graves))
+            except RecollectError as error:
+                raise HalfErased(f"half erased: {error.message}") from error
+        report.removed_rows += rows
+        report.resumed = True
         return report
 
     def risen(self, graves: Graveyard) -> str:
@@ -126,30 +181,103 @@ class Forget(Part):
         return f"the database holds what was erased: {len(plan.said)} messages of {len(plan.keys)} conversations"
 
     def complete(self, graves: Graveyard) -> int:
-        """What tombstones name and rows still hold goes: a removal was cut short, or made elsewhere. How many
-        conversations and messages that were."""
+        """Erase what tombstones name and rows still hold, so that `finish` has the rest to do. How many conversations
+        and messages that were."""
         plan = self._planner.buried(graves)
         if plan is None:
             return 0
+        with self._database.write() as tx:
+            tombstones.demand(tx, self._ground)
+        self._clear(plan)
+        return len(plan.keys) + len(plan.said)
+
+    def _clear(self, plan: Plan) -> Report:
         self._revoke(plan)
         names = self._going(plan)
-        self._carry_out(plan, names, self._planner.paths(plan, names))
-        return len(plan.keys) + len(plan.said)
+        return self._carry_out(plan, names, self._planner.paths(plan, names))
+
+    def _complete(self, graves: Graveyard) -> Report:
+        plan = self._planner.buried(graves)
+        self._hide()
+        report = self._clear(plan) if plan else Report()
+        for name in self._files.names():  # a worker that was at it may have written since
+            if graves.covers(name):
+                self._files.delete(name.path)
+        with self._database.write() as tx:
+            report.removed_rows += tombstone_rows.delete_projects(tx, self._owner, graves.hashes)
+        return report
+
+    def _graves(self) -> Graveyard:
+        stones = tombstones.read_all(self._files)
+        return tombstones.erased(stones.values(), self._database, self._owner, self._files.names())
+
+    def _unlisted(self, graves: Graveyard) -> list[str]:
+        """Conversations that phase 2 knows and that are erased."""
+        with self._database.read() as tx:
+            known = stage1.used(tx, self._owner)
+        return [key for key in known if self._planner.token(key) in graves.tokens]
+
+    # The job
+
+    @contextmanager
+    def _leased(self, patience: float = 0.0) -> Iterator[Lease | None]:
+        """The job, under a lease: nobody else erases meanwhile. None: somebody who is alive does. What was not
+        completed is still to be done."""
+        deadline = time.monotonic() + patience
+        if not _ALONE.acquire(timeout=patience):
+            yield None
+            return
+        try:
+            while (lease := self._claimed()) is None and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self._lease, self._renewed = lease, time.monotonic()
+            yield lease
+        finally:
+            if self._lease is not None:
+                with suppress(RecollectError), self._database.write() as tx:
+                    self._jobs.release(tx, self._lease)
+            self._lease = None
+            _ALONE.release()
+
+    def _claimed(self) -> Lease | None:
+        """In this process nobody else is at it: what it held before, it left behind."""
+        own = self._jobs.worker.rpartition("|")[0]
+        with self._database.write() as tx:
+            self._jobs.reap(tx, KIND, lambda worker: worker.startswith(own) or certainly_dead(worker))
+            if self._jobs.is_held(tx, *JOB, lock=True):
+                return None
+            for _ in range(2):  # the first finds it dead, perhaps: of killed processes, each took an attempt
+                tombstones.demand(tx, self._ground)
+                if leases := self._jobs.claim(tx, KIND, limit=1, keys=[KEY], hurry=True):
+                    return leases[0]
+        return None
+
+    def _step(self, name: str) -> None:
+        self._wrote(name)
+        if self._lease and time.monotonic() - self._renewed > self._settings.config.lease_seconds / 4:
+            self._renewed = time.monotonic()
+            with self._database.write() as tx:
+                self._jobs.heartbeat(tx, [self._lease])
+
+    # The steps
 
     def _going(self, plan: Plan) -> list[Name]:
         return [*self._planner.names(plan.keys), *(name for _, name in plan.beside)]
 
+    def _hide(self) -> None:
+        """Remove what is ready to be told where nobody is there to ask; it is made again at the end."""
+        for page in (self._settings.workspace.parent / "context").glob("*.md"):
+            with suppress(OSError):
+                page.unlink()
+        self._step("hidden")
+
     def _carry_out(
-        self,
-        plan: Plan,
-        names: Sequence[Name],
-        paths: Set[str],
-        buried: Tombstone | None = None,
-        project: str = "",
+        self, plan: Plan, names: Sequence[Name], paths: Set[str], projects: Set[str] = frozenset()
     ) -> Report:
-        """`names` are the files that go; of `paths`, no name may come again. `project` was named to go."""
+        """`names` are the files that go; of `paths`, no name may come again. `projects` were named to go."""
         removed = sorted({name.path for name in names} & paths)
         report = Report(removed, conversations=len(plan.keys), entries=len(plan.said))
+        self._hide()
         for name in names:
             self._files.delete(name.path)
         rewritten = [self._rewrite(plan, key, paths) for key in sorted(plan.partly)]
@@ -160,62 +288,51 @@ class Forget(Part):
         self._files.delete_aside({self._planner.token(key) for key in plan.keys})
         for kept in self._settings.home.glob(DAMAGED_DATABASES):
             kept.unlink()
-        self._wrote("logs")
+        self._step("logs")
         vanished, unlogged = self._vanished(plan), self._gone_logs()
         with self._database.write() as tx:
-            self._jobs.enqueue(tx, _KIND, [(_KEY, f"{timestamp(self._clock())}#{secrets.token_hex(8)}")])
-            if buried:
-                told = (buried.hashes, buried.whole_tokens, buried.removed_paths)
-                tombstone_rows.save(tx, self._owner, buried.path, *told)
             places = erasing.places(tx, self._owner, _files(plan))
             report.removed_rows = self._erase(tx, plan, rewritten, relinked)
             report.removed_rows += turns.delete_signatures(tx, self._owner, unlogged)
-            report.removed_rows += self._erase_names(tx, vanished, {*places, project})
-        self._wrote("rows")
+            report.removed_rows += self._erase_names(tx, vanished, {*places, *projects})
+        self._step("rows")
         self._erase_buckets(plan)  # somebody may have taken them in again as long as there were rows
         for name in self._planner.names(plan.whole):  # a worker that was at it may have written meanwhile
             self._files.delete(name.path)
         report.memories = sorted(before - self._ids(plan, before))
-        if buried:  # else the caller does it, when rows are what files say
-            report.problems, rows = self._project(plan.whole)
-            report.removed_rows += rows
         return report
 
-    def finish(self) -> list[str]:
-        """What a removal left to do that ended when its rows were gone, if any did; what could not be done."""
-        with self._database.read() as tx:
-            job = self._jobs.find(tx, *JOB)
-        return [] if job is None or job.status is JobStatus.SUCCEEDED else self._project()[0]
-
-    def _project(self, gone: Sequence[str] = ()) -> tuple[list[str], int]:
-        """What was made of rows, without those that are gone; then no page and no file holds them. The job says that it
-        is to be done until it was. What could not be done, and how many rows went."""
+    def _project(self, lease: Lease, gone: Sequence[str]) -> tuple[list[str], int]:
+        """Make what was made of rows without those that are gone; then no page and no file holds them. What could not
+        be done, and how many rows went. What a later run would do better is tried again."""
         removed = 0
-        with self._database.write() as tx:
-            self._jobs.reap(tx, _KIND)
-            leases = self._jobs.claim(tx, _KIND, limit=1, keys=[_KEY], hurry=True)
-        try:
-            problems = list(self._refresh())
-            if not problems:  # else the workspace is still to see that they are gone
-                with self._database.write() as tx:
-                    removed = erasing.delete_baseline(tx, self._owner, gone)
-            self._wrote("projections")
-            left = self._scrub()
-            if not problems:
-                with suppress(LeaseLost), self._database.write() as tx:
-                    self._jobs.complete(tx, *leases)
-            problems += [left] if left else []  # no further run would do better
-        finally:  # what was not completed is still to be done
+        problems = list(self._refresh())
+        if not problems:  # else the workspace is still to see that they are gone
             with self._database.write() as tx:
-                for lease in leases:
-                    self._jobs.release(tx, lease)
-        return problems, removed
+                removed = erasing.delete_baseline(tx, self._owner, gone)
+        self._step("projections")
+        left = ""
+        try:
+            left = self._scrub()
+        except (StoreBusy, StoreFull) as error:
+            problems.append(error.message)
+        with suppress(LeaseLost), self._database.write() as tx:
+            if problems:
+                self._jobs.fail(tx, lease, "; ".join(problems))
+            else:
+                self._jobs.complete(tx, lease)
+        self._lease = None
+        return problems + ([left] if left else []), removed
 
     def _bury(self, buried: Tombstone) -> Tombstone:
         """Two removals in one millisecond are two tombstones."""
         while self._files.read(buried.path) is not None:
             buried = replace(buried, removed_at=sets.after(buried.removed_at))
         self._files.create(buried.path, tombstones.rendered(buried))
+        with self._database.write() as tx:
+            told = (buried.hashes, buried.whole_tokens, buried.removed_paths)
+            tombstone_rows.save(tx, self._owner, buried.path, *told)
+        self._step("buried")
         return buried
 
     def _revoke(self, plan: Plan) -> None:

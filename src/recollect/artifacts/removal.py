@@ -32,7 +32,7 @@ from recollect.store import erasing, memories
 from recollect.store import tombstones as tombstone_rows
 from recollect.store.database import Database
 from recollect.store.erasing import Said
-from recollect.store.tombstones import entry_hash, text_hash
+from recollect.store.tombstones import entry_hash, project_hash, text_hash
 from recollect.text import COMMON, content_words, sentences
 from recollect.turns.log import TurnLog
 from recollect.turns.values import TURN_LOG
@@ -131,12 +131,14 @@ def retold(transcript: Transcript, kept: Sequence[Remembered]) -> Extraction:
     )
 
 
-def stone(owner: Owner, plan: Plan, paths: Iterable[str], reason: str, now: Timestamp) -> Tombstone:
+def stone(owner: Owner, plan: Plan, paths: Iterable[str], reason: str, now: Timestamp, project: str = "") -> Tombstone:
+    """What is known of the plan for good; of a `project` that goes, its name as a hash."""
     tokens = [session_token(owner.agent_id, key, "") for key in plan.keys]
     tokens += [session_token(owner.agent_id, "", each.session_id) for each in plan.said[:1]]  # of no conversation
     hashes = {entry_hash(each.source, each.uuid) for each in plan.said}
     texts = (each for each in plan.said if each.source != notes.SOURCE)  # whose ids are for good
     hashes |= {text_hash(each.source, each.session_id, each.role, each.text) for each in texts}
+    hashes |= {project_hash(project)} if project else set()
     return Tombstone(
         kind=str(Kind.TOMBSTONE),
         agent_id=owner.agent_id,

@@ -6,6 +6,7 @@ id: in a fork, or in a transcript that was rewritten.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -23,9 +24,9 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name
 from recollect.errors import ArtifactError
 from recollect.store import tombstones as rows
-from recollect.store.database import Database
+from recollect.store.database import Database, Transaction
 from recollect.store.ground import Ground
-from recollect.types import Owner, Timestamp
+from recollect.types import Owner, Timestamp, timestamp
 
 _TEXT = "# Removed\n\nWhat this page speaks of was erased, and stays erased: it is known by hashes alone."
 
@@ -99,14 +100,21 @@ def _read(files: Files, path: str) -> Tombstone | None:
         return None
 
 
+def demand(tx: Transaction, ground: Ground) -> None:
+    """Mark a removal as unfinished, until the job is done."""
+    ground.jobs().enqueue(tx, rows.KIND, [(rows.KEY, f"{timestamp(ground.clock())}#{secrets.token_hex(8)}")])
+
+
 def bury(ground: Ground, files: Files, paths: Collection[str]) -> None:
-    """The database knows these tombstones from now on. One that cannot be read waits until it can."""
+    """Make these tombstones known to the database. Rows may hold what a new one names, so a removal is unfinished then.
+    One that cannot be read waits until it can."""
     with ground.database.read() as tx:
         known = rows.known(tx, ground.owner, sorted(paths))
     for path in sorted({*paths} - known):
         stone = _read(files, path)
         if stone and stone.agent_id == ground.owner.agent_id:
             with ground.database.write() as tx:
+                demand(tx, ground)
                 rows.save(tx, ground.owner, path, stone.hashes, stone.whole_tokens, stone.removed_paths)
 
 

@@ -152,7 +152,7 @@ class PostgresDatabase:
         deadline = time.monotonic() + self._busy_timeout
         while connection.execute(_EARLIER, names).fetchone():
             if time.monotonic() > deadline:
-                raise StoreBusy("PostgreSQL: a transaction that began earlier may still see what was deleted")
+                raise StoreBusy("PostgreSQL: a transaction that began earlier may still see what was erased")
             time.sleep(0.02)
 
     def close(self) -> None:

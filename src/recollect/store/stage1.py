@@ -78,6 +78,12 @@ def vanished(tx: Transaction, owner: Owner) -> list[str]:
     return [key for (key,) in rows]
 
 
+def used(tx: Transaction, owner: Owner) -> list[str]:
+    """Session keys whose use or baseline is known."""
+    rows = tx.rows(f"SELECT session_key FROM memory_stage1_use WHERE {_OWN} ORDER BY session_key", owner.names())
+    return [key for (key,) in rows]
+
+
 def mark_selected(tx: Transaction, owner: Owner, snapshots: Iterable[Stage1]) -> None:
     """Exactly these are the baseline from now on."""
     tx.run(

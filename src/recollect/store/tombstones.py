@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence, Set
+from pathlib import PurePath
 
+from recollect.store import erasing
 from recollect.store.database import Transaction, rows_of
 from recollect.store.erasing import Said
 from recollect.text import plain
 from recollect.types import Owner
+
+JOB = KIND, KEY = "erase", "projections"  # not succeeded: a removal is unfinished
 
 
 def entry_hash(source: str, uuid: str) -> str:
@@ -23,6 +27,11 @@ def entry_hash(source: str, uuid: str) -> str:
 def text_hash(source: str, session_id: str, role: str, text: str) -> str:
     """Of what was said in a session: where a copy has another id, in a fork or a rewritten transcript."""
     return _hash("text", source, session_id, role, plain(text))
+
+
+def project_hash(name: str) -> str:
+    """Of a project that was erased, by its id or its folder."""
+    return _hash("project", name)
 
 
 def _hash(*parts: str) -> str:
@@ -81,6 +90,13 @@ def covered(tx: Transaction, owner: Owner, files: Mapping[str, str]) -> set[str]
 
 
 # What is here although it was erased
+
+
+def delete_projects(tx: Transaction, owner: Owner, hashes: Set[str]) -> int:
+    """Delete the rows of projects with one of these hashes, where nothing of them is left; how many rows went."""
+    rows = tx.rows(f"SELECT cwd, project_id FROM memory_projects WHERE {_OWN}", owner.names())
+    names = {name for cwd, project_id in rows for name in (project_id, cwd, *map(str, PurePath(cwd).parents))}
+    return erasing.delete_projects(tx, owner, [each for each in names if project_hash(each) in hashes])
 
 
 def standing(tx: Transaction, owner: Owner, hashes: Set[str]) -> list[Said]:

@@ -162,7 +162,8 @@ class Daemon:
         else:
             try:
                 self._take_spooled()
-                if self._memory.intake.mark_ready() or self._became_due():
+                ready = self._memory.intake.mark_ready()
+                if ready or self._became_due() or self._memory.is_erasing():
                     self._backlog.add(Work(task=Task.RUN))
                 if self._vectors_wait():
                     self._backlog.add(Work(task=Task.EMBED))

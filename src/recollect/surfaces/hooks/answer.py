@@ -77,6 +77,9 @@ class Hooks:
         if call is None or call.event.agent_id:
             return b""
         self._notice(call.event)
+        if call.name in ("SessionStart", "UserPromptSubmit") and self._memory.is_erasing():
+            self._queue(Work(task=Task.RUN))  # it finishes a removal that was cut short; until then nothing is told
+            return b""
         if call.name == "SessionStart":
             return client.printed(call.name, self._start(call))
         if call.name == "UserPromptSubmit":

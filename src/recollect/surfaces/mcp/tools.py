@@ -242,6 +242,7 @@ class Tools:
     def here(self, project: str | None, roots: ListRootsResult) -> str:
         """The id of the project that a call is about, if an agent may be told of it. One that the call names has to be
         known."""
+        self._memory.finish_removals()
         found = self._place(project, roots)
         if off := self._memory.switched_off(found):
             raise Disabled(off, hint="The user's config.toml says so.")
