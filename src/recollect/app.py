@@ -8,23 +8,18 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
-from recollect.errors import HalfErased, NotFound, RecollectError, StoreBusy, StoreError, UsageError, one_of
-from recollect.parts import Parts
-from recollect.store.database import Transaction
-from recollect.types import Clock, Conversation, ConversationStatus, parse_timestamp, timestamp, utc_now
+from recollect.errors import HalfErased, RecollectError, StoreBusy, UsageError, one_of
+from recollect.parts import settled
+from recollect.records import Records
+from recollect.types import Clock, parse_timestamp, timestamp, utc_now
 
 log = logging.getLogger(__name__)
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-_Memory = TypeVar("_Memory", bound="Memory")
 
 _SHORT_ID = 8  # characters, as `conversations` shows them
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
@@ -34,9 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from recollect.artifacts.forget import Report as Forgotten
-    from recollect.artifacts.lineage import Day, Shown
     from recollect.artifacts.moving import Exported, Imported
-    from recollect.artifacts.reading import Opened
     from recollect.artifacts.reindex import Progress as Reading
     from recollect.artifacts.reindex import Report as Reindexed
     from recollect.artifacts.removal import Plan
@@ -68,17 +61,6 @@ def open_memory(
     return Memory(configuration.load(environ, home=Path(home) if home else None, flags=flags), clock)
 
 
-def settled(verb: Callable[Concatenate[_Memory, _P], _R]) -> Callable[Concatenate[_Memory, _P], _R]:
-    """A verb that tells something, or builds on it: what an interrupted `forget` left goes first."""
-
-    @wraps(verb)
-    def called(self: _Memory, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        self.finish_removals()
-        return verb(self, *args, **kwargs)
-
-    return called
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What a run would cost, about."""
@@ -88,7 +70,7 @@ class Estimate:
     dollars: float  # 0: not known
 
 
-class Memory(Parts):
+class Memory(Records):
     """Everything recollect does, by the names of its commands. Close it, or use it in a `with` statement."""
 
     def __enter__(self) -> Memory:
@@ -476,113 +458,12 @@ class Memory(Parts):
             if not done or seconds is None or time.monotonic() - started >= seconds:
                 return made
 
-    @settled
-    def newest(self, limit: int) -> list[str]:
-        """What was learnt last."""
-        from recollect.store import memories
-
-        with self.database.read() as tx:
-            held = memories.current(memories.all_of(tx, self.owner, user=""))
-        return [each.text for each in sorted(held, key=lambda each: each.valid_from, reverse=True)[:limit]]
-
     def retry(self) -> int:
         """Dead, failed, backing-off and paused jobs get a fresh start; how many."""
         from recollect.store.jobs import Jobs
 
         with self.database.write() as tx:
             return Jobs(self.owner, clock=self.clock).revive(tx)
-
-    def cite(self, ids: Sequence[str]) -> list[str]:
-        """An agent cited these memories, or a person opened them: counts as use. Returns those that exist."""
-        with self.database.write() as tx:
-            return self._cite(tx, list(dict.fromkeys(ids)))
-
-    def count_citations(self) -> int:
-        """Uses of memories that agents' answers named since last time; each answer counts once."""
-        from recollect.store import citations
-
-        with self.database.read() as tx:
-            if not citations.waiting(tx, self.owner):
-                return 0
-        with self.database.write() as tx:
-            found = citations.waiting(tx, self.owner)
-            for each in sorted({(source, uuid) for source, uuid, _ in found}):
-                self._cite(tx, [memory_id for *entry, memory_id in found if tuple(entry) == each])
-            citations.settle(tx, self.owner, found)
-        return len(found)
-
-    def _cite(self, tx: Transaction, ids: Sequence[str]) -> list[str]:
-        from recollect.store import memories, stage1
-
-        found = memories.current(memories.find(tx, self.owner, ids))
-        now = timestamp(self.clock())
-        memories.cite(tx, self.owner, [each.id for each in found], now)
-        keys = dict.fromkeys(key for each in found for key, _ in each.sources)
-        stage1.cite(tx, self.owner, list(keys), now)
-        return [each.id for each in found]
-
-    def conversations(
-        self, status: ConversationStatus | None = None, project: str | None = None, limit: int | None = None
-    ) -> list[Conversation]:
-        """Newest first; `project` is a path or a project id."""
-        from recollect.store import conversations
-
-        chosen = None if project is None else self.project(project)
-        with self.database.read() as tx:
-            return conversations.search(
-                tx, self.owner, statuses=[status] if status else (), project=chosen, limit=limit
-            )
-
-    def require_project(self, project: str | None) -> None:
-        """The project that somebody named. A folder may be new; an id or a path that nothing was said in is a
-        mistake."""
-        if not project or Path(self.settings.expand(project)).is_dir():
-            return
-        if not self.conversations(project=project, limit=1):
-            raise NotFound(f"no project `{project}`", hint="`recollect conversations` lists projects.")
-
-    def opening(self, conversation: Conversation) -> str:
-        """What the user said first."""
-        from recollect.store import entries
-
-        key = entries.FileKey(self.owner, conversation.source, conversation.source_file)
-        span = (conversation.session_id, conversation.first_message_at, conversation.last_message_at)
-        with self.database.read() as tx:
-            said = entries.user_texts(tx, key, *span, limit=1)
-        return said[0] if said else ""
-
-    @settled
-    def show(self, name: str, *, use: bool = True) -> Shown:
-        """A memory, conversation, session, message or canonical file with its lineage. A memory counts as used."""
-        shown = self._reader.show(name)
-        if use and shown.type == "memory":
-            try:
-                self.cite([shown.id])
-            except StoreError as error:  # another process writes: what was asked for is there all the same
-                log.warning("a use of %s was not counted: %s", shown.id, error)
-        return shown
-
-    @settled
-    def open(self, session: str, kind: str | None = None) -> Opened:
-        """A canonical file of a conversation: summary, transcript, manifest or compaction."""
-        from recollect.artifacts.names import Kind
-
-        return self._reader.open(session, one_of(Kind, kind, "a kind") if kind else None)
-
-    @settled
-    def timeline(
-        self,
-        *,
-        project: str | None,
-        since: str = "",
-        until: str | None = None,
-        limit: int = 50,
-        memory: str | None = None,
-        user: str = "",
-    ) -> list[Day]:
-        """What happened when, newest first. `project` None: in all of them; `until` is not included. Chats are those of
-        a `user`; without one there are none."""
-        return self._reader.timeline(project=project, since=since, until=until, limit=limit, memory=memory, user=user)
 
     def status(self) -> Overview:
         """What is there and what is going on."""

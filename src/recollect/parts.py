@@ -9,9 +9,9 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError, UsageError
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from recollect.types import Remembered
 
 log = logging.getLogger(__name__)
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Parts = TypeVar("_Parts", bound="Parts")
 
 _NOWHERE = "none"  # where nothing was said that may be told: what holds everywhere is left
 _NOTE = 4  # documents that are embedded at once with a note: memories come first
@@ -288,3 +292,14 @@ class Parts:
                 return settled(known[each]).project_id
         # a folder that is not there is no part of the repository around it
         return resolve(real).project_id if Path(real).is_dir() else folder
+
+
+def settled(verb: Callable[Concatenate[_Parts, _P], _R]) -> Callable[Concatenate[_Parts, _P], _R]:
+    """A verb that tells something, or builds on it: what an interrupted `forget` left goes first."""
+
+    @wraps(verb)
+    def called(self: _Parts, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        self.finish_removals()
+        return verb(self, *args, **kwargs)
+
+    return called

@@ -6,11 +6,11 @@ Settings are changed in one case alone: a hook of ours as earlier releases wrote
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from recollect import processes
 from recollect.config import Settings
 from recollect.errors import RecollectError
 from recollect.overview import Trouble
@@ -72,7 +72,7 @@ def troubles(settings: Settings) -> list[Trouble]:
             program = agent.server(texts)
         except (OSError, RecollectError):  # `init` says what is wrong with the file
             continue
-        if program and shutil.which(program) is None:
+        if program and processes.program(program, settings.environ) is None:
             found.append(Trouble(f"{agent.title}: the MCP server's program {program} is gone", _INIT))
     return found
 
