@@ -36,7 +36,9 @@ format: $(STAMP)
 # The agents themselves, in a home of their own, against a scripted model on loopback.
 CLIENTS := @anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0
 test-clients: $(STAMP)
-	@if ! command -v npm > /dev/null; then echo "test-clients: skipped, it needs node and npm"; exit 0; fi; \
+	@if ! command -v npm > /dev/null; then \
+	if [ -n "$$CI" ]; then echo "test-clients: failed, it needs node and npm"; exit 1; fi; \
+	echo "test-clients: skipped, it needs node and npm"; exit 0; fi; \
 	echo "$(CLIENTS)" | cmp -s - $(VENV)/clients/.installed || { mkdir -p $(VENV)/clients && \
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/clients $(CLIENTS) && \
 	echo "$(CLIENTS)" > $(VENV)/clients/.installed; } && \

@@ -1,6 +1,6 @@
 """Real agents on a machine of their own: a private home, a scripted model on loopback, nothing of the user's.
 
-`make test-clients` installs them; where they are not installed the tests say so and are skipped.
+`make test-clients` installs them. Where they are not installed the tests say so: they are skipped, and in CI they fail.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class Machine:
         self.memory.mkdir(mode=0o700, parents=True)
         (self.memory / "config.toml").write_text('embedder = "none"\n')  # Codex hands no variables on
         self.environ: dict[str, str] = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+        self.python = sys.executable  # of the installation that is used
+        self.user: dict[str, Any] = {}  # who agents run as: keywords of `subprocess.run`
 
     def project(self, name: str) -> Path:
         folder = self.home / "code" / name
@@ -40,20 +42,23 @@ class Machine:
 
     def recollect(self, *arguments: str, cwd: Path | None = None) -> Any:
         """A command's JSON."""
-        done = self.run([sys.executable, "-P", "-m", "recollect", *arguments, "--json"], cwd or self.home)
-        return json.loads(done)
+        return json.loads(self._run([self.python, "-P", "-m", "recollect", *arguments, "--json"], cwd or self.home))
 
     def run(self, command: list[str], cwd: Path, **environ: str) -> str:
+        """What an agent prints."""
+        return self._run(command, cwd, **self.user, env={**self.environ, **environ})
+
+    def _run(self, command: list[str], cwd: Path, **options: Any) -> str:
         """What it prints; a failure is told with everything it said."""
         done = subprocess.run(
             command,
             cwd=cwd,
-            env={**self.environ, **environ},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=SECONDS,
             check=False,
+            **{"env": self.environ, **options},
         )
         assert done.returncode == 0, f"{command[0]}: {done.stdout[-2000:]}\n{done.stderr[-2000:]}"
         return done.stdout
@@ -102,4 +107,7 @@ def program(*places: str) -> str:
     for place in places:
         for path in sorted(INSTALLED.glob(place)):
             return str(path)
-    pytest.skip(f"{places[0]} is not installed; `make test-clients` does it")
+    what = f"{places[0]} is not installed; `make test-clients` does it"
+    if os.environ.get("CI"):
+        pytest.fail(what)
+    pytest.skip(what)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ class Asked:
 
     path: str
     body: dict[str, Any]
+    at: float  # by the clock that never goes back
 
     @property
     def text(self) -> str:
@@ -82,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         events = {"/v1/messages": _messages, "/v1/responses": _responses}.get(path)
         if events is None:
             return self._whole(404, {"error": {"type": "not_found_error", "message": path}})
-        asked = Asked(path, json.loads(raw))
+        asked = Asked(path, json.loads(raw), time.monotonic())
         self.model.asked.append(asked)
         return self._stream(events(asked, self.model.script(asked)))
 

@@ -20,10 +20,12 @@ SETTINGS = (
 RULE = "Always use tabs for indentation in this project, never spaces."
 
 
-def claude(machine: Machine, project: Path, prompt: str, *options: str) -> str:
-    found = program("@anthropic-ai/claude-code-*/claude", "@anthropic-ai/claude-code/bin/claude*")
+PROGRAM = ("@anthropic-ai/claude-code-*/claude", "@anthropic-ai/claude-code/bin/claude*")
+
+
+def claude(machine: Machine, project: Path, prompt: str, *options: str, found: str = "") -> str:
     return machine.run(
-        [found, "-p", prompt, *options],
+        [found or program(*PROGRAM), "-p", prompt, *options],
         project,
         ANTHROPIC_BASE_URL=machine.model.url,
         ANTHROPIC_API_KEY="sk-none",

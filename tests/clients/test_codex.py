@@ -32,15 +32,18 @@ wire_api = "responses"
 """
 
 
-def codex(machine: Machine, project: Path, prompt: str) -> str:
-    return machine.run([program(".bin/codex"), "exec", "--skip-git-repo-check", prompt], project)
+PROGRAM = ("@openai/codex-*/vendor/*/bin/codex", ".bin/codex")
 
 
-def trust(machine: Machine, project: Path) -> int:
+def codex(machine: Machine, project: Path, prompt: str, found: str = "") -> str:
+    return machine.run([found or program(*PROGRAM), "exec", "--skip-git-repo-check", prompt], project)
+
+
+def trust(machine: Machine, project: Path, *, keep: bool = True) -> dict[str, str]:
     """Does what a user does who types /hooks and trusts what is there: asks Codex for its hooks and their hashes, and
-    lets it keep them. How many there are."""
+    lets it keep them. Returns the hashes."""
     with subprocess.Popen(
-        [program(".bin/codex"), "app-server"],
+        [program(*PROGRAM), "app-server"],
         cwd=project,
         env=machine.environ,
         stdin=subprocess.PIPE,
@@ -69,13 +72,18 @@ def trust(machine: Machine, project: Path) -> int:
             assert not any(each["errors"] or each["warnings"] for each in listed), listed
             state = {hook["key"]: {"trusted_hash": hook["currentHash"]} for hook in hooks}
             edit = {"keyPath": "hooks.state", "value": state, "mergeStrategy": "upsert"}
-            call(3, "config/batchWrite", {"edits": [edit]})
+            if keep:
+                call(3, "config/batchWrite", {"edits": [edit]})
             server.stdin.close()
             server.wait(SECONDS)
         finally:
             guard.cancel()
             server.kill()
-    return len(hooks)
+    return {key: kept["trusted_hash"] for key, kept in state.items()}
+
+
+def waits_for_trust(machine: Machine) -> bool:
+    return any("until you trust them" in each["problem"] for each in machine.recollect("status")["problems"])
 
 
 def test_the_closed_loop(machine: Machine) -> None:
@@ -87,7 +95,14 @@ def test_the_closed_loop(machine: Machine) -> None:
     assert "/hooks" in told["advice"][0]
     machine.given(lambda: codex(machine, pond, "Hello."))
     assert not (machine.memory / "daemon.sock").exists(), "Codex skips hooks that nobody trusted"
-    assert trust(machine, pond) == 6
+    assert waits_for_trust(machine)
+    trusted = trust(machine, pond)
+    assert len(trusted) == 6 and not waits_for_trust(machine)
+    text = (folder / "hooks.json").read_text()
+    (folder / "hooks.json").write_text(text.replace("exit 0", "exit  0"))
+    assert set(trust(machine, pond, keep=False).values()).isdisjoint(trusted.values()), "its hash covers every byte"
+    (folder / "hooks.json").write_text(text)
+    assert machine.recollect("init", "--agent", "codex", "--yes")["changed"] == []
 
     assert "tabs for indentation" in machine.given(lambda: codex(machine, pond, RULE)), "said by the user himself"
     memory = machine.learnt("tabs indentation", pond)

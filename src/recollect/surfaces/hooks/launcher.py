@@ -151,7 +151,7 @@ def take_over(home: Path) -> Program | None:
     """Name this installation where the launcher names one that is gone; return that one."""
     with suppress(OSError, ValueError):
         program = installed(home)
-        if program and not program.is_there and _is_mine(home / NAME) and _is_mine(home):
+        if program and not program.is_there and own().is_there and _is_mine(home / NAME) and _is_mine(home):
             install(home, own())
             return program
     return None
