@@ -666,6 +666,7 @@ def test_the_client_imports_little_and_nothing_of_ours() -> None:
         "os",
         "sys",
         "time",
+        "pwd",
         "select",
         "_signal",
         "_socket",

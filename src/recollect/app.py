@@ -58,7 +58,9 @@ def open_memory(
     **flags: Any,
 ) -> Memory:
     """The memory under `home` (else RECOLLECT_HOME, else ~/.recollect). Further keywords are configuration keys."""
-    return Memory(configuration.load(environ, home=Path(home) if home else None, flags=flags), clock)
+    if home == "":
+        raise UsageError("the name of the home is empty", hint="Leave it away, or name a folder.")
+    return Memory(configuration.load(environ, home=None if home is None else Path(home), flags=flags), clock)
 
 
 @dataclass(frozen=True, slots=True)

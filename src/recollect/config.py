@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from recollect.errors import ConfigError, UsageError, nearest
+from recollect.home import require_own
 from recollect.types import MemoryKind, parse_timestamp
 
 HOME_VARIABLE = "RECOLLECT_HOME"
@@ -306,7 +307,7 @@ class Settings:
 
     @property
     def user_home(self) -> str:
-        return self.environ.get("HOME") or str(Path.home())
+        return _user_home(self.environ)
 
     def variables(self, keys: Iterable[str]) -> dict[str, str]:
         """What the environment says of these keys; empty: nothing."""
@@ -345,11 +346,13 @@ def load(
 
 
 def located(environ: Mapping[str, str] | None = None, *, home: Path | None = None) -> Settings:
-    """Every value at its default: for what has to work whatever the configuration says."""
+    """Every value at its default: for what has to work whatever the configuration says. UnsafeHome where others could
+    have put something into the home."""
     environ = dict(os.environ if environ is None else environ)
     if home is None:
         home = Path(environ.get(HOME_VARIABLE) or "~/.recollect")
     home = Path(_absolute(_expand(str(home), environ)))
+    require_own(home)
     return Settings(home=home, config=Config(), origins=dict.fromkeys(keys(), "default"), environ=environ)
 
 
@@ -360,7 +363,7 @@ def _absolute(path: str) -> str:
 def _expand(path: str, environ: Mapping[str, str]) -> str:
     """`~` is the home of the environment that was given, `~name` that of a user."""
     if path == "~" or path.startswith("~/"):
-        return (environ.get("HOME") or str(Path.home())) + path[1:]
+        return _user_home(environ).rstrip("/") + path[1:] or "/"
     if not path.startswith("~"):
         return path
     found = os.path.expanduser(path)  # noqa: PTH111 - tells an unknown user by leaving the text as it is
@@ -368,6 +371,20 @@ def _expand(path: str, environ: Mapping[str, str]) -> str:
         hint = "Write the path in full; ./~x is a folder of that name."
         raise UsageError(f"`{path}`: there is no such user", hint=hint)
     return found
+
+
+def _user_home(environ: Mapping[str, str]) -> str:
+    """Return the user's own folder; a HOME that is empty or relative would be a part of the current one."""
+    import pwd
+
+    for home in (environ.get("HOME", ""), os.environ.get("HOME", "")):
+        if os.path.isabs(home):  # noqa: PTH117
+            return home
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        hint = "Set HOME, or write the path in full."
+        raise UsageError("`~` stands for a home folder that is not known", hint=hint) from None
 
 
 def keys() -> list[str]:

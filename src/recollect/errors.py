@@ -15,6 +15,7 @@
     ├── LeaseLost             somebody else owns the job now; nothing was written
     ├── InvalidTransition     a state change that the life cycle does not allow
     ├── ArtifactError         a canonical file is not what it has to be (kinds of it in `artifacts`)
+    ├── UnsafeHome            others could have put files into the home (in `home`)
     ├── NoteWaits             a note is written down, and is no memory yet
     ├── HalfErased            a removal was cut short; nothing of it comes in again
     ├── ModelFailed           a model gave no answer (in `models.base`, with the reason)

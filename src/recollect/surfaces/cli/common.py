@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from io import TextIOWrapper
@@ -22,6 +22,7 @@ import click
 from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
 from recollect.errors import RecollectError
+from recollect.home import open_own, require_folder
 from recollect.text import readable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
 
@@ -204,7 +205,7 @@ class _OwnersFile(RotatingFileHandler):
     """Log files that nobody else may read."""
 
     def _open(self) -> TextIOWrapper:
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = open_own(Path(self.baseFilename), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
@@ -221,6 +222,9 @@ def _log_file(settings: Settings, name: str, backups: int) -> logging.Handler:
 
     folder = settings.home / "logs"
     make_private(folder)
+    require_folder(folder)
+    with suppress(FileNotFoundError):  # a link is told now: later a logger would have to
+        os.close(open_own(folder / name, os.O_WRONLY))
     handler = _OwnersFile(folder / name, maxBytes=1_000_000, backupCount=backups, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     return handler

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from recollect.errors import UsageError
+
 
 @click.command(
     "hook",
@@ -19,4 +21,6 @@ def command(event: str | None, agent: str | None, home: str | None) -> None:
     """Answer an agent's event (JSON on standard input). Agents call it; it always ends with status 0."""
     from recollect.surfaces.hooks.client import main
 
+    if home == "":
+        raise UsageError("--home names no folder", hint="Leave it away, or name a folder.")
     main([part for part in (event or "", "--agent", agent or "", *(("--home", home) if home else ())) if part != ""])

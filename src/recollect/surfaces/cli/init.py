@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recollect.config import DAMAGED_DATABASES, Settings, located
+from recollect.config import Settings, located
 from recollect.errors import ConfigError, RecollectError, UsageError
+from recollect.home import strangers
 from recollect.surfaces.cli.common import count, embed, memory, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
@@ -26,28 +27,6 @@ if TYPE_CHECKING:
     from recollect.surfaces.installers.values import Agent
 
 _BYTES_PER_SECOND = 25e6  # of transcripts, on a small machine; `recollect bench ingest` measures this one
-OWN_NAMES = (
-    "config.toml",
-    "hook",
-    "recollect.db*",
-    "daemon.*",
-    "mcp.token",
-    "MEMORY.md*",
-    "memory",
-    "workspace*",
-    "agents",
-    "tenants",
-    "context",
-    "spool",
-    "paused",
-    "turns",
-    "models",
-    "logs",
-    "index",
-    "agent-cli",
-    ".recollect*",
-    DAMAGED_DATABASES,
-)  # what lies in a RECOLLECT_HOME
 
 
 class StrangeHome(RecollectError):
@@ -253,10 +232,9 @@ def _require_own_home(settings: Settings) -> None:
     home, person = settings.home.resolve(), Path(settings.user_home).resolve()
     if home == person or home in person.parents:
         raise StrangeHome(f"{settings.home} is not erased: it holds your own files")
-    strange = [each.name for each in home.glob("*") if not any(each.match(name) for name in OWN_NAMES)]
-    if strange:
+    if strange := strangers(home) if home.is_dir() else []:
         raise StrangeHome(
-            f"{settings.home} does not look like a folder of recollect: {', '.join(sorted(strange)[:5])}",
+            f"{settings.home} does not look like a folder of recollect: {', '.join(strange[:5])}",
             hint="Nothing was changed. Move what is yours out of it, or leave --purge away.",
         )
 

@@ -15,6 +15,7 @@ import click
 from recollect import processes
 from recollect.config import HOME_VARIABLE, located
 from recollect.errors import RecollectError
+from recollect.home import open_own
 from recollect.surfaces.cli.common import (
     agent_option,
     is_terminal,
@@ -109,7 +110,8 @@ def started(chosen: Settings, agent_id: str | None) -> Running:
     command = processes.python("recollect", "serve", *(["--agent-id", agent_id] if agent_id else []))
     environ = {**os.environ, HOME_VARIABLE: str(chosen.home)}
     nothing = subprocess.DEVNULL
-    with os.fdopen(os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as errors:
+    with os.fdopen(open_own(told, os.O_WRONLY | os.O_CREAT), "wb") as errors:
+        errors.truncate(0)
         process = processes.start(
             command, environ, cwd=chosen.home, stdin=nothing, stdout=nothing, stderr=errors, start_new_session=True
         )

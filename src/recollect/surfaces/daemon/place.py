@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from recollect.home import UnsafeHome, open_own
 from recollect.surfaces.hooks import client
 from recollect.types import Timestamp
 
@@ -63,7 +64,7 @@ def acquire(home: Path, agent: str = "") -> Lock | None:
     path = home / client.LOCK
     deadline = time.monotonic() + _PATIENCE
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_own(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -82,7 +83,7 @@ def acquire(home: Path, agent: str = "") -> Lock | None:
 def running(home: Path) -> Running | None:
     """The daemon of this home, if one lives."""
     try:
-        descriptor = os.open(home / client.LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_own(home / client.LOCK, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
@@ -99,9 +100,11 @@ def running(home: Path) -> Running | None:
 def came_up(home: Path, *, refused: bool = False) -> None:
     """Tells hooks whether to start a daemon that they do not find. After one refused they leave it for a while, as long
     as its configuration is the same."""
-    with suppress(OSError), (home / client.STARTING).open("r+b") as file:  # there, if a hook ever started one
-        file.truncate(0)
-        file.write(client.situation(str(home), os.environ).encode() if refused else b"")
+    with suppress(OSError, UnsafeHome):  # it is there, if a hook ever started one
+        descriptor = open_own(home / client.STARTING, os.O_WRONLY)
+        with os.fdopen(descriptor, "wb") as file:
+            file.truncate(0)
+            file.write(client.situation(str(home), os.environ).encode() if refused else b"")
 
 
 def listen(home: Path, *, unix: bool = hasattr(socket, "AF_UNIX")) -> tuple[socket.socket, str, str]:

@@ -24,6 +24,7 @@ import msgspec
 
 from recollect.app import Memory
 from recollect.errors import RecollectError
+from recollect.home import UnsafeHome, open_own, require_folder
 from recollect.ingest.scan import SUFFIXES
 from recollect.ingest.sources import all_sources
 from recollect.surfaces.daemon.work import Task, Work
@@ -112,22 +113,29 @@ class Hooks:
     def spooled(self) -> Iterator[Work]:
         """Sessions that ended when nobody was there to take them; of those that began, what they were given is kept."""
         folder = self._memory.settings.home / client.SPOOL
-        for path in sorted(folder.glob("*")) if folder.is_dir() else ():
+        if not folder.is_dir():
+            return
+        try:
+            require_folder(folder)
+        except UnsafeHome as error:
+            log.warning("%s", error)
+            return
+        for path in sorted(folder.glob("*")):
             try:
                 work = self._spooled(path)
+            except (UnsafeHome, OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+                log.warning("%s: not understood: %s", path.name, type(error).__name__)  # not ours
+                work = None
             except RecollectError as error:  # of the database: the next look takes it
                 log.warning("%s", error)
                 return
-            except (OSError, ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:  # not ours
-                log.warning("%s: not understood: %s", path.name, type(error).__name__)
-                work = None
             if work is not None:
                 yield work
             with suppress(OSError):
                 path.unlink()
 
     def _spooled(self, path: Path) -> Work | None:
-        told = json.loads(path.read_bytes()[:20_000]) if path.suffix == ".json" else {}
+        told = json.loads(_read(path)) if path.suffix == ".json" else {}
         call = checked([told.get("event", ""), told.get("agent", "")], json.dumps(told.get("input")).encode())
         if call is None or call.name != "SessionStart":
             return self._work(call) if call else None
@@ -204,6 +212,11 @@ class Hooks:
         real = os.path.realpath(path)
         inside = any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots)
         return path if inside else ""
+
+
+def _read(path: Path) -> bytes:
+    with os.fdopen(open_own(path, os.O_RDONLY), "rb") as file:
+        return file.read(20_000)
 
 
 def checked(fields: Sequence[str], payload: bytes) -> Call | None:

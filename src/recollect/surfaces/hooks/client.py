@@ -84,6 +84,8 @@ def run(arguments: Sequence[str], environ: Mapping[str, str], installed: bool = 
         event, agent, home = parse(arguments, environ)
         if installed and not os.path.isdir(home):  # noqa: PTH112
             return b"", ""
+        if not is_own(home):
+            return b"", ""
         payload = read(0, started + _SOON)
         event = event or named(payload)
         if event not in EVENTS:
@@ -118,7 +120,22 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, st
             home = left.pop(0)
         elif not event:
             event = word
+    if not home:
+        raise Refused("a home without a name")  # it would be the current folder
+    if home.startswith("~/") and not environ.get("HOME", "/").startswith("/"):
+        import pwd
+
+        home = pwd.getpwuid(os.geteuid()).pw_dir + home[1:]
     return event, agent if agent in AGENTS else "", os.path.abspath(os.path.expanduser(home))  # noqa: PTH100, PTH111
+
+
+def is_own(home: str) -> bool:
+    """Can nobody else have put anything there? `recollect.home` looks closer, and says what is wrong."""
+    try:
+        found = os.stat(home)  # noqa: PTH116
+    except OSError:
+        return True
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def read(descriptor: int, until: float) -> bytes:
@@ -222,7 +239,20 @@ def connect(home: str, until: float) -> Any:
     except BaseException:
         connection.close()
         raise
+    if not _is_ours(connection):
+        connection.close()
+        raise PermissionError(1, "the socket is somebody else's")
     return connection
+
+
+def _is_ours(connection: Any) -> bool:
+    """Does the process behind a Unix socket belong to this user, as far as the system tells?"""
+    import _socket
+
+    if connection.family != _unix() or not hasattr(_socket, "SO_PEERCRED"):
+        return True
+    peer: bytes = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # process, user, group
+    return int.from_bytes(peer[4:8], sys.byteorder) == os.geteuid()
 
 
 def _unix() -> Any:
@@ -252,7 +282,7 @@ def start(home: str, environ: Mapping[str, str]) -> None:
     import fcntl
 
     made(home, "logs")
-    lock = os.open(home + "/" + STARTING, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(home + "/" + STARTING, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -265,7 +295,7 @@ def start(home: str, environ: Mapping[str, str]) -> None:
     try:
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDWR)
-        told = os.open(home + "/logs/daemon.err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        told = os.open(home + "/logs/daemon.err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         for descriptor, instead in ((0, nothing), (1, nothing), (2, told)):
             os.dup2(instead, descriptor)
         os.closerange(3, lock)  # an agent waits until every copy of its pipe is closed
@@ -401,7 +431,7 @@ def log(home: str, event: str, reason: object) -> None:
             os.replace(path, path + ".1")  # noqa: PTH105
         what = str(reason) if isinstance(reason, (str, Refused)) else type(reason).__name__
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
         os.write(descriptor, f"{at} {event if event in EVENTS else '?'} {what}\n".encode())
         os.close(descriptor)
     except OSError:
@@ -413,6 +443,8 @@ def made(home: str, name: str) -> str:
     path = home + "/" + name
     for each in (home, path):
         os.makedirs(each, 0o700, exist_ok=True)  # noqa: PTH103
+    if os.path.islink(path):  # noqa: PTH114
+        raise OSError("a link in place of a folder")
     return path
 
 
