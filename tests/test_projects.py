@@ -123,10 +123,10 @@ def test_a_chats_project_goes_before_a_folder_of_that_name(
             turn.persist(answer="Noted.")
         memory.ingest(folder=memory.settings.turns)
         assert [each.project_id for each in memory.conversations(project=name)] == [name]
-        assert memory.search("zanzibar", scope=name)
+        assert memory.search("zanzibar", scope=name, user="alice")
         memory.forget(project=name, reason="asked")
         assert [each.project_id for each in memory.conversations()] == [str(folder)]
-        assert not memory.search("zanzibar", scope=ALL_PROJECTS)
+        assert not memory.search("zanzibar", scope=ALL_PROJECTS, user="alice")
 
 
 CLIENT_A, CLIENT_B = "https://github.com/clientA/app.git", "git@github.com:clientB/app.git"

@@ -1045,7 +1045,7 @@ def test_items_become_memories_as_they_are_and_are_not_extracted_again(memory: M
     assert found["tone: dry"].scope is Scope.CONVERSATION and found["tone: dry"].severity is Severity.PREFER
     assert found["No emoji in answers."].severity is Severity.DO_NOT
     assert found["city: Lisbon (for trips)"].scope_id == "shop"
-    hits = memory.search("emoji", scope="shop", user="ada", kinds=["memory"])
+    hits = memory.search("emoji", scope="shop", user="alice", kinds=["memory"])
     assert [each.text for each in hits] == ["No emoji in answers."]
 
 
