@@ -38,7 +38,7 @@ from recollect.types import ConversationStatus, MemoryKind, Remembered, Scope, S
 from tests.command import Done
 from tests.command import run as run_here
 from tests.conftest import Clock, Place, worded
-from tests.test_extract import FACT, OTHER, Scripted, by, extract, ingest
+from tests.test_extract import FACT, OTHER, Scripted, by, extract, ingest, one_memory
 from tests.test_extract import RULE as SAID
 from tests.transcripts import SESSION, START, claude, write
 
@@ -575,11 +575,13 @@ def test_a_pin_survives_corrections_and_later_revisions_until_it_is_taken_away(
     first = memory.remember("Deploys of the shop freeze on Friday.", project=TIDES)
     assert memory.pin(first.id).pinned and memory.pin(first.id).revision == 2, "pinned twice is pinned"
     assert memory.correct(first.id, "Deploys of the shop freeze on Thursday.").pinned
-    later = claude(1, "Remember: deploys of the shop freeze on Wednesday.", at=2 * 86400)
+    new = "Deploys of the shop freeze on Wednesday."
+    later = claude(1, f"Remember: {new}", at=2 * 86400)
     write(tmp_path / "p" / "-code-tides" / f"{SESSION}.jsonl", later)
     clock.advance(3 * 86400)
     memory.ingest(folder=tmp_path / "p")
-    memory.process(now=True)
+    extract(memory, by(Scripted(lambda content: one_memory(content, new)))).run(now=True)
+    memory.process()
     held = current(memory)[first.id]
     assert "Wednesday" in held.text and held.pinned and held.revision == 4
     assert "## Pinned" in ledger(memory)
@@ -732,7 +734,7 @@ def test_what_was_called_wrong_holds_again_when_a_person_says_so(
 def test_a_verdict_is_not_about_what_a_conversation_says_instead(
     memory: Memory, root: Path, clock: Clock, said: int
 ) -> None:
-    old, new = "Always deploy on Mondays.", "Always deploy on Tuesdays."
+    old, new = "The shop deploys with shipit on Mondays.", "The shop deploys with shipit on Tuesdays."
     found = memory.remember(old, project=TIDES)
     clock.advance(3600)
     memory.feedback(found.id, "not_ok")

@@ -875,6 +875,7 @@ A_MEMORY = Remembered(
     created_at=NOW,
     valid_from=at(1),
     sources=(("s@1", "e1"),),
+    loosened=True,
 )
 A_LINE = Injected(1, 1, NOW, True, "m-one", 1, "relevant", 0.5, "relevance 0.50: pond", 20)
 A_FILE = Indexed(
@@ -1041,6 +1042,7 @@ READS: dict[str, Read] = {
         tx, memories.OWN, owner.names(), [("kind = :value", "fact")], 9
     ),
     "memories.count_by_kind": memories.count_by_kind,
+    "memories.loosened": memories.loosened,
     "answers.load": lambda tx, owner: answers.load(tx, owner, KIND, "running", "h1"),
     "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),
     "answers.spent": answers.spent,

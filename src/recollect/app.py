@@ -138,11 +138,23 @@ class Memory(Records):
         report.failed += len(kept.problems)
         report.problems += kept.problems
         # once more: its head shows memories, which are rows
-        changed = report.succeeded or report.succeeded_no_output or kept.written
+        outdated = self.briefing.is_outdated()
+        if outdated:
+            self._restate_loosened()
+        changed = report.succeeded or report.succeeded_no_output or kept.written or outdated
         if changed or not self._projection.exists() or self._projection.is_past():
             self._projection.update()
             self.briefing.refresh()
         return report
+
+    def _restate_loosened(self) -> None:
+        """What binds no more since an upgrade is told so in the workspace, too."""
+        from recollect.store import memories
+
+        with self.database.read() as tx:
+            found = memories.current(memories.find(tx, self.owner, memories.loosened(tx, self.owner)))
+        if found:
+            self._restate(*found)
 
     @settled
     def record_compaction(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from recollect.occasions import joined, parted
-from recollect.types import Conversation, MemoryKind, Scope, Severity
+from recollect.types import Conversation, Hand, MemoryKind, Remembered, Scope, Severity
 
 SOURCE = "recollect"  # of our own turn logs and notes
 
@@ -27,7 +27,8 @@ _TEXT = re.compile(
     r" \((\w+), (\w+), (\w+)(, pinned)?(?:; when: ([^()]+))?\): (.+)",
     re.DOTALL | re.ASCII,
 )
-_SESSION = re.compile(r"n-[a-z2-7]{16}", re.ASCII)
+_SESSION = re.compile(r"[na]-[a-z2-7]{16}", re.ASCII)
+_AGENTS = "a-"  # how the ids of their notes begin; those of people's begin with n-
 
 
 class Verb(StrEnum):
@@ -62,14 +63,31 @@ def is_chat(talk: Conversation) -> bool:
     return talk.source == SOURCE and not is_session(talk.session_id)
 
 
-def new_session() -> str:
-    """The id of a note, and of the conversation that it is."""
-    return f"n-{base64.b32encode(secrets.token_bytes(10)).decode().lower()}"
+def new_session(hand: Hand = Hand.PERSON) -> str:
+    """The id of a note, and of the conversation that it is. It tells whose hand wrote it, wherever it is cited."""
+    begin = _AGENTS if hand is Hand.AGENT else "n-"
+    return f"{begin}{base64.b32encode(secrets.token_bytes(10)).decode().lower()}"
 
 
 def is_session(session_id: str) -> bool:
     """No other conversation of this source has such an id."""
     return _SESSION.fullmatch(session_id) is not None
+
+
+def hand_of(session_id: str) -> Hand:
+    """Who wrote what a session states."""
+    if not is_session(session_id):
+        return Hand.PIPELINE
+    return Hand.AGENT if session_id.startswith(_AGENTS) else Hand.PERSON
+
+
+def hand(memory: Remembered) -> Hand:
+    """Who stands behind what a memory says: a person who noted it, else whoever said it in a conversation. It is an
+    agent's only where nobody but agents noted it."""
+    hands = {hand_of(key.rpartition("@")[0]) for key, _ in memory.sources}
+    return next(
+        (each for each in (Hand.PERSON, Hand.PIPELINE) if each in hands), Hand.AGENT if hands else Hand.PIPELINE
+    )
 
 
 def rendered(note: Note) -> str:

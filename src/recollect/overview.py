@@ -63,6 +63,7 @@ class Overview:
     jobs: dict[str, int] = field(default_factory=dict)  # state → number
     kinds: dict[str, dict[str, int]] = field(default_factory=dict)  # kind of job → state → number
     memories: dict[str, int] = field(default_factory=dict)  # kind of memory → current ones
+    loosened: int = 0  # of those, how many bind or hold everywhere no more, since nobody knows whose words they are
     vectors: dict[str, Any] = field(default_factory=dict)  # embedder configured, serving, and documents that wait
     model: str = ""
     tokens: list[Spent] = field(default_factory=list)  # of the last days, per model
@@ -93,6 +94,7 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
             for state, number in states.items():
                 result.jobs[state] = result.jobs.get(state, 0) + number
         result.memories = memories.count_by_kind(tx, owner)
+        result.loosened = len(memories.loosened(tx, owner))
         result.tokens = answers.spent(tx, owner, timestamp(memory.clock() - _RECENT)[:10])
         result.waiting = jobs.list(tx, _UNWELL)
         result.vectors = _vectors(tx, memory)

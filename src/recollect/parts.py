@@ -223,8 +223,8 @@ class Parts:
             log.warning("%s has no vector yet: %s", memory.id, error)
         return memory
 
-    def _restate(self, memory: Remembered) -> None:
-        """The workspace says it at once; where consolidating costs nothing, as a whole."""
+    def _restate(self, *memories: Remembered) -> None:
+        """The workspace says at once what they say now; where consolidating costs nothing, as a whole."""
         from recollect.consolidate.restate import restate
         from recollect.models.base import ToolRefused
         from recollect.store import feedback
@@ -233,11 +233,11 @@ class Parts:
         config, folder = self.settings.config, self.settings.workspace
         if folder.is_dir():
             with self.database.read() as tx:
-                wrong = bool(feedback.wrong(tx, self.owner, [memory.id]))
+                wrong = feedback.wrong(tx, self.owner, [each.id for each in memories])
             try:
-                restate(Workspace(folder), memory, wrong=wrong)
+                restate(Workspace(folder), *memories, wrong=wrong)
             except (OSError, ToolRefused) as error:
-                log.warning("the workspace still says what %s was: %s", memory.id, error)
+                log.warning("the workspace still says what %s was: %s", ", ".join(each.id for each in memories), error)
             if (config.consolidation_model or config.model) == "offline":
                 self.consolidate(now=True)
         self.briefing.refresh()

@@ -167,6 +167,7 @@ class Severity(StrEnum):
 
 
 BINDING = (Severity.MUST, Severity.DO_NOT)  # what may never be left out or broken
+STRICT = (*BINDING, Severity.AVOID)  # what only a person's own words may demand
 
 
 class Scope(StrEnum):
@@ -177,6 +178,14 @@ class Scope(StrEnum):
     def id(self, project_id: str, session_key: str) -> str:
         """What tells one scope of this kind from another."""
         return {Scope.USER: "", Scope.PROJECT: project_id, Scope.CONVERSATION: session_key}[self]
+
+
+class Hand(StrEnum):
+    """Who wrote something into memory."""
+
+    PERSON = "person"  # by a command or the Python API
+    AGENT = "agent"  # over MCP, or by a command in an agent's shell
+    PIPELINE = "pipeline"  # read in a conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +202,8 @@ class Statement:
     revision: int = 0  # of the target, that it is
     pinned: bool = False
     occasions: tuple[str, ...] = ()  # on which it matters
+    hand: Hand = Hand.PIPELINE
+    may_bind: bool = True  # False: nobody knows who wrote its words, so it demands nothing and changes no note
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +223,7 @@ class Remembered:
     pinned: bool = False  # by a person; later revisions keep it
     occasions: tuple[str, ...] = ()  # on which it matters, as its sources tell; only ever searched
     user: str = ""  # of a chat, to whom alone it belongs; empty: the owner
+    loosened: bool = False  # its file calls it binding or user-wide, and no source of it may say so
 
 
 @dataclass(frozen=True, slots=True)

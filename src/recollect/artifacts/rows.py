@@ -7,13 +7,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from recollect import note
 from recollect.artifacts import bodies
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.names import session_token
-from recollect.extract.values import Extraction, nothing
+from recollect.extract.values import WITHOUT_MODEL, Extraction, nothing
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
-from recollect.types import Conversation, ConversationStatus, Message, Remembered, Stage1, Timestamp
+from recollect.types import (
+    STRICT,
+    Conversation,
+    ConversationStatus,
+    Hand,
+    Message,
+    Remembered,
+    Scope,
+    Severity,
+    Stage1,
+    Timestamp,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,28 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
     if summary is None:
         return Derived(conversation, messages, None, ())
     told = bodies.parse_summary(summary.body, head.session_key, head.project_id, head.user)
-    return Derived(conversation, messages, _stage1(conversation, summary, told), told.memories)
+    row = _stage1(conversation, summary, told)
+    stated = told.memories if _may_bind(row) else tuple(_loosened(each, head.project_id) for each in told.memories)
+    return Derived(conversation, messages, row, stated)
+
+
+def _may_bind(row: Stage1) -> bool:
+    """Nothing binds that was read without a model, whose authors are not known, or that an agent noted."""
+    return not row.strategy.startswith(WITHOUT_MODEL) and note.hand_of(row.session_id) is not Hand.AGENT
+
+
+def _loosened(stated: Remembered, project_id: str) -> Remembered:
+    """Files never change: what older ones call binding or user-wide loses that where they are read."""
+    scope, severity = stated.scope, stated.severity
+    if scope is not Scope.USER and severity not in STRICT:
+        return stated
+    return replace(
+        stated,
+        severity=Severity.NONE if severity in STRICT else severity,
+        scope=Scope.PROJECT if scope is Scope.USER else scope,
+        scope_id=project_id if scope is Scope.USER else stated.scope_id,
+        loosened=True,
+    )
 
 
 def _stage1(conversation: Conversation, summary: Document, told: bodies.Summary) -> Stage1:

@@ -7,7 +7,7 @@ called it wrong. What else an item said comes back with the next consolidation, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from recollect.consolidate import render
 from recollect.types import Remembered
@@ -24,14 +24,16 @@ def restated(text: str, memory: Remembered, *, wrong: bool = False) -> str:
     return "".join(line if cited in render.MEMORY.findall(item) else item for item in _items(text))
 
 
-def restate(workspace: Workspace, memory: Remembered, *, wrong: bool = False) -> int:
-    """How many files changed; those of other people never do. ToolRefused and OSError when one could not be."""
-    changed = 0
+def restate(workspace: Workspace, *memories: Remembered, wrong: Collection[str] = ()) -> int:
+    """How many files changed; those of other people never do. `wrong` are ids of what was called so. ToolRefused and
+    OSError when one could not be."""
+    changed, now = 0, {render.memory_name(each.id): each for each in memories}
     with workspace.alone():
         for path in workspace.files():
             if render.is_raw(path) or render.is_kept(path):
-                before = workspace.read(path)
-                after = restated(before, memory, wrong=wrong)
+                before = after = workspace.read(path)
+                for each in now.keys() & set(render.MEMORY.findall(before)):
+                    after = restated(after, now[each], wrong=now[each].id in wrong)
                 changed += after != before and workspace.write(path, after, limit=READ_LIMIT)
     return changed
 

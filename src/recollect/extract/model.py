@@ -5,7 +5,7 @@ can hold stand one behind the other.
 
 What comes back is held against the transcript: a statement must name messages that exist, and its words must occur in
 what their authors said themselves. So text that was pasted or injected cannot become a memory, whatever the model
-made of it. It holds in every project only where a user's message says so.
+made of it. It binds only where it names a message of the user's, and holds in every project only where that says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recollect.models.paid import Paid
 from recollect.occasions import occasions
 from recollect.redact import redact
 from recollect.text import estimate_tokens, marks_of
-from recollect.types import Message, Role, Scope, Statement
+from recollect.types import STRICT, Message, Role, Scope, Severity, Statement
 
 _GROUNDED = 0.34  # of a statement's words that its messages must contain
 _MOST = 60
@@ -132,10 +132,12 @@ def _statement(memory: MemoryOut, messages: Sequence[Message]) -> Statement | No
     if not mine or len(mine & marks_of(_said(cited))) < _GROUNDED * len(mine):
         return None
     scope = memory.scope
-    if scope is Scope.USER and not holds_everywhere(_said([each for each in cited if each.role is Role.USER])):
+    typed = _said([message for message in cited if message.role is Role.USER])
+    if scope is Scope.USER and not holds_everywhere(typed):
         scope = Scope.PROJECT
+    severity = memory.severity if typed or memory.severity not in STRICT else Severity.NONE
     entries = tuple(dict.fromkeys(message.uuid for message in cited))
-    return Statement(memory.kind, text, memory.severity, scope, entries, occasions=occasions(memory.occasions))
+    return Statement(memory.kind, text, severity, scope, entries, occasions=occasions(memory.occasions))
 
 
 def _said(messages: Sequence[Message]) -> str:

@@ -46,6 +46,7 @@ class Notes:
             revision=told.revision,
             pinned=told.pinned,
             occasions=told.occasions,
+            hand=note.hand_of(transcript.conversation.session_id),
         )
         folder = PurePath(transcript.conversation.project).name
         place = f"the project {folder}" if folder else "no project in particular"

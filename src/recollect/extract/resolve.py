@@ -18,10 +18,11 @@ from functools import lru_cache
 
 from recollect.extract.values import Written
 from recollect.near import NEGATIONS, Near, weigh
+from recollect.note import hand
 from recollect.occasions import occasions
 from recollect.store.memories import current
 from recollect.text import COMMON, content_words, normalised, overlap, stem, words
-from recollect.types import MemoryKind, Remembered, Scope, Severity, Statement, Timestamp
+from recollect.types import STRICT, Hand, MemoryKind, Remembered, Scope, Severity, Statement, Timestamp
 
 _SAME = 0.8
 _RELATED = 0.5
@@ -120,7 +121,8 @@ def with_written(
     for each in (each for files in written.values() for each in files.stated):
         if (each.scope, each.scope_id) in places and each.user == user:
             before = held.get((each.id, each.revision))
-            held[each.id, each.revision] = replace(each, sources=(*(before.sources if before else ()), *each.sources))
+            says = before if before and each.loosened else each
+            held[each.id, each.revision] = replace(says, sources=(*(before.sources if before else ()), *each.sources))
     return [held[key] for key in sorted(held)]
 
 
@@ -204,7 +206,7 @@ def _told(fresh: Remembered, statement: Statement, mine: _Pool, others: _Pool) -
 def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) -> Remembered:
     near = others.near(fresh)
     held = current(near)
-    same = _is_equal if statement.exact else _is_alike
+    same = _sameness(statement)
     if found := next((each for each in held if same(fresh, each)), None):
         return replace(found, sources=fresh.sources, occasions=fresh.occasions)
     # stated by this conversation before: identity stays, also where words changed a little
@@ -216,12 +218,20 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
     if past and now and fresh.valid_from < now.valid_from:
         return replace(past, sources=fresh.sources, occasions=fresh.occasions)
     older = now or next((each for each in held if each.id == fresh.id), None)
-    older = older or replaced(fresh.text, held, exact=statement.exact)
+    if older and not _may_revise(statement, older, others.revisions(older.id)):
+        past = past or min(others.revisions(older.id), key=lambda each: (each.valid_from, each.revision))
+        return replace(past, sources=fresh.sources, occasions=fresh.occasions)
+    open_to_it = [each for each in held if _may_revise(statement, each, others.revisions(each.id))]
+    older = older or replaced(fresh.text, open_to_it, exact=statement.exact)
     if older is None or _is_first(fresh, others.revisions(fresh.id)):
         return fresh
-    revision = max(each.revision for each in others.revisions(older.id)) + 1
-    told = fresh.kind, fresh.severity
-    kind, severity = told if statement.exact else inherited(fresh.text, *told, older)
+    return _revision(fresh, older, statement, max(each.revision for each in others.revisions(older.id)) + 1)
+
+
+def _revision(fresh: Remembered, older: Remembered, statement: Statement, revision: int) -> Remembered:
+    kind, severity = fresh.kind, fresh.severity
+    if not statement.exact:
+        kind, severity = inherited(fresh.text, kind, severity, older)
     return replace(
         fresh,
         id=older.id,
@@ -237,6 +247,27 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
 def _is_first(fresh: Remembered, known: Sequence[Remembered]) -> bool:
     """The statement that the memory has its id from, read only after its revisions were."""
     return bool(known) and all(each.revision > 1 and fresh.valid_from < each.valid_from for each in known)
+
+
+def _sameness(statement: Statement) -> Callable[[Remembered, Remembered], bool]:
+    """What makes the statement one more source of a memory. An agent that repeats what others said adds nothing to it,
+    however strict it calls that."""
+
+    def repeats(fresh: Remembered, held: Remembered) -> bool:
+        return _is_equal(fresh, held) or (
+            hand(held) is not Hand.AGENT and normalised(fresh.text) == normalised(held.text)
+        )
+
+    if statement.hand is Hand.AGENT:
+        return repeats
+    return _is_equal if statement.exact else _is_alike
+
+
+def _may_revise(statement: Statement, older: Remembered, revisions: Iterable[Remembered]) -> bool:
+    """Agents change what only agents noted. What binds or is pinned is changed by nothing whose author is not known."""
+    if statement.hand is Hand.AGENT:
+        return all(hand(each) is Hand.AGENT for each in revisions)
+    return statement.may_bind or not (older.pinned or older.severity in STRICT)
 
 
 def _is_alike(fresh: Remembered, held: Remembered) -> bool:

@@ -31,6 +31,7 @@ from recollect.models.base import ToolRefused
 from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
+from recollect.store.migrate import migrations
 from recollect.text import estimate_tokens
 from recollect.types import Remembered, Scope, Timestamp, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
@@ -101,6 +102,14 @@ class Briefing(Part):
                 return str(error)
         return ""
 
+    def is_outdated(self) -> bool:
+        """Were the files made from rows of an older schema? A migration may have changed what the rows say."""
+        try:
+            made = json.loads(self._folder.read(INDEX)).get("schema")
+        except (OSError, ToolRefused, ValueError, AttributeError):
+            return False
+        return bool(made != migrations()[-1].version)
+
     def spoiled(self) -> list[str]:
         """Files that are not as they were made, or of projects that are told nothing any more. What was learnt since is
         no fault: the next run brings it."""
@@ -141,6 +150,7 @@ class Briefing(Part):
         index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
         config = self._settings.config
         return texts, {
+            "schema": migrations()[-1].version,
             "config": stamp(self._settings.home / "config.toml"),
             "environ": self._settings.variables(_SWITCHES),
             "folders": self._repositories(index, folders) | index,

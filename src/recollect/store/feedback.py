@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from recollect.note import is_session
+from recollect.note import hand_of
 from recollect.store import memories
 from recollect.store.database import Transaction, rows_of
-from recollect.types import Owner, Remembered, Timestamp
+from recollect.types import Hand, Owner, Remembered, Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def stands(thought: Feedback, revisions: Sequence[Remembered]) -> bool:
     since = ordered[judged[-1] :]
     unpinned = {after.valid_from for before, after in pairwise(since) if before.pinned and not after.pinned}
     keys = [key.rpartition("@") for each in since for key, _ in each.sources]
-    again = {at for session, _, at in keys if is_session(session) and at > thought.last}
+    again = {at for session, _, at in keys if hand_of(session) is Hand.PERSON and at > thought.last}
     return len({each.text for each in since}) == 1 and again <= unpinned
 
 

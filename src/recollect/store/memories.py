@@ -35,13 +35,20 @@ _COLUMNS = (
     "pinned",
     "occasions",
     "user",
+    "loosened",
 )
 _SELECT = (
     "SELECT m.memory_id, m.revision, m.kind, m.text, m.severity, m.scope, m.scope_id, m.created_at, m.valid_from,"
-    " m.pinned, m.occasions, m.user_id, s.session_key, s.entry_uuid, s.occasions"
-    " FROM memory_memories m LEFT JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id"
-    " AND s.memory_id = m.memory_id AND s.revision = m.revision"
+    " m.pinned, m.occasions, m.user_id, m.loosened, s.session_key, s.entry_uuid, s.occasions FROM memory_memories m"
+    " LEFT JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id"
+    " AND s.revision = m.revision"
     f" WHERE {OWN}"
+)
+
+
+_OF_IT = (
+    "s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
+    " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision"
 )
 
 
@@ -142,21 +149,24 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
     """session key → what its conversation states now, instead of what it stated before.
 
     Whole revisions, sources and occasions only those of this conversation. Revisions that nobody states any more are
-    removed, but for the uses that were counted.
+    removed, but for the uses that were counted. What was loosened changes no revision that others state.
     """
     mine = "DELETE FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key IN ({among})"
     before = {name for (name,) in rows_of(tx, f"{mine} RETURNING memory_id", owner.names(), list(stated))}
-    rows = [row for each in stated.values() for row in each]
+    rows = sorted((row for each in stated.values() for row in each), key=lambda row: not row.loosened)
     whose = (owner.tenant, owner.agent_id)
     if rows:
         tx.run_many(
             "INSERT INTO memory_memories (tenant, agent_id, memory_id, revision, kind, text, severity, scope, scope_id,"
-            " created_at, valid_from, pinned, occasions, user_id)"
+            " created_at, valid_from, pinned, occasions, user_id, loosened)"
             " VALUES (:tenant, :agent_id, :id, :revision, :kind, :text, :severity, :scope, :scope_id, :created_at,"
-            " :valid_from, :pinned, :occasions, :user)"
+            " :valid_from, :pinned, :occasions, :user, :loosened)"
             " ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET kind = excluded.kind,"
-            " text = excluded.text, severity = excluded.severity, valid_from = excluded.valid_from,"
-            " pinned = excluded.pinned, user_id = excluded.user_id",
+            " text = excluded.text, severity = excluded.severity, scope = excluded.scope, scope_id = excluded.scope_id,"
+            " valid_from = excluded.valid_from, pinned = excluded.pinned, user_id = excluded.user_id,"
+            " loosened = excluded.loosened"
+            " WHERE excluded.loosened = 0 OR memory_memories.loosened = 1 OR NOT EXISTS (SELECT 1 FROM memory_sources s"
+            f" WHERE {_OF_IT})",
             [(*whose, *(_plain(getattr(row, name)) for name in _COLUMNS)) for row in rows],
         )
         sources = [
@@ -171,9 +181,7 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
         )
     unstated = (
         "DELETE FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
-        " AND memory_id IN ({among}) AND NOT EXISTS (SELECT 1 FROM memory_sources s"
-        " WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
-        " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)"
+        f" AND memory_id IN ({{among}}) AND NOT EXISTS (SELECT 1 FROM memory_sources s WHERE {_OF_IT})"
     )
     run_of(tx, unstated, owner.names(), sorted(before))
     _gather(tx, owner, sorted(before | {row.id for row in rows}))
@@ -212,6 +220,12 @@ def current(revisions: Iterable[Remembered]) -> list[Remembered]:
         if best is None or (each.valid_from, each.revision) > (best.valid_from, best.revision):
             newest[each.id] = each
     return [newest[key] for key in sorted(newest)]
+
+
+def loosened(tx: Transaction, owner: Owner) -> list[str]:
+    """Ids of the current memories that bind or hold everywhere no more, whatever their files say."""
+    where = f"{OWN} AND m.loosened = 1 AND {CURRENT}"
+    return [name for (name,) in tx.rows(f"SELECT memory_id FROM memory_memories m WHERE {where}", owner.names())]
 
 
 def count_by_kind(tx: Transaction, owner: Owner) -> dict[str, int]:
@@ -271,12 +285,12 @@ def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str =
     own: dict[tuple[str, int], str] = {}
     rows: dict[tuple[str, int], Any] = {}
     # sorted here: SQLite would rather walk all of an owner's memories in that order than look up the few and sort them
-    for row in sorted(tx.rows(_SELECT + where, names), key=itemgetter(0, 1, 12, 13)):
+    for row in sorted(tx.rows(_SELECT + where, names), key=itemgetter(0, 1, 13, 14)):
         key = (row[0], row[1])
         rows.setdefault(key, row)
-        sources.setdefault(key, []).extend([(row[12], row[13])] if row[12] is not None else [])
-        if row[12] == session_key:
-            own[key] = row[14]
+        sources.setdefault(key, []).extend([(row[13], row[14])] if row[13] is not None else [])
+        if row[13] == session_key:
+            own[key] = row[15]
     return [
         Remembered(
             id=row[0],
@@ -292,6 +306,7 @@ def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str =
             pinned=bool(row[9]),
             occasions=parted(own[key] if session_key else row[10]),
             user=row[11],
+            loosened=bool(row[12]),
         )
         for key, row in rows.items()
     ]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePath
 
 from recollect.extract.offline import summary
 from recollect.extract.offline.statements import statements
-from recollect.extract.values import Extraction, Transcript
+from recollect.extract.values import WITHOUT_MODEL, Extraction, Transcript
 from recollect.models.paid import Paid
-from recollect.types import Role
+from recollect.types import STRICT, Role, Severity, Statement
 
-_VERSION = "offline-v8"
+_VERSION = f"{WITHOUT_MODEL}-v9"
 _BUSY = 6  # tool calls from which a session without statements is worth a summary
 
 
 class Offline:
-    """Extracts with `statements` and `summary`; asks nobody."""
+    """Extracts with `statements` and `summary`; asks nobody.
+
+    It cannot tell what a person typed from what they pasted, so nothing that it finds binds or holds everywhere.
+    """
 
     id = _VERSION
 
@@ -23,7 +27,7 @@ class Offline:
         return any(message.role is Role.USER for message in transcript.messages)
 
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
-        found = statements(transcript.messages)
+        found = [_loose(each) for each in statements(transcript.messages)]
         told = summary.story(transcript.messages)
         if not found and not (told.activity.changed and told.activity.calls >= _BUSY):
             return Extraction()
@@ -34,3 +38,8 @@ class Offline:
             memory_sentence=summary.memory_sentence(told, found, PurePath(transcript.conversation.project).name),
             statements=tuple(found),
         )
+
+
+def _loose(statement: Statement) -> Statement:
+    severity = Severity.NONE if statement.severity in STRICT else statement.severity
+    return replace(statement, severity=severity, may_bind=False)

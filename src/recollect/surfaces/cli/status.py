@@ -88,6 +88,10 @@ def show(result: Overview, as_json: bool) -> None:
     for title, numbers in shown:
         if numbers:
             echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
+    if result.loosened:
+        what = count(result.loosened, "memory", "memories")
+        echo(f"no longer binding, nor user-wide: {what} read without a model, which does not know whose words they are")
+        echo("  `recollect pin ID` makes one binding, `recollect remember TEXT --everywhere` makes one user-wide")
     backlog = result.vectors["backlog"].items()
     waiting = ", ".join(count(number, kind, f"{kind[:-1]}ies") for kind, number in backlog if number)
     none = "switched off" if result.vectors["embedder"] == "none" else "none yet"
