@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import random
+import shutil
 import stat
 import subprocess
 import sys
@@ -119,6 +120,30 @@ def test_another_repository_at_a_path_is_not_told_what_the_first_one_knows(there
     assert RULE not in there.said("SessionStart", told(tides, session_id="second"))
     there.start()
     assert RULE not in there.said("SessionStart", told(tides, session_id="third"))
+
+
+def test_another_clone_is_told_nothing_until_a_person_confirms_it(there: Home, tides: Path) -> None:
+    shutil.rmtree(tides / ".git")
+    subprocess.run(["git", "init", "-q"], cwd=tides, check=True)
+    subprocess.run(["git", "remote", "add", "origin", "https://example.com/me/tides"], cwd=tides, check=True)
+    there.json("remember", RULE, "--project", str(tides))
+    copy, kept = there.user / "copy", there.user / "kept"
+    shutil.copytree(tides, copy)
+    assert there.hook("SessionStart", told(copy)) == ""
+    wait(there.is_serving)
+    asks = told(copy, prompt="deploy the lighthouse service?")
+    assert there.hook("SessionStart", asks) == "" and there.hook("UserPromptSubmit", asks) == ""
+    command = f"recollect project confirm {copy}"
+    wait(lambda: command in there.run("status").stdout)
+    for call in (["search", "lighthouse"], ["remember", "Use tabs."], ["context"], ["timeline"]):
+        done = there.run(*call, "--project", str(copy))
+        assert command in done.stdout + done.stderr and RULE not in done.stdout
+    assert there.json("project", "confirm", str(copy))["project"] == "example.com/me/tides"
+    assert RULE in there.said("SessionStart", asks)
+    there.stop()
+    tides.rename(kept)
+    copy.rename(tides)
+    assert there.hook("SessionStart", told(tides)) == "", "nobody answers: what was made ready is of another clone"
 
 
 def test_a_pipe_in_the_place_of_a_repositorys_file_stops_no_hook(there: Home, tides: Path) -> None:

@@ -139,6 +139,22 @@ def test_tools_have_typed_inputs_structured_outputs_and_annotations(world: World
     assert {"id", "reason"} <= set(forget.input_schema["required"])
 
 
+@pytest.mark.parametrize("tool", ["search_memory", "memory_context", "recent_sessions", "remember"])
+def test_in_a_folder_that_nobody_has_confirmed_nothing_is_told(world: World, tool: str, tmp_path: Path) -> None:
+    mine, copy = tmp_path / "mine", tmp_path / "copy"
+    for folder in (mine, copy):
+        (folder / ".git").mkdir(parents=True)
+        (folder / ".git/config").write_text('[remote "origin"]\n\turl = https://example.com/me/app.git\n')
+    with open_memory(world.home) as memory:
+        memory.remember(RULE, project=mine)
+        known = memory.project(mine)
+    server = world.server(Launch(folder=str(copy)))
+    arguments = {"search_memory": {"query": "lint"}, "remember": {"text": "Use tabs."}}.get(tool, {})
+    wide = {"all_projects": True} if tool in ("search_memory", "recent_sessions") else {}
+    for more in ({}, wide, {"project": known}, {"project": str(mine)}):
+        assert "recollect project confirm" in error(call(server, tool, **arguments, **more))
+
+
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_a_memory_is_made_found_read_corrected_judged_and_erased(world: World, mode: Mode) -> None:
     async def run(client: Client) -> None:

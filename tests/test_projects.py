@@ -6,16 +6,18 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from recollect import Memory, open_memory
-from recollect.ingest.projects import normalise_remote, resolve, settled
+from recollect.errors import UsageError
 from recollect.ingest.scan import Ignore
+from recollect.projects.folders import Folders
+from recollect.projects.repository import look, normalise_remote
 from recollect.search.values import ALL_PROJECTS
-from recollect.store.projects import Project
+from recollect.store.projects import Recorded
 from tests.transcripts import claude, stamp, write
 
 
@@ -54,11 +56,11 @@ def test_worktrees_subfolders_and_branches_share_a_project(tmp_path: Path) -> No
     git(main, "commit", "-q", "--allow-empty", "-m", "x")
     git(main, "worktree", "add", "-q", str(tree))
     (main / "src" / "deep").mkdir(parents=True)
-    ids = {resolve(str(each)).project_id for each in (main, main / "src" / "deep", tree)}
+    ids = {look(str(each)).claim for each in (main, main / "src" / "deep", tree)}
     assert ids == {str(main / ".git")}
     git(main, "remote", "add", "upstream", "https://example.com/up/stream.git")
     git(main, "remote", "add", "origin", "git@example.com:me/fork.git")
-    ids = {resolve(str(each)).project_id for each in (main, main / "src" / "deep", tree)}
+    ids = {look(str(each)).claim for each in (main, main / "src" / "deep", tree)}
     assert ids == {"example.com/me/fork"}
 
 
@@ -79,13 +81,14 @@ def test_whatever_a_strangers_repository_holds_it_is_resolved_at_once(tmp_path: 
     else:
         (tmp_path / "loop").symlink_to("loop")
         mark.write_text("gitdir: " + {"NUL": "else\0where", "loop": "loop", "long": "o" * 3000}[name])
-    assert resolve(str(tmp_path)).project_id == str(tmp_path / expected)
+    assert look(str(tmp_path)).claim == str(tmp_path / expected)
 
 
 def test_the_transcripts_own_remote_serves_for_folders_that_are_gone() -> None:
-    assert resolve("/gone/x", "https://a:b@example.com/o/r").project_id == "example.com/o/r"
-    assert resolve("/gone/x").project_id == "/gone/x"
-    assert resolve("").project_id == ""
+    folders = Folders(Recorded())
+    assert folders.find("/gone/x", "https://a:b@example.com/o/r").project_id == "example.com/o/r"
+    assert folders.find("/gone/y").project_id == "/gone/y"
+    assert folders.find("").project_id == ""
 
 
 @pytest.mark.parametrize(
@@ -189,28 +192,6 @@ def test_a_repository_that_is_switched_off_is_so_at_an_older_ones_path(tmp_path:
         assert memory.intake.allowed([str(app)]) == {}
 
 
-def test_a_folder_keeps_its_project_where_no_other_remote_is_in_its_place(tmp_path: Path) -> None:
-    app = tmp_path / "around" / "app"
-    cloned(app, CLIENT_A)
-    known = resolve(str(app))
-    shutil.rmtree(app / ".git")
-    assert settled(known) == known  # no repository
-    git(app, "init", "-q")
-    assert settled(known) == known  # no remote
-    git(app, "remote", "add", "origin", "https://github.com/ClientA/App")
-    assert settled(known) == known  # the same one
-    shutil.rmtree(app)
-    git(app.parent, "init", "-q")
-    git(app.parent, "remote", "add", "origin", CLIENT_B)
-    assert settled(known) == known  # gone
-    cloned(app, CLIENT_B)
-    later = replace(known, resolved_at=stamp(LATER))
-    assert settled(later) == later  # it was there before: the repository is called otherwise now
-    assert settled(replace(known, resolved_at=stamp(1))).project_id == SECOND
-    path = Project(str(app.parent), str(app.parent), "path")
-    assert settled(path) == settled(path, CLIENT_A) == path
-
-
 def test_a_record_belongs_to_the_remote_that_it_names(tmp_path: Path) -> None:
     with open_memory(tmp_path / "home", environ={}, embedder="none") as memory:
         for number, url in enumerate((CLIENT_A, CLIENT_B), 1):
@@ -245,3 +226,320 @@ def test_people_read_the_folder_of_a_repository_that_has_no_remote(tmp_path: Pat
     assert len(told) == 4
     for each in told:
         assert str(folder) in each and ".git" not in each
+
+
+# A project is what it was first
+
+RULE = "Never mention the Aardvark deal outside."
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with open_memory(tmp_path / "home", environ={}, embedder="none") as opened:
+        yield opened
+
+
+@pytest.fixture
+def app(tmp_path: Path, memory: Memory) -> Path:
+    """A repository that something is known of."""
+    folder = tmp_path / "app"
+    cloned(folder, CLIENT_A)
+    git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+    memory.remember(RULE, project=folder)
+    return folder
+
+
+def told(memory: Memory, folder: Path) -> str:
+    """What an agent is given at the start of a session there, and to a prompt."""
+    project = memory.intake.told([str(folder)]).get(str(folder))
+    start = "" if project is None else memory.briefing.orientation(project)
+    return start + memory.context(str(folder), "What may I mention of the Aardvark deal?").text
+
+
+def codex(root: Path, cwd: Path, number: int, url: str, at: float = LATER) -> None:
+    """A session whose transcript records the remote."""
+    thread = f"{number:08d}-2222-7333-8444-555555555555"
+    meta = {"id": thread, "cwd": str(cwd), "git": {"repository_url": url}}
+    text = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"said {number}"}]}
+    lines = [
+        {"timestamp": stamp(at), "type": kind, "payload": each}
+        for kind, each in (("session_meta", meta), ("response_item", text))
+    ]
+    data = "".join(json.dumps(each) + "\n" for each in lines).encode()
+    write(root / f"rollout-2026-01-02T03-04-05-{thread}.jsonl", data)
+
+
+def test_a_repository_that_is_moved_to_a_path_is_another_project(memory: Memory, app: Path, tmp_path: Path) -> None:
+    other, root = tmp_path / "b", tmp_path / "projects"
+    cloned(other, CLIENT_B)  # made before anything was known of `app`, or after: it does not matter
+    app.rename(tmp_path / "app-old")
+    other.rename(app)
+    said(root, app, 3, at=LATER)
+    codex(tmp_path / "codex", app, 4, CLIENT_B)
+    assert "Aardvark" not in told(memory, app)
+    memory.ingest(folder=root)
+    memory.ingest(folder=tmp_path / "codex")
+    assert projects_of(memory) == {"3": SECOND, "4": SECOND}
+    assert memory.project(app) == SECOND
+    assert "Aardvark" in told(memory, tmp_path / "app-old")
+
+
+def by_config(app: Path, folder: Path) -> None:
+    cloned(folder, "https://GitHub.com/ClientA/App")
+
+
+def by_file(app: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / ".git").write_text(f"gitdir: {app}/.git\n")
+
+
+def by_link(app: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / ".git").symlink_to(app / ".git")
+
+
+def by_worktree_of_another(app: Path, folder: Path) -> None:
+    git(app, "worktree", "add", "-q", str(app.parent / "tree"))
+    folder.mkdir()
+    shutil.copy(app.parent / "tree" / ".git", folder / ".git")
+
+
+def by_forged_worktree(app: Path, folder: Path) -> None:
+    forged = folder / ".git-dir" / "worktrees" / "x"
+    forged.mkdir(parents=True)
+    (folder / ".git").write_text(f"gitdir: {forged}\n")
+    (forged / "commondir").write_text(f"{app}/.git\n")
+    (forged / "gitdir").write_text(f"{folder}/.git\n")
+
+
+def by_copy(app: Path, folder: Path) -> None:
+    shutil.copytree(app, folder, symlinks=True)  # with the times of its files
+
+
+def by_another_clone_in_its_place(app: Path, folder: Path) -> None:
+    app.rename(app.parent / "app-old")
+    cloned(folder, CLIENT_A)
+    folder.rename(app)
+    folder.symlink_to(app)
+
+
+CLAIMS = (
+    by_config,
+    by_file,
+    by_link,
+    by_worktree_of_another,
+    by_forged_worktree,
+    by_copy,
+    by_another_clone_in_its_place,
+)
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_folder_that_claims_a_known_project_waits_for_a_person(
+    memory: Memory, app: Path, tmp_path: Path, claim: Callable[[Path, Path], None]
+) -> None:
+    folder, root = tmp_path / "evil", tmp_path / "projects"
+    claim(app, folder)
+    for number, cwd in enumerate((folder, folder / "src"), 1):
+        cwd.mkdir(exist_ok=True)
+        said(root, cwd, number, at=LATER)
+        codex(tmp_path / "codex", cwd, number + 2, CLIENT_A)
+        assert told(memory, cwd) == ""
+    memory.ingest(folder=root)
+    memory.ingest(folder=tmp_path / "codex")
+    stored = projects_of(memory)
+    assert FIRST not in stored.values() and len(set(stored.values())) == 1
+    assert memory.project(folder) == stored["1"]
+    assert "Aardvark" not in memory.briefing.orientation(stored["1"])
+    assert not memory.search("Aardvark", scope=folder)
+    waits = [each for each in memory.status().problems if "project confirm" in each.hint]
+    assert len(waits) == 2 and all(FIRST in each.problem for each in waits)
+    assert memory.confirm_project(folder) == FIRST
+    assert "Aardvark" in told(memory, folder) and "Aardvark" in told(memory, folder / "src")
+    said(root, folder, 5, at=LATER)
+    memory.ingest(folder=root)
+    assert projects_of(memory) == {**stored, "5": FIRST}, "what was said before stays what it is"
+    memory.reindex(full=True)
+    assert "Aardvark" in told(memory, folder) and not memory.status().problems
+
+
+def moved(app: Path) -> Path:
+    return app.rename(app.parent / "code")
+
+
+def below_a_renamed_parent(app: Path) -> Path:
+    (app.parent / "work").mkdir()
+    app.rename(app.parent / "work" / "app")
+    return (app.parent / "work").rename(app.parent / "jobs") / "app"
+
+
+def worktree(app: Path) -> Path:
+    git(app, "worktree", "add", "-q", "../tree")
+    return app.parent / "tree"
+
+
+def subfolder(app: Path) -> Path:
+    (app / "src").mkdir()
+    return app / "src"
+
+
+def called_otherwise(app: Path) -> Path:
+    git(app, "remote", "set-url", "origin", "https://example.com/new/name.git")
+    return app
+
+
+def behind_a_link(app: Path) -> Path:
+    (app.parent / "link").symlink_to(app)
+    return app.parent / "link"
+
+
+@pytest.mark.parametrize(
+    "change", [moved, below_a_renamed_parent, worktree, subfolder, called_otherwise, behind_a_link]
+)
+def test_a_repository_stays_the_project_that_it_was(
+    memory: Memory, app: Path, tmp_path: Path, change: Callable[[Path], Path]
+) -> None:
+    folder = change(app)
+    assert "Aardvark" in told(memory, folder)
+    said(tmp_path / "projects", folder, 1, at=LATER)
+    memory.ingest(folder=tmp_path / "projects")
+    assert projects_of(memory) == {"1": FIRST}
+    assert not memory.status().problems
+
+
+def submodule(tmp_path: Path) -> Path:
+    cloned(tmp_path / "lib", CLIENT_A)
+    git(tmp_path / "lib", "commit", "-q", "--allow-empty", "-m", "x")
+    cloned(tmp_path / "super", CLIENT_B)
+    git(tmp_path / "super", "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(tmp_path / "lib"), "sub")
+    git(tmp_path / "super/sub", "remote", "set-url", "origin", CLIENT_A)
+    shutil.rmtree(tmp_path / "lib")
+    return tmp_path / "super/sub"
+
+
+def bare_with_a_worktree(tmp_path: Path) -> Path:
+    around = tmp_path / "around"
+    cloned(tmp_path / "seed", CLIENT_B)
+    git(tmp_path / "seed", "commit", "-q", "--allow-empty", "-m", "x")
+    git(tmp_path, "clone", "-q", "--bare", "seed", "around/.bare")
+    git(around / ".bare", "remote", "set-url", "origin", CLIENT_A)
+    (around / ".git").write_text("gitdir: ./.bare\n")
+    git(around, "worktree", "add", "-q", "main")
+    return around / "main"
+
+
+def git_directory_elsewhere(tmp_path: Path) -> Path:
+    (tmp_path / "apart").mkdir()
+    git(tmp_path / "apart", "init", "-q", "--separate-git-dir", str(tmp_path / "store"))
+    git(tmp_path / "apart", "remote", "add", "origin", CLIENT_A)
+    return tmp_path / "apart"
+
+
+@pytest.mark.parametrize("make", [submodule, bare_with_a_worktree, git_directory_elsewhere])
+def test_the_first_folder_with_a_remote_is_that_project(
+    memory: Memory, tmp_path: Path, make: Callable[[Path], Path]
+) -> None:
+    folder = make(tmp_path)
+    memory.remember(RULE, project=folder)
+    assert memory.project(folder) == FIRST
+    assert "Aardvark" in told(memory, folder)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    shutil.copy(folder / ".git", copy / ".git")
+    assert told(memory, copy) == ""
+
+
+def test_a_repository_without_a_remote_stays_what_it_was_where_it_is_moved(memory: Memory, tmp_path: Path) -> None:
+    folder = tmp_path / "infra"
+    folder.mkdir()
+    memory.remember("Ask before you deploy.", project=folder)
+    git(folder, "init", "-q")  # in a folder that is known
+    memory.remember(RULE, project=folder)
+    moved = folder.rename(tmp_path / "ops")
+    assert memory.project(moved) == str(folder) and "Aardvark" in told(memory, moved)
+    folder.mkdir()
+    git(folder, "init", "-q")
+    assert "Aardvark" not in told(memory, folder)
+
+
+@pytest.mark.parametrize("instead", ["nothing", "repository"])
+def test_a_folder_in_which_the_repository_is_gone_is_not_that_project(
+    memory: Memory, app: Path, instead: str, tmp_path: Path
+) -> None:
+    app.rename(tmp_path / "old")
+    app.mkdir()
+    if instead == "repository":
+        git(app, "init", "-q")
+    assert "Aardvark" not in told(memory, app)
+    assert memory.project(app) != FIRST
+
+
+def test_folders_known_from_before_are_recorded_at_the_first_look(memory: Memory, app: Path, tmp_path: Path) -> None:
+    """The rows of a home that was upgraded name no repository."""
+    second, third = tmp_path / "second", tmp_path / "third"
+    cloned(second, CLIENT_A)
+    memory.confirm_project(second)
+    cloned(third, CLIENT_A)
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_repositories")
+        tx.run("UPDATE memory_projects SET resolved_by = 'remote'")
+    assert told(memory, third) == ""
+    for folder in (second, app):
+        assert "Aardvark" in told(memory, folder)
+    said(tmp_path / "projects", app / "src", 1, at=LATER)
+    memory.ingest(folder=tmp_path / "projects")
+    with memory.database.read() as tx:
+        assert tx.rows("SELECT COUNT(*) FROM memory_repositories") == [(2,)]
+
+
+def test_history_of_folders_that_are_gone_is_taken_in_and_tells_no_other_folder(memory: Memory, tmp_path: Path) -> None:
+    codex(tmp_path / "codex", Path("/gone/app"), 1, CLIENT_A)
+    memory.ingest(folder=tmp_path / "codex")
+    memory.remember(RULE, project=FIRST)
+    assert projects_of(memory) == {"1": FIRST}
+    cloned(tmp_path / "evil", CLIENT_A)
+    assert told(memory, tmp_path / "evil") == ""
+
+
+def test_a_folder_that_says_something_else_afterwards_writes_into_no_known_project(
+    memory: Memory, app: Path, tmp_path: Path
+) -> None:
+    evil = tmp_path / "evil"
+    cloned(evil, CLIENT_A)
+    codex(tmp_path / "codex", evil, 1, CLIENT_A)
+    git(evil, "remote", "set-url", "origin", CLIENT_B)
+    memory.ingest(folder=tmp_path / "codex")
+    assert FIRST not in projects_of(memory).values()
+
+
+def test_a_project_that_is_switched_off_is_so_for_folders_that_claim_it(tmp_path: Path) -> None:
+    root, app, copy = tmp_path / "projects", tmp_path / "app", tmp_path / "copy"
+    cloned(app, CLIENT_A)
+    cloned(copy, CLIENT_A)
+    said(root, app, 1, at=1)
+    with open_memory(tmp_path / "home", environ={}, embedder="none") as memory:
+        memory.ingest(folder=root)
+    said(root, copy, 2, at=1)
+    with open_memory(tmp_path / "home", environ={}, embedder="none", disabled_projects=[FIRST]) as memory:
+        memory.ingest(folder=root)
+        assert projects_of(memory) == {"1": FIRST}
+        with pytest.raises(UsageError, match="switched off"):
+            memory.confirm_project(copy)
+
+
+def test_what_a_person_confirmed_is_asked_again_on_another_machine(memory: Memory, app: Path, tmp_path: Path) -> None:
+    memory.export(tmp_path / "archive.zip")
+    with open_memory(tmp_path / "elsewhere", environ={}, embedder="none") as other:
+        other.import_(tmp_path / "archive.zip")
+        assert "Aardvark" in told(other, app), "it is the same machine"
+        shutil.copytree(app, tmp_path / "there")
+        app.rename(tmp_path / "gone")
+        (tmp_path / "there").rename(app)  # as on another one: the same path, and another git directory
+        assert told(other, app) == ""
+        assert other.confirm_project(app) == FIRST and "Aardvark" in told(other, app)
+
+
+def test_erasing_a_project_leaves_nothing_of_its_repositories(memory: Memory, app: Path) -> None:
+    memory.forget(project=str(app), reason="asked")
+    with memory.database.read() as tx:
+        assert tx.rows("SELECT * FROM memory_repositories") == []

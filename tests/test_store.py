@@ -70,7 +70,7 @@ from recollect.store.injections import Injected
 from recollect.store.jobs import Jobs, Lease, Standing
 from recollect.store.migrate import migrations
 from recollect.store.open import open_database
-from recollect.store.projects import Project
+from recollect.store.projects import Project, Repository
 from recollect.store.search import Reach
 from recollect.store.sqlite import SqliteDatabase, SqliteTransaction
 from recollect.store.vectors import EVERYTHING, Kind, Model, Part, Ref, Status
@@ -977,6 +977,7 @@ READS: dict[str, Read] = {
     "conversations.idle_since": lambda tx, owner: conversations.idle_since(tx, owner, at(59)),
     "conversations.count_by_status": conversations.count_by_status,
     "conversations.not_in_files": lambda tx, owner: conversations.not_in_files(tx, owner, but="recollect"),
+    "projects.load": lambda tx, owner: projects.load(tx, owner).repositories,
     "projects.load_all": projects.load_all,
     "conversations.of_key": lambda tx, owner: (
         conversations.of_key(tx, owner, only(tx, owner).session_key) if conversations.search(tx, owner) else []
@@ -1113,6 +1114,7 @@ WRITES: dict[str, Read] = {
     ),
     "conversations.delete": lambda tx, owner: conversations.delete(tx, owner, [only(tx, owner)]),
     "projects.save": lambda tx, owner: projects.save(tx, owner, [Project("/new", "new", "path")], NOW),
+    "projects.record": lambda tx, owner: projects.record(tx, owner, [Repository("8@9", "new")], NOW),
     "projects.move": lambda tx, owner: projects.move(tx, owner, [Project("/code/garden", "other", "remote")], NOW),
     "erasing.delete_said": lambda tx, owner: erasing.delete_said(
         tx, owner, [Said(SOURCE, "e1", SESSION, "user", "", FILE)]
@@ -1211,6 +1213,7 @@ def fill(tx: Transaction, owner: Owner) -> None:
     settled = a_conversation(session_id="s2", session_key="s2@1", status=ConversationStatus.ARCHIVED)
     conversations.insert(tx, owner, [settled], NOW)
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
+    projects.record(tx, owner, [Repository("7@8", "example.com/ada/garden")], NOW)
     manifest = A_FILE._replace(source_path="m", source_kind="manifest")
     summed = A_FILE._replace(source_path="c", source_kind="compaction", source_node_id="c9")
     artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE, manifest, summed])
@@ -1317,6 +1320,7 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         "memory_conversations": 2,
         "memory_compactions": 1,
         "memory_projects": 1,
+        "memory_repositories": 1,
         "memory_malformed_lines": 1,
         "memory_jobs": 3,
         "memory_stage1": 1,
@@ -1349,6 +1353,7 @@ EVERY_TABLE = (
     "entries.delete_from",
     "conversations.update",
     "projects.save",
+    "projects.record",
     "artifacts.replace_sessions",
     "tombstones.save",
     "stage1.delete",

@@ -297,6 +297,13 @@ class Memory(Records):
         folder = self.settings.folder(project)
         return next(filter(known, (folder, os.path.realpath(folder))), project)
 
+    def confirm_project(self, folder: Path | str) -> str:
+        """A person says that a folder is the project that it says it is: another clone, or a copy of one. Returns the
+        project's id."""
+        confirmed = self.intake.confirm(self.settings.folder(str(folder)))
+        self.briefing.refresh()
+        return confirmed.project_id
+
     @property
     def _noting(self) -> Notebook:
         """A note is written down, whatever is in the way of finishing a removal first."""

@@ -5,7 +5,8 @@
     │   ├── ConfigError       a key, value or file of the configuration
     │   ├── UnknownSource     no such transcript format
     │   ├── UnknownMemory     no memory of that id
-    │   └── NotFound          no such record, or more than one
+    │   ├── NotFound          no such record, or more than one
+    │   └── Unconfirmed       a folder says that it is a known project, and nobody has confirmed it
     ├── StoreError            the database said no
     │   ├── StoreBusy         not now, another process holds it; try again
     │   │   └── StoreAway     not now, its server does not answer
@@ -26,6 +27,7 @@ A subclass's docstring is its default message; `hint` says what to do about it. 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -90,6 +92,18 @@ class UnknownSource(UsageError):
 
 class NotFound(UsageError):
     """There is no such record."""
+
+
+class Unconfirmed(UsageError):
+    """The folder says that it is a known project, and nobody has confirmed it."""
+
+    @classmethod
+    def of(cls, folder: str, claim: str) -> Unconfirmed:
+        command = f"recollect project confirm {shlex.quote(folder)}"
+        return cls(
+            f"{folder} says that it is {claim}, which is known from another folder",
+            hint=f"`{command}`, if it is yours. Until then agents there are told nothing.",
+        )
 
 
 class UnknownMemory(UsageError):

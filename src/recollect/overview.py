@@ -25,6 +25,7 @@ _TABLES = (
     "memory_conversations",
     "memory_compactions",
     "memory_projects",
+    "memory_repositories",
     "memory_malformed_lines",
     "memory_jobs",
     "memory_stage1",
@@ -117,6 +118,7 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         result.problems += [Trouble(f"{each.path}: {each.reason}", UNREADABLE) for each in memory.intake.unreadable()]
     if deep:
         result.problems += _risen(memory)
+    result.problems += [Trouble(each.message, each.hint) for each in memory.waiting()]
     result.problems += _surroundings(memory)
     return result
 

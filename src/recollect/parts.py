@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from recollect.config import Settings
-from recollect.errors import Disabled, RecollectError, UsageError
+from recollect.errors import Disabled, RecollectError, Unconfirmed, UsageError
+from recollect.store import projects
 from recollect.store.database import Database
 from recollect.store.ground import Ground
 from recollect.store.open import open_database
+from recollect.store.projects import Project, Resolved
 from recollect.types import Clock, Owner, utc_now
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from recollect.ingest.intake import Intake
     from recollect.inject.briefing import Briefing
     from recollect.inject.run import Injection
+    from recollect.projects.folders import Folders
     from recollect.search.run import Search
     from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.vectors import Vectors
@@ -88,7 +91,7 @@ class Parts:
         """What a new session is told."""
         from recollect.inject.briefing import Briefing
 
-        return Briefing(self.ground, self.intake.allowed)
+        return Briefing(self.ground, self.intake.told)
 
     @cached_property
     def _injection(self) -> Injection:
@@ -242,13 +245,37 @@ class Parts:
                 self.consolidate(now=True)
         self.briefing.refresh()
 
-    def switched_off(self, place: str) -> str:
-        """Why an agent is given nothing there, whatever is known; empty: it is given something."""
+    def untold(self, place: str) -> RecollectError | None:
+        """Why an agent is given nothing there, whatever is known; None: it is given something."""
         if not self.settings.config.enabled:
-            return "memory is switched off (enabled = false)"
+            return Disabled("memory is switched off (enabled = false)")
         folder = self.settings.folder(place)
-        off = not self.intake.allowed([folder]) if Path(folder).is_dir() else place in self.intake.off([place])
-        return f"{place} is switched off (disabled_projects, ignore)" if off else ""
+        is_folder = Path(folder).is_dir()
+        if not self.intake.allowed([folder]) if is_folder else place in self.intake.off([place]):
+            return Disabled(f"{place} is switched off (disabled_projects, ignore)", hint="config.toml says so.")
+        return self.unconfirmed(folder if is_folder else place)
+
+    def unconfirmed(self, place: str) -> Unconfirmed | None:
+        """Why nothing is told in a folder that says that it is a known project, or of the project that it has until a
+        person confirms it."""
+        folder = self.settings.folder(place)
+        if Path(folder).is_dir():
+            found = self._folders().find(folder)
+            return Unconfirmed.of(folder, found.claim) if found.claim else None
+        return next((why for found, why in self._waiting() if found.project_id == place), None)
+
+    def waiting(self) -> list[Unconfirmed]:
+        """Folders where agents are told nothing until a person confirms them."""
+        return [why for _, why in self._waiting()]
+
+    def _waiting(self) -> Iterator[tuple[Project, Unconfirmed]]:
+        with self.database.read() as tx:
+            known = projects.load_all(tx, self.owner).values()
+        waiting = [each.cwd for each in known if each.resolved_by == Resolved.WAITING]
+        folders = self._folders() if waiting else None
+        for cwd in sorted(waiting):
+            if folders is not None and (found := folders.find(cwd)).claim:
+                yield found, Unconfirmed.of(cwd, found.claim)
 
     def told(self, scope: SearchScope) -> SearchScope | None:
         """Of these projects those that an agent may be told of; None: of nothing."""
@@ -258,19 +285,18 @@ class Parts:
         config = self.settings.config
         if not config.enabled:
             return None
-        if not (config.disabled_projects or config.ignore):
-            return scope
         if isinstance(scope, AllProjects):
+            if not (config.disabled_projects or config.ignore):
+                return scope
             with self.database.read() as tx:
                 known = {each.project_id for each in conversations.search(tx, self.owner)}
             return sorted(known - self.intake.off(known) - {""}) or [_NOWHERE]
         named = [scope] if isinstance(scope, str | Path) else scope
-        return [each for each in named if not self.switched_off(str(each))] or None
+        return [each for each in named if self.untold(str(each)) is None] or None
 
     def project(self, place: str | Path) -> str:
         """The id of a project; `place` is a folder in it, or the id itself."""
-        from recollect.ingest.projects import resolve, settled
-        from recollect.store import conversations, projects
+        from recollect.store import conversations
         from recollect.text import is_utf8
 
         if place == "":
@@ -284,14 +310,23 @@ class Parts:
         folder = self.settings.folder(str(place))
         if not is_utf8(folder):
             raise UsageError(f"{folder!r} is not UTF-8", hint="Rename the folder, or name another project.")
-        with self.database.read() as tx:
-            known = projects.load_all(tx, self.owner)
         real = os.path.realpath(folder)
+        folders = self._folders()
         for each in (folder, real):
-            if each in known:
-                return settled(known[each]).project_id
+            if folders.before(each):
+                return folders.find(each).project_id
         # a folder that is not there is no part of the repository around it
-        return resolve(real).project_id if Path(real).is_dir() else folder
+        return folders.find(real).project_id if Path(real).is_dir() else folder
+
+    def _folders(self) -> Folders:
+        """What is recorded of folders, for those who only read: where no name holds a secret, none is looked for."""
+        from recollect.projects.folders import Folders
+        from recollect.projects.paths import shown, stored
+
+        with self.database.read() as tx:
+            recorded = projects.load(tx, self.owner)
+        is_plain = all(shown(cwd) == cwd for cwd in recorded.folders)
+        return Folders(recorded, str if is_plain else stored)
 
 
 def settled(verb: Callable[Concatenate[_Parts, _P], _R]) -> Callable[Concatenate[_Parts, _P], _R]:

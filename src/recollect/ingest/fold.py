@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from recollect.ingest.gate import Refused
 from recollect.ingest.sources.base import (
     Change,
     Compaction,
@@ -25,7 +26,7 @@ from recollect.ingest.sources.base import (
 from recollect.ingest.tail import LONGEST_LINE, Lines
 from recollect.types import Entry
 
-Allowed = Callable[[Entry], bool]
+Admit = Callable[[Entry], Entry | Refused]
 
 
 @dataclass(slots=True)
@@ -42,8 +43,9 @@ class Batch:
     malformed: list[tuple[int, int, str]] = field(default_factory=list)  # (line in the batch from 1, offset, reason)
     text: int = 0  # characters kept
     refused: bool = False  # something may not be stored
+    unplaced: set[str] = field(default_factory=set)  # uuids of what was refused because it names no folder
 
-    def put(self, change: Change, allowed: Allowed) -> None:
+    def put(self, change: Change, admit: Admit) -> None:
         if isinstance(change, Entry):
             if len(change.uuid) > 128 or len(change.session_id) > 128 or len(change.cwd) > 512:
                 names = {"uuid": bounded(change.uuid), "session_id": bounded(change.session_id)}
@@ -54,19 +56,24 @@ class Batch:
                 if before.line_offset != change.line_offset:
                     return  # the record stands in the file twice
                 self.text -= len(before.content)
-            elif not allowed(change):
+            admitted = admit(change)
+            if isinstance(admitted, Refused):
                 self.refused = True
+                if admitted is Refused.NO_FOLDER:
+                    self.unplaced.add(change.uuid)
                 return
-            self.text += len(change.content)
-            target[change.uuid] = change
+            self.text += len(admitted.content)
+            target[change.uuid] = admitted
         elif isinstance(change, Compaction):
+            if self.refused:
+                return  # it may sum up what is not stored
             identity, session = bounded(change.uuid), bounded(change.session_id)
             self.compactions.append(dataclasses.replace(change, uuid=identity, session_id=session))
         else:
             self.withdrawn[bounded(change.uuid)] = isinstance(change, Withdrawn)
 
 
-def fold_lines(source: Source, state: State, lines: Lines, batch: Batch, allowed: Allowed) -> None:
+def fold_lines(source: Source, state: State, lines: Lines, batch: Batch, admit: Admit) -> None:
     """Adds to a batch. The state is updated in place; a line that cannot be understood leaves it alone."""
     fold, put, offset, number = source.fold, batch.put, lines.start, batch.lines
     for line in lines.lines:
@@ -82,7 +89,7 @@ def fold_lines(source: Source, state: State, lines: Lines, batch: Batch, allowed
             if reason:
                 batch.malformed.append((number, offset, reason))
         for change in changes:
-            put(change, allowed)
+            put(change, admit)
         offset += len(line) + 1
     batch.lines, batch.end = number, lines.end
 

@@ -31,6 +31,7 @@ from recollect.ingest.sources.base import Source
 from recollect.ingest.tail import Transcript
 from recollect.ingest.workers import Helper, shares
 from recollect.ingest.writer import Writer
+from recollect.projects.paths import redacted
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store import files, projects
@@ -38,12 +39,10 @@ from recollect.store.database import Transaction
 from recollect.store.entries import FileKey
 from recollect.store.files import FileState
 from recollect.store.ground import Ground, Part
+from recollect.store.projects import Project, Resolved
 from recollect.types import (
     Conversation,
     ConversationStatus,
-    Entry,
-    Role,
-    Timestamp,
     moment,
     parse_timestamp,
     timestamp,
@@ -63,7 +62,8 @@ class Intake(Part):
         self._gap = timedelta(minutes=settings.config.conversation_gap_minutes)
         if strange := sorted(settings.config.roots.keys() - all_sources().keys()):
             raise ConfigError(f"`roots`: unknown source `{strange[0]}`{nearest(strange[0], all_sources())}")
-        self._ignore = Ignore([_expanded(each, settings) for each in settings.config.ignore], settings.user_home)
+        globs = [_expanded(each, settings) for each in settings.config.ignore]
+        self._ignore = Ignore({name for each in globs for name in (each, redacted(each))}, settings.user_home)
         self._disabled = [_expanded(each, settings) for each in settings.config.disabled_projects]
         self._switches = switches(settings.config.ignore, settings.config.disabled_projects)
         self._jobs = ground.jobs()
@@ -85,7 +85,7 @@ class Intake(Part):
     def project_of(self, cwd: str, project: str = "") -> str | None:
         """The project of a folder, unless it is told; None when nothing of it may be stored."""
         gate = self._gate()
-        found = _allowed(gate, cwd, project)
+        found = gate.allowed(cwd, project)
         if found is not None and gate.is_news:
             with suppress(StoreBusy), self._database.write() as tx:  # else the next one keeps it
                 gate.save_projects(tx)
@@ -94,12 +94,32 @@ class Intake(Part):
     def allowed(self, folders: Iterable[str]) -> dict[str, str]:
         """Folder → project, of those of which something may be stored."""
         gate = self._gate()
-        return {folder: found for folder in folders if (found := _allowed(gate, folder)) is not None}
+        return {folder: found for folder in folders if (found := gate.allowed(folder)) is not None}
+
+    def told(self, folders: Iterable[str]) -> dict[str, str]:
+        """Folder → project, of those in which an agent may be told something."""
+        gate = self._gate()
+        allowed = ((folder, gate.allowed(folder)) for folder in folders)
+        return {
+            folder: found
+            for folder, found in allowed
+            if found is not None and gate.find(folder).resolved_by != Resolved.WAITING
+        }
+
+    def confirm(self, cwd: str) -> Project:
+        """A person says that a folder is the project that it says it is."""
+        gate = self._gate()
+        if gate.allowed(cwd) is None:
+            raise UsageError(f"{cwd} is switched off", hint="`disabled_projects` or `ignore` name it.")
+        found = gate.confirm(cwd)
+        with self._database.write() as tx:
+            gate.save_projects(tx)
+        return found
 
     def permitted(self, talks: Iterable[Conversation]) -> list[Conversation]:
         """Those that may be stored, as the configuration is now."""
         gate = self._gate()
-        return [each for each in talks if _allowed(gate, each.project, each.project_id) is not None]
+        return [each for each in talks if gate.allowed(each.project, each.project_id) is not None]
 
     def off(self, project_ids: Iterable[str]) -> set[str]:
         """Of these projects and those that are known, the ones of which nothing may be stored: switched off by name, or
@@ -113,7 +133,7 @@ class Intake(Part):
         return {
             project_id
             for project_id, cwds in folders.items()
-            if project_id and all(_allowed(gate, cwd, project_id) is None for cwd in cwds or [""])
+            if project_id and all(gate.allowed(cwd, project_id) is None for cwd in cwds or [""])
         }
 
     def ingest(
@@ -217,10 +237,10 @@ class Intake(Part):
 
     def _gate(self) -> Gate:
         with self._database.read() as tx:
-            known = projects.load_all(tx, self._owner)
+            recorded = projects.load(tx, self._owner)
         return Gate(
             self._owner,
-            known,
+            recorded,
             ignore=self._ignore,
             disabled=self._disabled,
             own_home=self._settings.home,
@@ -411,7 +431,7 @@ class Intake(Part):
                 report.problems.append(Problem.of(each.path, error))
                 report.skipped += 1
                 continue
-            if gate.excludes_file(each.path, head):
+            if gate.excludes_file(each.path, told, head):
                 report.skipped += 1
                 refused = files.signed(each.signature, self._switches)
                 unknown.append(FileState(UNKNOWN, each.key, each.root, signature=refused, file_size=each.size))
@@ -425,11 +445,6 @@ class Intake(Part):
         if unknown:
             with self._database.write() as tx:
                 files.save(tx, self._owner, unknown)
-
-
-def _allowed(gate: Gate, cwd: str, project: str = "") -> str | None:
-    asked = Entry("", "", Role.USER, "", Timestamp(""), 0, cwd=cwd, project=project)
-    return gate.project_id(asked) if gate.allows(asked) else None
 
 
 def _expanded(text: str, settings: Settings) -> str:

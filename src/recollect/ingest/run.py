@@ -16,18 +16,20 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from itertools import takewhile
 from pathlib import Path, PurePath
 
 import msgspec
 
+from recollect import note
 from recollect.errors import LeaseLost
 from recollect.ingest.erasure import blanked, erased
 from recollect.ingest.fold import Batch, fold_lines
 from recollect.ingest.forks import Ancestry, ForkState, Saved, ancestry, drop_copied
 from recollect.ingest.gate import Gate
 from recollect.ingest.scan import Found, Problem, refresh
-from recollect.ingest.sources.base import Source, State, bounded
+from recollect.ingest.sources.base import Source, State, bounded, without_secrets
 from recollect.ingest.tail import PROBE, Lines, Transcript
 from recollect.ingest.writer import Chunk, Touched, Writer
 from recollect.store import entries as entry_rows
@@ -59,6 +61,7 @@ class Report:
     entries: int = 0  # new in the store
     malformed: int = 0
     malformed_lines: list[MalformedLine] = field(default_factory=list)
+    unplaced: int = 0  # messages that name no folder, and were left out because something is switched off
     bytes: int = 0
     text: int = 0  # characters kept
     seconds: float = 0.0  # of the whole run, scan included
@@ -83,6 +86,7 @@ class Report:
         self.entries += other.entries
         self.malformed += other.malformed
         self.malformed_lines += other.malformed_lines
+        self.unplaced += other.unplaced
         self.bytes += other.bytes
         self.text += other.text
         self.problems += other.problems
@@ -324,10 +328,11 @@ class Ingest:
             head = _Head.of(transcript, found.size)
             state, fold, fork = _resume(source, identify(reading.state, transcript))
             copies = _Copies(fork)
-            batch = Batch(state.last_processed_offset, state.last_processed_offset)
+            batch = Batch(state.last_processed_offset, state.last_processed_offset, refused=bool(state.refused))
+            admit = partial(self._gate.admit, is_ours=source.name == note.SOURCE)
             damage: list[OSError] = []
             for lines in _until(damage, transcript.lines(state.last_processed_offset, found.size)):
-                fold_lines(source, fold, lines, batch, self._gate.allows)
+                fold_lines(source, fold, lines, batch, admit)
                 comparing = fold.fork_of != "" and not copies.fork.done
                 if comparing:
                     if not copies.ancestry.said:
@@ -342,7 +347,7 @@ class Ingest:
                     self._drop_copies(source, fold, batch, copies, last=True)
                     state = self._advance(state, found, batch, _saved(fold, copies), head)
                     yield self._writer.prepare(reading.lease, state, batch, last=False)
-                    batch = Batch(batch.end, batch.end)
+                    batch = Batch(batch.end, batch.end, refused=batch.refused)
             self._drop_copies(source, fold, batch, copies, last=True)
             state = self._advance(state, found, batch, _saved(fold, copies), head)
             if damage:
@@ -509,7 +514,7 @@ def _resume(source: Source, state: FileState) -> tuple[FileState, State, ForkSta
 
 
 def _saved(fold: State, copies: _Copies) -> str:
-    saved = Saved(msgspec.Raw(msgspec.json.encode(fold)), copies.fork)
+    saved = Saved(msgspec.Raw(msgspec.json.encode(without_secrets(fold))), copies.fork)
     return blanked(msgspec.json.encode(saved).decode(), copies.gone)
 
 
@@ -540,4 +545,5 @@ def _account(report: Report, chunk: Chunk, touched: Touched) -> None:
     report.bytes += batch.end - batch.start
     report.text += batch.text
     report.malformed += len(batch.malformed)
+    report.unplaced += len(batch.unplaced)
     report.malformed_lines += chunk.malformed_lines()

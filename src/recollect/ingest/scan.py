@@ -51,6 +51,9 @@ class Ignore:
     def __init__(self, globs: Iterable[str], user_home: str) -> None:
         self._patterns = [_compile(glob, user_home) for glob in globs]
 
+    def __bool__(self) -> bool:
+        return bool(self._patterns)
+
     def matches(self, path: str) -> bool:
         return any(pattern.search(path) for pattern in self._patterns)
 

@@ -1,7 +1,7 @@
 """The orientation of a session, live, and ready to send in context/<project>.md for when nobody is there to ask.
 
 index.json tells which folder is given which file: folders that agents worked in, and the repositories around them. A
-folder that is not named there is given nothing, nor one that has another remote by now, nor any where the environment
+folder that is not named there is given nothing, nor one with another repository by now, nor any where the environment
 says otherwise whose memory it is or what is switched off. Rows are read and files written under one lock, so that
 whoever writes last has read last: what was erased does not come back through a slower writer.
 """
@@ -28,6 +28,8 @@ from recollect.inject import render
 from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
 from recollect.inject.values import AT_START, Given, Line, injected
 from recollect.models.base import ToolRefused
+from recollect.projects.paths import shown
+from recollect.projects.repository import mark
 from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
@@ -43,7 +45,7 @@ _SWITCHES = ("enabled", "tenant", "agent_id", "ignore", "disabled_projects")  # 
 
 
 class Briefing(Part):
-    """`allowed` tells the projects of those folders that may be remembered at all."""
+    """`allowed` gives the projects of those folders in which an agent may be told something."""
 
     def __init__(self, ground: Ground, allowed: Callable[[Iterable[str]], dict[str, str]]) -> None:
         super().__init__(ground)
@@ -144,18 +146,19 @@ class Briefing(Part):
                 )
                 for project_id in {each.project_id for each in known.values()} - {""}
             }
-        folders = self._allowed(cwd for cwd in known if cwd)
+        folders = self._allowed(cwd for cwd in known if cwd and shown(cwd) == cwd)
         names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if told.get(project)}
         texts = {name: told[project] for project, name in names.items()}
         index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
+        index = self._repositories(index, folders) | index
         config = self._settings.config
         return texts, {
             "schema": migrations()[-1].version,
             "config": stamp(self._settings.home / "config.toml"),
             "environ": self._settings.variables(_SWITCHES),
-            "folders": self._repositories(index, folders) | index,
+            "folders": index,
+            "marks": {cwd: mark(_repository(cwd)) for cwd in index},
             "whole": not (config.ignore or config.disabled_projects),  # else a folder below may be switched off
-            "remotes": {name: each.partition("/")[2] for each, name in names.items() if not each.startswith("/")},
             "files": {name: _checksum(text) for name, text in texts.items()},
         }
 
@@ -166,9 +169,9 @@ class Briefing(Part):
 
     def _repositories(self, index: Mapping[str, str], folders: Mapping[str, str]) -> dict[str, str]:
         """Of those folders; only where the repository is the same project: one that was made around it later is not."""
-        around = {cwd: _repository(cwd) for cwd in index}
+        around = {cwd: top for cwd in index if (top := _repository(cwd))}
         projects = self._allowed(set(around.values()))
-        return {around[cwd]: name for cwd, name in index.items() if projects.get(around[cwd]) == folders[cwd]}
+        return {top: index[cwd] for cwd, top in around.items() if projects.get(top) == folders[cwd]}
 
     def _told(
         self, tx: Transaction, project_id: str, held: Sequence[Remembered], uses: Mapping[str, memories.Use]
@@ -223,11 +226,11 @@ def _checksum(text: str) -> str:
 
 
 def _repository(cwd: str) -> str:
-    """The folder at or above this one that holds a `.git`, else the folder itself."""
+    """The folder at or above this one that holds a `.git`; empty: none."""
     for folder in (Path(cwd), *Path(cwd).parents):
         try:
             if (folder / ".git").exists():
                 return str(folder)
         except OSError:
             break
-    return cwd
+    return ""

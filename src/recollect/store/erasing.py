@@ -178,8 +178,8 @@ def places(tx: Transaction, owner: Owner, files: Iterable[tuple[str, str]]) -> s
 
 
 def delete_projects(tx: Transaction, owner: Owner, names: Iterable[str]) -> int:
-    """Of the folders of these projects (paths, with all below them, or ids), those nothing is left of; how many rows
-    went."""
+    """Of the folders of these projects (paths, with all below them, or ids), those nothing is left of, and then the
+    repositories of projects without a folder; how many rows went."""
     mine = "x.tenant = memory_projects.tenant AND x.agent_id = memory_projects.agent_id"
     left = " AND ".join(
         f"NOT EXISTS (SELECT 1 FROM {table} x WHERE {mine} AND ({same}))"
@@ -197,7 +197,12 @@ def delete_projects(tx: Transaction, owner: Owner, names: Iterable[str]) -> int:
         removed += tx.run(
             f"DELETE FROM memory_projects WHERE {_OWN} AND {chosen} AND {left}", {**owner.names(), **values}
         )
-    return removed
+    return removed + tx.run(
+        f"DELETE FROM memory_repositories WHERE {_OWN} AND NOT EXISTS (SELECT 1 FROM memory_projects x WHERE"
+        " x.tenant = memory_repositories.tenant AND x.agent_id = memory_repositories.agent_id"
+        " AND x.project_id = memory_repositories.project_id)",
+        owner.names(),
+    )
 
 
 def states_beside(tx: Transaction, owner: Owner, files: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -26,6 +26,7 @@ from recollect.ingest.intake import Intake
 from recollect.ingest.sources.recollect import Noted, Reaction
 from recollect.note import SOURCE, Note, Verb, new_session
 from recollect.occasions import MOST, occasions
+from recollect.projects.paths import stored
 from recollect.store import conversations, feedback, memories, stage1
 from recollect.store.ground import Ground, Part
 from recollect.text import normalised, words
@@ -199,7 +200,7 @@ class Notebook(Part):
                 f"nothing of {project or cwd} may be stored",
                 hint="It is switched off by `disabled_projects` or `ignore`, or is recollect's own folder.",
             )
-        return Place(cwd, found)
+        return Place(stored(cwd), found)
 
     def _held(self, memory_id: str) -> tuple[Remembered, int]:
         """The memory as it is now, and the number of its next revision."""

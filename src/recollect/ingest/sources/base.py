@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -24,6 +25,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from recollect.blocks import strip_blocks
+from recollect.projects.paths import stored
 from recollect.redact import redact
 from recollect.types import Entry, Role, Timestamp, parse_timestamp, timestamp
 
@@ -84,6 +86,7 @@ class Source:
     default_roots: Callable[[Mapping[str, str]], list[Path]]  # environment → folders it writes to
     root_of: Callable[[Path], Path]  # a file → the folder its key is relative to
     wants: Callable[[PurePath], bool] = lambda key: True  # file key → may it hold a transcript of the main agent?
+    folder_of: Callable[[bytes], str] = lambda line: ""  # a line → the working directory that it names, if it does
 
 
 _Record = TypeVar("_Record")
@@ -204,3 +207,28 @@ class OpenMessage(msgspec.Struct, kw_only=True):
             self.branch,
             self.remote,
         )
+
+
+def without_secrets(state: State) -> State:
+    """The state as it may be stored. Its texts are clean; the names of folders, branches and tools are raw, as switches
+    need them."""
+    if not any(map(_changes, (state, *state.opened, *getattr(state, "open", {}).values()))):
+        return state
+    state = deepcopy(state)
+    for each in (state, *state.opened, *getattr(state, "open", {}).values()):
+        for name, value in _changes(each):
+            setattr(each, name, value)
+    return state
+
+
+def _changes(part: msgspec.Struct) -> list[tuple[str, Any]]:
+    """Fields of a state, or of a message that is open, that hold a secret, and what they may hold."""
+    found: list[tuple[str, Any]] = []
+    for name in ("cwd", "branch", "remote"):
+        raw = getattr(part, name, "")
+        if raw and (kept := stored(raw) if name == "cwd" else redact(raw)) != raw:
+            found.append((name, kept))
+    names = getattr(part, "names", [])
+    if names and (clean := [redact(each) for each in names]) != names:
+        found.append(("names", clean))
+    return found

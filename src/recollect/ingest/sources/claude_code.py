@@ -506,6 +506,14 @@ class _Head(msgspec.Struct, rename="camel"):
 _heads = msgspec.json.Decoder(_Head)
 
 
+def folder_of(line: bytes) -> str:
+    """Every record may name it."""
+    try:
+        return as_text(_records.decode(line).cwd)
+    except UNDECODABLE:
+        return ""
+
+
 def recognises(head: Sequence[bytes]) -> bool:
     for line in head:
         try:
@@ -541,6 +549,7 @@ SOURCE = Source(
     begin=begin,
     state_type=ClaudeState,
     fold=fold,
+    folder_of=folder_of,
     recognises=recognises,
     default_roots=default_roots,
     root_of=root_of,

@@ -527,6 +527,14 @@ def _compaction(state: CodexState, sign: str, payload: _Record, when: _When, off
     return [Compaction(uuid, state.session_id, summary, at, offset)]
 
 
+def folder_of(line: bytes) -> str:
+    """The meta line and the context of a turn name it, in their payload."""
+    with suppress(Malformed):
+        payload = decode(_records, line).payload
+        return as_text(payload.cwd) if isinstance(payload, _Record) else ""
+    return ""
+
+
 def recognises(head: Sequence[bytes]) -> bool:
     for line in head:
         try:
@@ -563,9 +571,8 @@ def root_of(path: Path) -> Path:
 
 
 def wants(key: PurePath) -> bool:
-    if key.name in {"history.jsonl", "session_index.jsonl"}:
-        return False
-    return key.name.startswith("rollout-") or key.name.endswith((".jsonl", ".jsonl.zst"))
+    is_listing = key.name in {"history.jsonl", "session_index.jsonl"}
+    return not is_listing and (key.name.startswith("rollout-") or key.name.endswith((".jsonl", ".jsonl.zst")))
 
 
-SOURCE = Source(NAME, begin, CodexState, fold, recognises, default_roots, root_of, wants)
+SOURCE = Source(NAME, begin, CodexState, fold, recognises, default_roots, root_of, wants, folder_of)

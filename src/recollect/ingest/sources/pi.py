@@ -335,6 +335,15 @@ def _blocks(content: Raw) -> list[_Block]:
 # The files
 
 
+def folder_of(line: bytes) -> str:
+    """The header names it."""
+    try:
+        record = decode(_records, line)
+    except Malformed:
+        return ""
+    return as_text(record.cwd) if record.type == "session" else ""
+
+
 def recognises(head: Sequence[bytes]) -> bool:
     for line in head:
         try:
@@ -376,4 +385,4 @@ def root_of(path: Path) -> Path:
     return path.parent.parent
 
 
-SOURCE = Source(NAME, begin, PiState, fold, recognises, default_roots, root_of)
+SOURCE = Source(NAME, begin, PiState, fold, recognises, default_roots, root_of, folder_of=folder_of)

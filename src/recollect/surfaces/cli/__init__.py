@@ -39,6 +39,7 @@ _COMMANDS = {
     "timeline": "Show what happened when, and what was learnt.",
     "show": "Show a memory, conversation or message and where it comes from.",
     "open": "Read the Markdown of a conversation.",
+    "project": "Say which project a folder is.",
     "forget": "Erase a session, a conversation, a memory or a project for good.",
     "reindex": "Rebuild the database's content and MEMORY.md from the files in memory/.",
     "export": "Pack everything into one archive.",

@@ -64,6 +64,13 @@ def place_of(project: str | None) -> str:
     return str(Path.cwd()) if project is None else project
 
 
+def confirmed(opened: Memory, place: str) -> str:
+    """The place, or the error that says why it is not yet the project that a person expects there."""
+    if waiting := opened.unconfirmed(place):
+        raise waiting
+    return place
+
+
 def settings(agent_id: str | None) -> Settings:
     return load(flags={"agent_id": agent_id})
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from recollect.app import Memory
+from recollect.errors import RecollectError
 from recollect.inject.values import Given
 from recollect.surfaces.cli.common import (
     count,
@@ -40,7 +41,7 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
     """Show exactly what an agent would be given now, and why. Nothing is changed by looking."""
     if last and (prompt or project is not None):
         raise click.UsageError("--last shows what was given: it takes no --prompt and no --project")
-    off = ""
+    off: RecollectError | None = None
     with memory(agent_id) as opened:
         if last:
             told = opened.given_last(opened.session(session))
@@ -48,7 +49,7 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
             shown = [(each.given, {key: getattr(each, key) for key in keys}) for each in told]
         else:
             place = place_of(project)
-            off = opened.switched_off(place)
+            off = opened.untold(place)
             shown = [] if off else [(_given(opened, place, prompt, session), {})]
             if shown and not shown[0][0].lines and not shown[0][0].held:
                 opened.require_project(project)
@@ -56,7 +57,7 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
     if as_json:
         plain = [{**about, **_plain(each)} for each, about in blocks]
         held = [asdict(one) for each, _ in shown for one in each.held]
-        why = {"off": off} if off else {}
+        why = {"off": off.message, "hint": off.hint} if off else {}
         print_json({"blocks": plain, "tokens": sum(each.tokens for each, _ in blocks), "held": held, **why})
         return 0
     for each, about in blocks:
@@ -64,7 +65,7 @@ def command(project: str | None, prompt: str, session: str, last: bool, as_json:
             echo(f"session {about['session'] or '-'}, {day_and_time(about['given_at'])}", bold=True)
         _print(each)
     if not blocks:
-        echo(f"Nothing: {off}." if off else _nothing(last, session, prompt))
+        echo(f"Nothing: {off.message}.\n  {off.hint}" if off else _nothing(last, session, prompt))
     _print_held([each for each, _ in shown])
     return 0
 

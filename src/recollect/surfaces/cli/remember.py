@@ -8,7 +8,7 @@ import click
 
 from recollect.app import Memory
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import memory, options
+from recollect.surfaces.cli.common import confirmed, memory, options
 from recollect.surfaces.cli.notes import REMEMBERED, as_kind, as_severity, kind_options, tell, when_option
 
 
@@ -60,5 +60,6 @@ def _project(opened: Memory, given: str | None) -> Path | str:
     folder = Path.cwd() if given is None else Path(given).expanduser()
     if given is not None and (not given or not folder.is_dir()):
         return given
+    confirmed(opened, str(folder))
     known, real = opened.project(folder), folder.resolve()  # or the error that says why it cannot be one
     return real if opened.project(real) == known else folder

@@ -14,6 +14,7 @@ from recollect.ingest.sources import all_sources
 from recollect.search.values import ALL_PROJECTS, Hit
 from recollect.store.vectors import Kind
 from recollect.surfaces.cli.common import (
+    confirmed,
     count,
     day_and_time,
     echo,
@@ -91,7 +92,7 @@ def command(
     with memory(agent_id) as opened:
         hits = opened.search(
             " ".join(query),
-            scope=ALL_PROJECTS if all_projects or (user and project is None) else place_of(project),
+            scope=ALL_PROJECTS if all_projects or (user and project is None) else confirmed(opened, place_of(project)),
             user=user,
             limit=limit,
             kinds=kinds,

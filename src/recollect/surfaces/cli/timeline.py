@@ -11,7 +11,7 @@ from recollect.artifacts.lineage import Day, Talk
 from recollect.artifacts.names import Kind
 from recollect.artifacts.sanitize import line
 from recollect.note import is_session
-from recollect.surfaces.cli.common import echo, memory, options, place_of, print_json, since, until
+from recollect.surfaces.cli.common import confirmed, echo, memory, options, place_of, print_json, since, until
 from recollect.types import project_name
 
 _LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
@@ -60,7 +60,7 @@ def command(
         raise click.UsageError("--project and --all-projects exclude each other")
     with memory(agent_id) as opened:
         wide = all_projects or ((name is not None or user) and project is None)
-        chosen = None if wide else opened.project(place_of(project))
+        chosen = None if wide else opened.project(confirmed(opened, place_of(project)))
         days = opened.timeline(project=chosen, since=first or "", until=last, limit=limit, memory=name, user=user)
         if not days:
             opened.require_project(project)

@@ -157,6 +157,8 @@ class Hooks:
             self._queue(Work(task=Task.RUN))
         project = self._project(event)
         if project is None:
+            if event.cwd:  # `status` tells of a folder that waits to be confirmed
+                self._keeper.later(session, partial(self._memory.intake.project_of, event.cwd))
             return ""
         return self._memory.briefing.start(project, session, partial(self._keeper.later, session))
 
@@ -173,7 +175,7 @@ class Hooks:
         """None: nothing may be said there."""
         if not event.cwd or client.is_paused(str(self._memory.settings.home), event.session_id):
             return None
-        return self._memory.intake.allowed([event.cwd]).get(event.cwd)
+        return self._memory.intake.told([event.cwd]).get(event.cwd)
 
     # What is taken from it
 

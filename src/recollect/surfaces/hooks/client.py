@@ -356,12 +356,14 @@ def ready(home: str, told: dict[str, Any], environ: Mapping[str, str]) -> str:
         return ""
     index = json.loads(_file(home + "/" + CONTEXT + "/" + INDEX, 10_000_000) or "{}")
     folders = index.get("folders", {})
-    name = folders.get(cwd) or (index.get("whole") and folders.get(repository(cwd)))
+    top = repository(cwd)
+    known = cwd if cwd in folders else top if index.get("whole") else ""
+    name = folders.get(known)
     if not name or "/" in name or index.get("config") != stamp(home + "/config.toml"):
         return ""
     if any(environ.get(variable, "") != value for variable, value in index["environ"].items()):
         return ""
-    if not may_be(repository(cwd), index.get("remotes", {}).get(name, "")):
+    if index.get("marks", {}).get(known) != mark(top):  # another repository is there by now
         return ""
     return _file(home + "/" + CONTEXT + "/" + name, ANSWER)
 
@@ -375,13 +377,16 @@ def repository(cwd: str) -> str:
     return ""
 
 
-def may_be(folder: str, remote: str) -> bool:
-    """Is it still that remote's (`owner/repo`; empty: of none), as far as its own file tells?"""
-    config = _file(folder + "/.git/config", 1_000_000).lower()
-    lines = [line.partition("=") for line in config.splitlines()]
-    urls = [url.strip(' \t"/').removesuffix(".git") for name, _, url in lines if name.strip() == "url"]
-    ends = ("/" + remote.lower(), ":" + remote.lower())
-    return not remote or not urls or any(url.endswith(ends) for url in urls)
+def mark(top: str) -> str:
+    """Tells a repository, by the folder that holds its `.git`, from every other one; empty: there is none."""
+    if not top:
+        return ""
+    found = made = os.lstat(top + "/.git")
+    for name in ("description", "config"):  # git writes the first once
+        if os.path.exists(top + "/.git/" + name):  # noqa: PTH110
+            made = os.stat(top + "/.git/" + name)  # noqa: PTH116
+            break
+    return f"{top} {found.st_dev}:{found.st_ino}:{made.st_mtime_ns}"
 
 
 def is_paused(home: str, session: str) -> bool:

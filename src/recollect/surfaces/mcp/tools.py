@@ -7,6 +7,7 @@ owner: an id from elsewhere, or of a user of a chat, is as good as none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -26,7 +27,7 @@ from recollect.store import feedback
 from recollect.store.open import identity
 from recollect.store.vectors import Kind
 from recollect.surfaces.mcp import answers
-from recollect.surfaces.mcp.scope import Launch, place
+from recollect.surfaces.mcp.scope import Launch, NoProject, place
 from recollect.text import estimate_tokens
 from recollect.types import MemoryKind, Remembered, Scope, Severity
 
@@ -86,7 +87,7 @@ class Tools:
         until: Day = "",
     ) -> answers.Search:
         """Finds memories, summaries and messages of earlier sessions; nothing when nothing is relevant."""
-        where = None if all_projects else self.here(project, roots)
+        where = self._where(project, roots, everywhere=all_projects)
         scope = where or self._memory.told(ALL_PROJECTS) or ""
         wanted = [str(each) for each in kinds or ()]
         hits = self._memory.search(query, scope=scope, limit=limit, kinds=wanted, since=since, until=until)
@@ -167,7 +168,7 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=50)] = 10,
     ) -> answers.Sessions:
         """What was done lately, a sentence per session."""
-        return self.sessions(None if all_projects else self.here(project, roots), limit)
+        return self.sessions(self._where(project, roots, everywhere=all_projects), limit)
 
     def remember(
         self,
@@ -180,6 +181,7 @@ class Tools:
         project: Project = None,
     ) -> answers.Noted:
         """Keeps what the user wants remembered. The same words again are the same memory."""
+        self._require_confirmed(roots)
         where = None if everywhere else self._place(project, roots)
         folder = Path(where or "")
         of = folder if folder.is_absolute() and folder.is_dir() else where
@@ -243,9 +245,10 @@ class Tools:
         """The id of the project that a call is about, if an agent may be told of it. One that the call names has to be
         known."""
         self._memory.finish_removals()
+        self._require_confirmed(roots)
         found = self._place(project, roots)
-        if off := self._memory.switched_off(found):
-            raise Disabled(off, hint="The user's config.toml says so.")
+        if off := self._memory.untold(found):
+            raise off
         if project is not None:
             self._memory.require_project(found)
         return self._memory.project(found)
@@ -316,6 +319,19 @@ class Tools:
 
     def _place(self, project: str | None, roots: ListRootsResult) -> str:
         return place(project, self._launch, [str(root.uri) for root in roots.roots])
+
+    def _where(self, project: str | None, roots: ListRootsResult, *, everywhere: bool) -> str | None:
+        """The project that a call is about; None: every project."""
+        if not everywhere:
+            return self.here(project, roots)
+        self._require_confirmed(roots)
+        return None
+
+    def _require_confirmed(self, roots: ListRootsResult) -> None:
+        """An agent in a folder that nobody has confirmed is told nothing, whatever project it names."""
+        with suppress(NoProject):
+            if waiting := self._memory.unconfirmed(self._place(None, roots)):
+                raise waiting
 
     def _off(self) -> set[str]:
         """Projects that an agent may not be told of."""

@@ -1,0 +1,39 @@
+"""The name of a folder as it may be stored: without secrets, and still different for different folders.
+
+A name without a secret is stored as it is. In one with a secret the secret gives way to a marker, and a hash of the
+whole name follows. Switches, and the search for a repository, go by the raw name, which is kept in memory only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from functools import lru_cache
+
+_HASH = re.compile(r"#[0-9a-f]{12}$")
+
+
+@lru_cache(maxsize=4096)
+def stored(path: str) -> str:
+    """The path as it may be stored. What is stored already stays as it is."""
+    if shown(path) != path or (clean := redacted(path)) == path:
+        return path
+    return f"{clean}#{digest(path)}"
+
+
+@lru_cache(maxsize=4096)
+def redacted(path: str) -> str:
+    """The path without secrets. Each name by itself first, so that a folder's path begins with that of its parent."""
+    from recollect.redact import redact  # commands that only read do without it
+
+    return redact("/".join(map(redact, path.split("/"))))
+
+
+def shown(path: str) -> str:
+    """A stored path without its hash: folders below each other are told by it."""
+    return _HASH.sub("", path) if "[redacted:" in path else path
+
+
+def digest(text: str) -> str:
+    """Twelve letters that stand for a text."""
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
