@@ -513,6 +513,26 @@ def test_hooks_that_can_block_are_replaced_by_whatever_command_runs_first(machin
     assert machine.settings.read_text() == SETTINGS and machine.config.read_text() == CONFIG
 
 
+def test_hooks_that_can_block_are_replaced_in_config_toml_too(machine: Machine) -> None:
+    machine.has(machine.config, CONFIG + '\n[[hooks.Stop]]\nhooks = [{ type = "command", command = "notify-send" }]\n')
+    before = machine.config.read_text()
+    machine.install("--agent", "codex")
+    text = machine.config.read_text()
+    for event in EVENTS:
+        old = EARLIER.format(**GONE, event=event, agent="codex", home="")
+        text = text.replace(json.dumps(f"{LINE} {event} --agent codex"), json.dumps(old))
+    text += f'\n[hooks.state."{machine.config}:stop:1:0"]\ntrusted_hash = "sha256:0"\n'
+    text += f'\n[hooks.state."{machine.config}:stop:0:0"]\ntrusted_hash = "sha256:1"\n'
+    machine.config.write_text(text)
+    run(machine.home / ".recollect", "conversations")
+    after = tomllib.loads(machine.config.read_text())["hooks"]
+    assert list(after.pop("state")) == [f"{machine.config}:stop:0:0"], "the trust in theirs stays"
+    assert len(after["Stop"]) == 2 and all(launcher.called(each[0]) for each in own_commands(after).values())
+    assert not any("hold up" in each for each in problems(machine))
+    machine.uninstall()
+    assert tomllib.loads(machine.config.read_text())["hooks"].pop("Stop") == tomllib.loads(before)["hooks"]["Stop"]
+
+
 def test_hooks_of_another_home_or_of_a_living_installation_keep_it(machine: Machine) -> None:
     other, living = machine.home / "other", machine.home / "living"
     program = launcher.Program(sys.executable, str(living / "recollect" / "surfaces" / "hooks" / "hook.py"))

@@ -9,15 +9,18 @@ import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from recollect import processes
 from recollect.config import Settings
 from recollect.errors import RecollectError
-from recollect.overview import Trouble
 from recollect.surfaces.hooks import launcher
 from recollect.surfaces.installers import agents, default_home
 from recollect.surfaces.installers.files import apply, read, renewing
 from recollect.surfaces.installers.values import Agent, Entry
+
+if TYPE_CHECKING:
+    from recollect.overview import Trouble
 
 _EARLIER = b"/recollect/surfaces/hooks/hook.py"  # in a hook as earlier releases wrote it
 _INIT = "`recollect init` mends it."
@@ -64,32 +67,35 @@ def is_plugged_in(settings: Settings) -> bool:
 
 def troubles(settings: Settings) -> list[Trouble]:
     """What keeps agents from calling this installation, or from going on without it."""
+    from recollect.overview import Trouble  # it costs 20 ms, and every command looks for what it can mend
+
     found: list[Trouble] = []
     for agent in agents(settings):
         try:
             texts = read(agent)
-            found += _of_hooks(agent, agent.entries(texts), settings)
-            program = agent.server(texts)
+            entries, program = agent.entries(texts), agent.server(texts)
         except (OSError, RecollectError):  # `init` says what is wrong with the file
             continue
+        found += [Trouble(what, hint) for what, hint in _of_hooks(agent, entries, settings)]
         if program and processes.program(program, settings.environ) is None:
             found.append(Trouble(f"{agent.title}: the MCP server's program {program} is gone", _INIT))
     return found
 
 
-def _of_hooks(agent: Agent, entries: Sequence[Entry], settings: Settings) -> Iterator[Trouble]:
+def _of_hooks(agent: Agent, entries: Sequence[Entry], settings: Settings) -> Iterator[tuple[str, str]]:
+    """What is wrong with them, each with a hint."""
     calls = [launcher.called(each.command) for each in entries]
     for file in dict.fromkeys(each.file for each, call in zip(entries, calls, strict=True) if call is None):
         what = f"{agent.title}: hooks in {file} can hold up a prompt when recollect is gone"
-        yield Trouble(what, "`recollect init` brings them up to date.")
+        yield what, "`recollect init` brings them up to date."
     for home in dict.fromkeys(_home(call, settings) for call in calls if call):
         if fault := launcher.fault(home):
-            yield Trouble(f"{agent.title}: hooks do nothing, {fault}", _INIT)
+            yield f"{agent.title}: hooks do nothing, {fault}", _INIT
         elif home != settings.home:
-            yield Trouble(f"{agent.title}: hooks lead to {home}, not here", "`recollect init` makes them lead here.")
+            yield f"{agent.title}: hooks lead to {home}, not here", "`recollect init` makes them lead here."
     if waiting := sum(not each.is_trusted for each in entries):
         what = f"{agent.title} skips {waiting} hooks of recollect until you trust them"
-        yield Trouble(what, "Start `codex`, type /hooks, look at the entries of recollect and trust them.")
+        yield what, "Start `codex`, type /hooks, look at the entries of recollect and trust them."
 
 
 def _home(call: launcher.Call, settings: Settings) -> Path:
