@@ -314,12 +314,70 @@ def test_a_removal_that_another_process_stops_half_way_says_what_to_do(
             if step == at:
                 holding.enter_context(held(database_url))
 
-        eraser = Forget(hasty.ground, refresh=hasty._refresh, scrub=lambda: "", wrote=hold)
+        eraser = Forget(hasty.ground, refresh=hasty._refresh, scrub=lambda tables: "", wrote=hold)
         with pytest.raises(HalfErased, match="half erased: ") as raised:
             eraser.run(Target(session=SESSION), "private")
     assert "recollect process" in raised.value.hint
     memory.process()
     assert traces(memory) == [] and memory.doctor().problems == []
+
+
+def bytes_of(memory: Memory) -> dict[str, bytes]:
+    """Files of the database's tables and indexes, and what they hold."""
+    with psycopg.connect(memory.settings.config.database, autocommit=True) as owner:
+        owner.execute("CHECKPOINT")
+        (found,) = owner.execute("SHOW data_directory").fetchall()
+        (number,) = owner.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchall()
+        folder = Path(found[0]) / "base" / str(number[0])
+        names = {
+            str(node): name
+            for node, name in owner.execute("SELECT pg_relation_filenode(oid), relname FROM pg_class").fetchall()
+        }
+    return {names.get(path.name, path.name): path.read_bytes().lower() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("what", ["session", "memory"])
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_no_file_of_a_table_or_an_index_holds_what_was_erased(
+    memory: Memory, root: Path, clock: Clock, what: str
+) -> None:
+    word = SECRET[:9].lower().encode()
+    filled(memory, root, clock)
+    memory.correct(memory_with(memory, "PostgreSQL"), f"We keep the tide tables in {SECRET}DB.")
+    memory.correct(memory_with(memory, f"{SECRET}DB"), "We keep the tide tables in DuckDB.")  # the word is left behind
+    with psycopg.connect(memory.settings.config.database, autocommit=True) as owner:
+        owner.execute("ANALYZE")  # statistics hold samples of what stands in columns
+        owner.execute("VACUUM")
+        untouched = owner.execute("SELECT pg_relation_filenode('memory_token_accounts')").fetchall()
+    assert sum(word in data for data in bytes_of(memory).values()) > 5
+    target = {"session": SESSION, "memory": memory_with(memory, "sister")}[what]
+    assert memory.forget(**{what: target}, reason="private").problems == []
+    assert memory.forget(memory=memory_with(memory, "DuckDB"), reason="private").problems == []
+    assert traces(memory) == []
+    assert [name for name, data in bytes_of(memory).items() if word in data] == []
+    with psycopg.connect(memory.settings.config.database) as owner:
+        assert owner.execute("SELECT pg_relation_filenode('memory_token_accounts')").fetchall() == untouched
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_a_table_that_others_hold_is_named_and_rewritten_later(
+    memory: Memory, root: Path, clock: Clock, database_url: Place
+) -> None:
+    filled(memory, root, clock)
+    flags: dict[str, Any] = {"database": database_url.url, "busy_timeout_seconds": 0.5}
+    with psycopg.connect(database_url.url) as reader:
+
+        def hold(step: str) -> None:
+            if step == "projections":
+                reader.execute("SELECT COUNT(*) FROM memory_stage1")
+
+        with open_memory(database_url.home, environ={}, clock=clock, **flags) as hasty:
+            report = Forget(hasty.ground, refresh=hasty._refresh, wrote=hold).run(Target(session=SESSION), "private")
+        assert "memory_stage1" in report.problems[0] and "memory_transcript_entries" not in report.problems[0]
+        assert "doctor --fix" in report.problems[0]
+    assert any(SECRET[:9].lower().encode() in data for data in bytes_of(memory).values())
+    memory.doctor(fix=True)
+    assert [name for name, data in bytes_of(memory).items() if SECRET[:9].lower().encode() in data] == []
 
 
 @pytest.mark.parametrize("database_url", ["postgres"], indirect=True)

@@ -182,7 +182,7 @@ class Parts:
         return Forget(
             self.ground,
             refresh=self._refresh,
-            scrub=lambda: self.vectors.erase(()),
+            scrub=lambda tables: self.vectors.erase((), tables),
         )
 
     def finish_removals(self, *, hurry: bool = False) -> Erased | None:

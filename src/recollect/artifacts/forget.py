@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -28,7 +28,7 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.config import DAMAGED_DATABASES
-from recollect.errors import HalfErased, LeaseLost, RecollectError, StoreBusy, StoreFull, UsageError
+from recollect.errors import HalfErased, LeaseLost, RecollectError, StoreBusy, StoreError, UsageError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import watermark
 from recollect.extract.load import load
@@ -94,7 +94,7 @@ class Forget(Part):
         ground: Ground,
         *,
         refresh: Callable[[], Iterable[str]] = lambda: (),
-        scrub: Callable[[], str] | None = None,
+        scrub: Callable[[Collection[str] | None], str] | None = None,
         wrote: Callable[[str], None] = lambda step: None,
     ) -> None:
         super().__init__(ground)
@@ -132,8 +132,8 @@ class Forget(Part):
                 self._revoke(plan)
                 paths = self._planner.paths(plan, names)
                 buried = self._bury(stone(self._owner, plan, paths, reason, timestamp(self._clock()), target.project))
-                report = self._carry_out(plan, names, paths, {target.project})
-                report.problems, rows = self._project(lease, plan.whole)
+                report, touched = self._carry_out(plan, names, paths, {target.project})
+                report.problems, rows = self._project(lease, plan.whole, touched)
             except RecollectError as error:
                 raise HalfErased(f"half erased: {error.message}") from error
         report.removed_rows += rows
@@ -194,7 +194,7 @@ class Forget(Part):
     def _clear(self, plan: Plan) -> Report:
         self._revoke(plan)
         names = self._going(plan)
-        return self._carry_out(plan, names, self._planner.paths(plan, names))
+        return self._carry_out(plan, names, self._planner.paths(plan, names))[0]
 
     def _complete(self, graves: Graveyard) -> Report:
         plan = self._planner.buried(graves)
@@ -273,8 +273,9 @@ class Forget(Part):
 
     def _carry_out(
         self, plan: Plan, names: Sequence[Name], paths: Set[str], projects: Set[str] = frozenset()
-    ) -> Report:
-        """`names` are the files that go; of `paths`, no name may come again. `projects` were named to go."""
+    ) -> tuple[Report, Set[str]]:
+        """`names` are the files that go; of `paths`, no name may come again. `projects` were named to go. With the
+        tables that lost something."""
         removed = sorted({name.path for name in names} & paths)
         report = Report(removed, conversations=len(plan.keys), entries=len(plan.said))
         self._hide()
@@ -295,16 +296,18 @@ class Forget(Part):
             report.removed_rows = self._erase(tx, plan, rewritten, relinked)
             report.removed_rows += turns.delete_signatures(tx, self._owner, unlogged)
             report.removed_rows += self._erase_names(tx, vanished, {*places, *projects})
+            touched = tx.touched() | erasing.PASSED_THROUGH
         self._step("rows")
         self._erase_buckets(plan)  # somebody may have taken them in again as long as there were rows
         for name in self._planner.names(plan.whole):  # a worker that was at it may have written meanwhile
             self._files.delete(name.path)
         report.memories = sorted(before - self._ids(plan, before))
-        return report
+        return report, touched
 
-    def _project(self, lease: Lease, gone: Sequence[str]) -> tuple[list[str], int]:
-        """Make what was made of rows without those that are gone; then no page and no file holds them. What could not
-        be done, and how many rows went. What a later run would do better is tried again."""
+    def _project(self, lease: Lease, gone: Sequence[str], touched: Set[str] | None = None) -> tuple[list[str], int]:
+        """Make what was made of rows without those that are gone; then no page of the tables that were `touched`, or of
+        any, and no file holds them. What could not be done, and how many rows went. What a later run would do better is
+        tried again."""
         removed = 0
         problems = list(self._refresh())
         if not problems:  # else the workspace is still to see that they are gone
@@ -313,8 +316,8 @@ class Forget(Part):
         self._step("projections")
         left = ""
         try:
-            left = self._scrub()
-        except (StoreBusy, StoreFull) as error:
+            left = self._scrub(touched)
+        except StoreError as error:
             problems.append(error.message)
         with suppress(LeaseLost), self._database.write() as tx:
             if problems:

@@ -7,7 +7,7 @@ its twin in the module that needs it. Nothing but SQL runs inside a transaction.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -46,6 +46,10 @@ class Transaction(Protocol):
         """Several statements without parameters."""
         ...
 
+    def touched(self) -> set[str]:
+        """Tables in which this transaction changed or deleted rows, where `scrub` asks for them."""
+        ...
+
 
 class Database(Protocol):
     dialect: Dialect
@@ -62,9 +66,9 @@ class Database(Protocol):
         """Bytes on disk."""
         ...
 
-    def scrub(self) -> str:
-        """What was deleted is on no page of the file any more, as far as the database can tell; else why not. StoreBusy
-        when others read or write and do not stop."""
+    def scrub(self, tables: Collection[str] | None = None) -> str:
+        """What was changed or deleted in these tables, or in all, is on no page of a file any more, as far as the
+        database can tell; else why not. StoreBusy when others read or write and do not stop."""
         ...
 
     def close(self) -> None: ...

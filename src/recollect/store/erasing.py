@@ -17,6 +17,13 @@ _SAID = "SELECT source, entry_uuid, session_id, role, content, source_file FROM 
 _SUMMED = "SELECT source, compaction_uuid, session_id, 'compaction', summary, source_file FROM memory_compactions"
 
 
+# Tables that words come to and leave again: what is erased now may have stood there before.
+PASSED_THROUGH = frozenset(
+    """memory_active_sets memory_answers memory_artifacts memory_compactions memory_file_states memory_memories
+    memory_search_texts memory_stage1 memory_turn_artifacts""".split()
+)
+
+
 class Said(NamedTuple):
     """An entry or a compaction, wherever it stands."""
 

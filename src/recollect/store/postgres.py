@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, LiteralString
 
 import psycopg
 from psycopg import errors as pg
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -54,6 +56,9 @@ class PostgresTransaction:
     def script(self, sql: str) -> None:
         self._connection.execute(sql.encode())
 
+    def touched(self) -> set[str]:
+        return {name for (name,) in self._connection.execute(_TOUCHED).fetchall()}
+
 
 class PostgresDatabase:
     dialect = POSTGRES
@@ -85,9 +90,13 @@ class PostgresDatabase:
 
     def _configure(self, connection: psycopg.Connection[Row]) -> None:
         """By a statement: `options` belong to the user, who may choose a schema by them."""
-        names = {"patience": str(max(1, int(self._busy_timeout * 1000)))}
-        connection.execute("SELECT set_config('lock_timeout', %(patience)s, false)", names)
+        self._be_patient(connection, self._busy_timeout)
         connection.commit()
+
+    @staticmethod
+    def _be_patient(connection: psycopg.Connection[Row], seconds: float) -> None:
+        names = {"patience": str(max(1, int(seconds * 1000)))}
+        connection.execute("SELECT set_config('lock_timeout', %(patience)s, false)", names)
 
     def _check(self, connection: psycopg.Connection[Row]) -> None:
         """The server may have been restarted since. Then no other is any good either: the pool would find that out one
@@ -126,45 +135,103 @@ class PostgresDatabase:
             found = tx.row("SELECT pg_database_size(current_database())")
         return int(found[0]) if found else 0
 
-    def scrub(self) -> str:
-        """Dead rows give their space back; the server overwrites it as it goes on. It only warns of what it skips, and
-        of shared tables nearly always."""
+    def scrub(self, tables: Collection[str] | None = None) -> str:
+        """Write the files of the tables and their indexes anew: a dead row keeps its bytes until others overwrite them.
+        Statistics hold samples of columns, so they are made and written anew, too. The server only warns of what it
+        skips. StoreBusy names the tables that others hold."""
         told: list[str] = []
+        held: list[str] = []
         with _translated(), self._connection() as connection:
             connection.autocommit = True
             connection.add_notice_handler(heard := lambda notice: told.append(notice.message_primary or ""))
             try:
-                self._outlast(connection)
-                connection.execute("VACUUM")
+                if not self._outlast(connection):
+                    raise StoreBusy("PostgreSQL: a transaction that began earlier may still see what was erased")
+                found = [name for (name,) in connection.execute(_TABLES).fetchall()]
+                deadline = time.monotonic() + self._busy_timeout
+                for name in (*(each for each in found if tables is None or each in tables), "pg_statistic"):
+                    patience = max(deadline - time.monotonic(), _LEAST_PATIENCE)
+                    is_free = name != "pg_statistic" or self._outlast(connection)
+                    if not is_free or not self._rewrite(connection, name, patience):
+                        held.append(name)
             finally:
                 connection.remove_notice_handler(heard)
+                self._be_patient(connection, self._busy_timeout)
                 connection.autocommit = False
-        skipped = [each for each in told if '"memory_' in each]
+        if held:
+            raise StoreBusy(
+                f"PostgreSQL: others hold {', '.join(held)}, whose files still hold what was erased;"
+                " `recollect doctor --fix` writes them anew"
+            )
+        skipped = sorted({match[1] for each in told if (match := _SKIPPED.search(each))})
         return (
-            f"PostgreSQL keeps dead rows until it is vacuumed by the owner of its tables: {skipped[0]}"
+            f"PostgreSQL: the files of {', '.join(skipped)} still hold what was erased;"
+            " the owner of the tables, or of the database, writes them anew by `VACUUM FULL`"
             if skipped
             else ""
         )
 
-    def _outlast(self, connection: psycopg.Connection[Row]) -> None:
-        """Waits for whoever began before and may still see what was deleted: VACUUM leaves that, and says nothing."""
-        names = {"now": str(connection.execute("SELECT CAST(pg_current_xact_id() AS xid)").fetchall()[0][0])}
+    def _rewrite(self, connection: psycopg.Connection[Row], table: str, patience: float) -> bool:
+        """False: somebody holds the table."""
+        self._be_patient(connection, patience)
+        try:
+            connection.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier(table)))
+            self._clear_statistics(connection, table)
+        except pg.LockNotAvailable:
+            return False
+        return True
+
+    @staticmethod
+    def _clear_statistics(connection: psycopg.Connection[Row], table: str) -> None:
+        """ANALYZE leaves those of an empty table as they were. Only a superuser may delete them; a column whose type is
+        set again loses its own, too."""
+        name = sql.Identifier(table)
+        if table == "pg_statistic" or connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(name)).fetchone():
+            return
+        try:
+            connection.execute(
+                "DELETE FROM pg_statistic WHERE starelid = CAST(%(table)s AS regclass)", {"table": table}
+            )
+        except pg.InsufficientPrivilege:
+            for (column,) in connection.execute(_TEXTS, {"table": table}).fetchall():
+                with suppress(pg.FeatureNotSupported, pg.InsufficientPrivilege):  # a view shows it; not ours
+                    parts = {"table": name, "column": sql.Identifier(column)}
+                    connection.execute(sql.SQL("ALTER TABLE {table} ALTER COLUMN {column} TYPE text").format(**parts))
+
+    def _outlast(self, connection: psycopg.Connection[Row]) -> bool:
+        """Wait for whoever began before and may still see what was deleted: VACUUM keeps that, and says nothing. So it
+        does for whoever writes, in whichever database of the server. False: they do not end."""
+        names = {"now": str(connection.execute("SELECT pg_current_xact_id()").fetchall()[0][0])}
         deadline = time.monotonic() + self._busy_timeout
         while connection.execute(_EARLIER, names).fetchone():
             if time.monotonic() > deadline:
-                raise StoreBusy("PostgreSQL: a transaction that began earlier may still see what was erased")
+                return False
             time.sleep(0.02)
+        return True
 
     def close(self) -> None:
         self._pool.close()
 
 
 _EARLIER = """
+SELECT 1 WHERE pg_snapshot_xmin(pg_current_snapshot()) <= CAST(%(now)s AS xid8)
+UNION ALL
 SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
   AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
-  AND GREATEST(age(backend_xmin), age(backend_xid)) > age(CAST(%(now)s AS xid))
+  AND age(backend_xmin) > age(CAST(CAST(%(now)s AS xid8) AS xid))
 """
-
+_TABLES = """
+SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'memory\\_%' AND pg_table_is_visible(oid)
+ORDER BY relname
+"""
+_TEXTS = """
+SELECT attname FROM pg_attribute JOIN pg_collation c ON c.oid = attcollation
+WHERE attrelid = CAST(%(table)s AS regclass) AND attnum > 0 AND NOT attisdropped AND atttypid = 25
+  AND collname = 'default' AND attgenerated = ''
+"""
+_TOUCHED = "SELECT relname FROM pg_stat_xact_user_tables WHERE n_tup_upd + n_tup_del > 0"
+_LEAST_PATIENCE = 0.2  # seconds to wait for each table when time is up
+_SKIPPED = re.compile(r'"(memory_\w+|pg_statistic)".* skipping it')
 
 _RIGHTS = "The role of the `database` URL needs a schema in its search path in which it may write and create tables."
 _LIMIT = "If it was a limit of the role or the database (`statement_timeout`, say), raise it for recollect."

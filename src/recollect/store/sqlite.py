@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,9 @@ class SqliteTransaction:
 
     def script(self, sql: str) -> None:
         self._connection.execute(sql)
+
+    def touched(self) -> set[str]:
+        return set()  # what is deleted is overwritten, whichever table it was in
 
 
 class SqliteDatabase:
@@ -132,8 +135,8 @@ class SqliteDatabase:
         names = (self._path, self._path.with_name(self._path.name + "-wal"))
         return sum(name.stat().st_size for name in names if name.exists())
 
-    def scrub(self) -> str:
-        """Rewrites the file, and empties the log."""
+    def scrub(self, tables: Collection[str] | None = None) -> str:
+        """Write the file anew, whichever tables were touched, and empty the log."""
         with _translated(self._path):
             connection = self._connection()
             connection.execute("PRAGMA secure_delete = ON")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -168,12 +168,13 @@ class Vectors:
 
         return Update(self, progress).run(limit)
 
-    def erase(self, refs: Sequence[Ref]) -> str:
-        """The vectors of these documents, from the database and from every file; what is left all the same, and why."""
+    def erase(self, refs: Sequence[Ref], tables: Collection[str] | None = None) -> str:
+        """The vectors of these documents, from the database and from every file; what is left all the same, and why.
+        `tables` are those that lost something; None: any may have."""
         with self.database.write() as tx:
             known = store.models(tx, self.owner)
             store.delete(tx, self.owner, refs)
-        left = self.database.scrub()
+        left = self.database.scrub(tables)
         for model in known:  # also what went before, together with its document
             cache.drop_gone(self.database, self.owner, self.folder(model), model)
         return left
