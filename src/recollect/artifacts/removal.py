@@ -30,7 +30,7 @@ from recollect.ingest.sources.recollect import entry_id, session
 from recollect.store import conversations as conversation_rows
 from recollect.store import erasing, memories
 from recollect.store import tombstones as tombstone_rows
-from recollect.store.database import Database
+from recollect.store.database import Database, Transaction
 from recollect.store.erasing import Said
 from recollect.store.tombstones import entry_hash, project_hash, text_hash
 from recollect.text import COMMON, content_words, sentences
@@ -69,6 +69,7 @@ class Plan:
     beside: tuple[tuple[str, Name], ...] = ()  # files of others that tell it, with the keys of those
     vanished: frozenset[str] = frozenset()  # of those, the keys of conversations that are others' by now
     logs: frozenset[str] = frozenset()  # log files of a user who goes: what a crash tore in them goes, too
+    memories: tuple[Remembered, ...] = ()  # that nothing states afterwards, as they are now
 
     @property
     def keys(self) -> list[str]:
@@ -313,6 +314,7 @@ class Planner:
         summaries = [each for each in found.said.values() if each.role == COMPACTION]
         with self._database.read() as tx:
             told = erasing.compaction_files(tx, self._owner, summaries)
+            lost = self._memories(tx, found, vanished)
         going = {*found.whole, *found.partly}
         beside |= {(key, name) for key, path in told if key not in going and (name := parse_name(path))}
         return Plan(
@@ -324,7 +326,18 @@ class Planner:
             tuple(sorted(beside)),
             frozenset(vanished),
             frozenset(found.logs),
+            tuple(memories.current(lost)),
         )
+
+    def _memories(self, tx: Transaction, found: _Found, vanished: Set[str]) -> list[Remembered]:
+        """Every revision of the memories that nothing states any more."""
+        going = {*found.whole, *found.partly, *vanished}
+        stated = {key: memories.of_session(tx, self._owner, key) for key in sorted(going)}
+        left = {each.id for key, gone in found.partly.items() for each in remaining(stated[key], key, gone)}
+        ids = sorted({each.id for several in stated.values() for each in several} - left)
+        held = memories.find(tx, self._owner, ids)
+        kept = {each.id for each in held if any(key not in going for key, _ in each.sources)}
+        return [each for each in held if each.id not in kept]
 
     def _add_target(self, found: _Found, target: Target) -> None:
         with self._database.read() as tx:
@@ -364,16 +377,21 @@ class Planner:
         return Said(notes.SOURCE, entry_id(session, turn, Role.USER), session, Role.USER, "", file)
 
     def _with_notes(self, keys: Sequence[str]) -> set[str]:
-        """Notes that say again what these conversations state, as a pin does, go with them."""
+        """These conversations, the notes about memories that only they state, as a correction is, and the notes that
+        say again what they state."""
         found = set(keys)
         with self._database.read() as tx:
-            for key in keys:
-                stated = memories.of_session(tx, self._owner, key)
-                ids = sorted({each.id for each in stated})
-                for each in memories.find(tx, self._owner, ids):
-                    if any(repeats(each.text, was.text) for was in stated if was.id == each.id):
-                        found |= {name for name, _ in each.sources if notes.is_session(name.rpartition("@")[0])}
-        return found
+            stated = [each for key in keys for each in memories.of_session(tx, self._owner, key)]
+            held = memories.find(tx, self._owner, sorted({each.id for each in stated}))
+            written = erasing.notes(tx, self._owner)
+        said_elsewhere = {each.id for each in held for key, _ in each.sources if key not in found and not _is_note(key)}
+        for each in held:
+            again = any(repeats(each.text, was.text) for was in stated if was.id == each.id)
+            if again or each.id not in said_elsewhere:
+                found |= {key for key, _ in each.sources if _is_note(key)}
+        gone = {each.id for each in held} - said_elsewhere
+        about = ((key, notes.parse(text)) for key, text in written)  # also those that are no memory yet
+        return found | {key for key, note in about if note and note.target in gone}
 
     def _add_memory(self, found: _Found, memory_id: str) -> None:
         """Every entry that any revision of it came from, and those beside it that say the same."""
@@ -457,6 +475,10 @@ class Planner:
 
     def _sessions(self, found: _Found) -> list[str]:
         return sorted({each.session_id for each in found.said.values()})
+
+
+def _is_note(session_key: str) -> bool:
+    return notes.is_session(session_key.rpartition("@")[0])
 
 
 def _ids(transcript: Transcript) -> set[tuple[str, str]]:

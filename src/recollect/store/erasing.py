@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from recollect.note import SOURCE
 from recollect.store.database import Transaction, run_of
 from recollect.types import Conversation, Owner, Timestamp
 
@@ -98,6 +99,16 @@ def withdrawn_in_project(tx: Transaction, owner: Owner, project: str) -> list[Sa
     chosen, names = _in_project("cwd", project)
     where = f"WHERE {_OWN} AND withdrawn = 1 AND {chosen}"
     return [Said(*row) for row in tx.rows(f"{_SAID} {where}", {**owner.names(), **names})]
+
+
+def notes(tx: Transaction, owner: Owner) -> list[tuple[str, str]]:
+    """(session key, text) of every note that a person wrote."""
+    sql = (
+        "SELECT c.session_key, e.content FROM memory_conversations c JOIN memory_transcript_entries e"
+        " ON e.tenant = c.tenant AND e.agent_id = c.agent_id AND e.source = c.source AND e.entry_uuid = c.session_id"
+        " WHERE c.tenant = :tenant AND c.agent_id = :agent_id AND c.source = :source"
+    )
+    return [(key, text) for key, text in tx.rows(sql, {**owner.names(), "source": SOURCE})]
 
 
 def compaction_files(tx: Transaction, owner: Owner, gone: Iterable[Said]) -> list[tuple[str, str]]:
