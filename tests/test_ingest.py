@@ -19,8 +19,12 @@ from hypothesis import strategies as st
 
 from recollect.app import Memory, open_memory
 from recollect.errors import Disabled, UnknownSource, UsageError
+from recollect.ingest.gate import Gate
+from recollect.ingest.scan import Ignore
+from recollect.ingest.sources import get_source
 from recollect.store import memories
-from recollect.types import ConversationStatus, Remembered
+from recollect.store.projects import Recorded
+from recollect.types import ConversationStatus, Owner, Remembered, utc_now
 from tests.transcripts import (
     SESSION,
     START,
@@ -868,3 +872,54 @@ def test_what_a_helper_left_is_read_here(
             report = shared.ingest(folder=root)
             assert (report.files, report.entries, report.skipped) == (expected.files, expected.entries, 0)
             assert conversations(shared) == conversations(alone)
+
+
+def without_folder(first: int, last: int) -> bytes:
+    """Records of which none names a folder."""
+    return b"".join(claude(n, f"m{n}", cwd=None) for n in range(first, last + 1))
+
+
+@pytest.mark.parametrize("cwd", [None, "", "./private", 7])
+@pytest.mark.parametrize("switch", [{"ignore": ["/code/**"]}, {"ignore": ["~/private"]}, {"disabled_projects": ["/code/x"]}])
+def test_what_names_no_folder_waits_while_something_is_switched_off(
+    tmp_path: Path, root: Path, switch: dict[str, list[str]], cwd: object
+) -> None:
+    compacted = claude(3, "It was about m1.", isCompactSummary=True, cwd=cwd)
+    write(root / "-p" / f"{SESSION}.jsonl", claude(1, "m1", cwd=cwd) + claude(2, "m2", cwd=cwd) + compacted)
+    with open_memory(tmp_path / "home", embedder="none", **switch) as memory:
+        report = memory.ingest(folder=root)
+        assert (report.entries, report.unplaced, texts(memory)) == (0, 2, [])
+        assert memory.status().tables["memory_compactions"] == 0
+        assert memory.ingest(folder=root).files == 0
+        memory.remember("I write British English.", everywhere=True)  # a note needs none
+    with open_memory(tmp_path / "home", embedder="none") as memory:
+        report = memory.ingest(folder=root)
+        assert (report.entries, report.unplaced) == (2, 0)
+
+
+@pytest.mark.parametrize("cwd", ["/code/open/../secret", "{link}/deep", "/code/secret"])
+def test_a_switch_holds_for_every_path_to_a_folder(tmp_path: Path, root: Path, cwd: str) -> None:
+    (tmp_path / "secret/deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    folder = cwd.format(link=tmp_path / "link")
+    write(root / "-p" / f"{SESSION}.jsonl", b"".join(claude(n, f"m{n}", cwd=folder) for n in (1, 2)))
+    off = ["/code/secret", str(tmp_path / "secret")]
+    for switch in ({"ignore": off}, {"disabled_projects": off}):
+        with open_memory(tmp_path / "home", embedder="none", **switch) as memory:
+            assert memory.ingest(folder=root).entries == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "session", "id": SESSION, "version": 3, "cwd": "/code/client-x/api"},
+        {"type": "session_meta", "payload": {"id": SESSION, "cwd": "/code/client-x/api"}},
+        {"type": "system", "cwd": "/code/client-x/api"},
+    ],
+)
+def test_a_file_is_told_from_a_folder_of_a_like_name_wherever_its_source_names_it(line: dict[str, object]) -> None:
+    head = [json.dumps({"timestamp": stamp(0), **line}).encode(), claude(1, "m1", cwd=None).strip()]
+    source = {"session": "pi", "session_meta": "codex", "system": "claude-code"}[str(line["type"])]
+    for off, is_out in (("/code/client/x-api", False), ("/code/client-x/api", True)):
+        gate = Gate(Owner(), Recorded(), ignore=Ignore([], "/"), disabled=[off], own_home=Path("/home"), clock=utc_now)
+        assert gate.excludes_file("/sessions/--code-client-x-api--/a.jsonl", get_source(source), head) is is_out

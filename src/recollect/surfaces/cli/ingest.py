@@ -77,6 +77,7 @@ def as_dict(report: Report, waits: str) -> dict[str, Any]:
             {"source": each.source, "file": each.file_path, "line": each.line_number, "reason": each.reason}
             for each in report.malformed_lines
         ],
+        "without_folder": report.unplaced,
         "bytes": report.bytes,
         "text_bytes": report.text,
         "seconds": round(report.seconds, 3),
@@ -100,6 +101,11 @@ def describe(opened: Memory, report: Report, *, everything: bool, source: str | 
         table(
             ("file", "line", "reason"),
             [(each.file_path, each.line_number, each.reason) for each in report.malformed_lines[:20]],
+        )
+    if report.unplaced:
+        echo(
+            f"{count(report.unplaced, 'message')} left out: no folder is named, and `ignore` or `disabled_projects` may"
+            " be about it. Once neither is set, `recollect ingest` takes them in."
         )
     for problem in report.problems:
         echo(f"could not read {problem.path}: {problem.reason}", err=True)
