@@ -880,7 +880,9 @@ def without_folder(first: int, last: int) -> bytes:
 
 
 @pytest.mark.parametrize("cwd", [None, "", "./private", 7])
-@pytest.mark.parametrize("switch", [{"ignore": ["/code/**"]}, {"ignore": ["~/private"]}, {"disabled_projects": ["/code/x"]}])
+@pytest.mark.parametrize(
+    "switch", [{"ignore": ["/code/**"]}, {"ignore": ["~/private"]}, {"disabled_projects": ["/code/x"]}]
+)
 def test_what_names_no_folder_waits_while_something_is_switched_off(
     tmp_path: Path, root: Path, switch: dict[str, list[str]], cwd: object
 ) -> None:

@@ -543,3 +543,69 @@ def test_erasing_a_project_leaves_nothing_of_its_repositories(memory: Memory, ap
     memory.forget(project=str(app), reason="asked")
     with memory.database.read() as tx:
         assert tx.rows("SELECT * FROM memory_repositories") == []
+
+
+# Secrets in names
+
+TOKEN = "ghp_" + "a8Kd03mZq7LxW2nVb5Rt9YcHs4PfJg6Eu1Tb"
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    return (each for each in folder.rglob("*") if each.is_file())
+
+
+def leaks(home: Path) -> list[str]:
+    """Files with the secret in their names or their bytes."""
+    return [
+        str(each.relative_to(home))
+        for each in files_below(home)
+        if TOKEN in str(each.relative_to(home)) or TOKEN.encode() in each.read_bytes()
+    ]
+
+
+@pytest.mark.parametrize("source", ["claude", "codex"])
+def test_a_secret_in_the_name_of_a_folder_or_a_branch_is_not_stored(tmp_path: Path, source: str) -> None:
+    root, home = tmp_path / "projects", tmp_path / "home"
+    for number, name in enumerate((f"a-{TOKEN}", f"b-{TOKEN}"), 1):
+        folder = tmp_path / "code" / name
+        cloned(folder, f"https://example.com/me/{name}.git") if number == 1 else folder.mkdir()
+        session = f"{number:08d}-2222-4333-8444-555555555555"
+        if source == "codex":
+            codex(root / "sessions/2026/01/02", folder, number, f"https://example.com/me/{TOKEN}/{number}", at=1)
+            continue
+        more = {"session": session, "cwd": str(folder), "gitBranch": f"fix/{TOKEN}"}
+        lines = [claude(n, f"We never deploy {number} on Fridays.", **more) for n in (1, 2)]
+        lines.append(claude(3, "Noted.", role="assistant", **more))
+        write(root / str(folder).replace("/", "-") / f"{session}.jsonl", b"".join(lines))
+    for _ in range(2):  # in the second run they go on
+        with open_memory(home, environ={}, embedder="none") as memory:
+            memory.ingest(folder=root)
+            memory.remember("Ask before you deploy.", project=folder)
+            memory.process(now=True)
+            assert len({each.project_id for each in memory.conversations()}) == 2 + (source == "codex")
+            assert "Ask before" in told(memory, folder)
+            memory.reindex(full=True)
+            assert "Ask before" in told(memory, folder)
+            problems = memory.doctor(fix=True).problems
+            assert not [each for each in problems if TOKEN in str(each)]
+        for path in files_below(root):
+            with path.open("ab") as file:
+                file.write(path.read_bytes().splitlines(keepends=True)[-1].replace(b"-000003", b"-000004"))
+    assert leaks(home) == []
+
+
+@pytest.mark.parametrize("switch", ["disabled_projects", "ignore"])
+def test_a_switch_that_names_a_secret_holds_before_and_after(tmp_path: Path, switch: str) -> None:
+    root, folder = tmp_path / "projects", tmp_path / "code" / f"a-{TOKEN}"
+    (folder / "src").mkdir(parents=True)
+    said(root, folder / "src", 1, at=1)
+    off = {switch: [str(folder)]}
+    with open_memory(tmp_path / "off", environ={}, embedder="none", **off) as memory:
+        assert memory.ingest(folder=root).entries == 0
+    with open_memory(tmp_path / "home", environ={}, embedder="none") as memory:
+        assert memory.ingest(folder=root).entries == 2
+        (talk,) = memory.conversations()
+    with open_memory(tmp_path / "home", environ={}, embedder="none", **off) as memory:
+        assert memory.intake.permitted([talk]) == []
+        assert memory.intake.off([talk.project_id]) == {talk.project_id}
+        assert memory.intake.told([str(folder / "src")]) == {}

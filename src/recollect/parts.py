@@ -321,12 +321,12 @@ class Parts:
     def _folders(self) -> Folders:
         """What is recorded of folders, for those who only read: where no name holds a secret, none is looked for."""
         from recollect.projects.folders import Folders
-        from recollect.projects.paths import shown, stored
+        from recollect.projects.paths import is_redacted, stored
 
         with self.database.read() as tx:
             recorded = projects.load(tx, self.owner)
-        is_plain = all(shown(cwd) == cwd for cwd in recorded.folders)
-        return Folders(recorded, str if is_plain else stored)
+        has_secrets = any(map(is_redacted, recorded.folders))
+        return Folders(recorded, stored if has_secrets else str)
 
 
 def settled(verb: Callable[Concatenate[_Parts, _P], _R]) -> Callable[Concatenate[_Parts, _P], _R]:

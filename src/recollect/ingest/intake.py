@@ -31,7 +31,7 @@ from recollect.ingest.sources.base import Source
 from recollect.ingest.tail import Transcript
 from recollect.ingest.workers import Helper, shares
 from recollect.ingest.writer import Writer
-from recollect.projects.paths import redacted
+from recollect.projects.paths import redacted, stored
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store import files, projects
@@ -63,7 +63,7 @@ class Intake(Part):
         if strange := sorted(settings.config.roots.keys() - all_sources().keys()):
             raise ConfigError(f"`roots`: unknown source `{strange[0]}`{nearest(strange[0], all_sources())}")
         globs = [_expanded(each, settings) for each in settings.config.ignore]
-        self._ignore = Ignore({name for each in globs for name in (each, redacted(each))}, settings.user_home)
+        self._ignore = Ignore({name for each in globs for name in (each, _literal(redacted(each)))}, settings.user_home)
         self._disabled = [_expanded(each, settings) for each in settings.config.disabled_projects]
         self._switches = switches(settings.config.ignore, settings.config.disabled_projects)
         self._jobs = ground.jobs()
@@ -433,18 +433,28 @@ class Intake(Part):
                 continue
             if gate.excludes_file(each.path, told, head):
                 report.skipped += 1
-                refused = files.signed(each.signature, self._switches)
-                unknown.append(FileState(UNKNOWN, each.key, each.root, signature=refused, file_size=each.size))
+                unknown.append(_passed_over(each, files.signed(each.signature, self._switches)))
                 continue
             source = forced or told
             if source and source.wants(PurePath(each.key)) and not self._is_misplaced(source, each.root):
                 yield Work(each, source)
                 continue
             report.skipped += 1
-            unknown.append(FileState(UNKNOWN, each.key, each.root, signature=each.signature, file_size=each.size))
+            unknown.append(
+                FileState(UNKNOWN, each.key, stored(each.root), signature=each.signature, file_size=each.size)
+            )
         if unknown:
             with self._database.write() as tx:
                 files.save(tx, self._owner, unknown)
+
+
+def _passed_over(found: Found, signature: str) -> FileState:
+    return FileState(UNKNOWN, found.key, stored(found.root), signature=signature, file_size=found.size)
+
+
+def _literal(glob: str) -> str:
+    """With markers that stand for themselves, and for no set of characters."""
+    return glob.replace("[redacted:", "[[]redacted:")
 
 
 def _expanded(text: str, settings: Settings) -> str:

@@ -32,6 +32,7 @@ from recollect.ingest.scan import Found, Problem, refresh
 from recollect.ingest.sources.base import Source, State, bounded, without_secrets
 from recollect.ingest.tail import PROBE, Lines, Transcript
 from recollect.ingest.writer import Chunk, Touched, Writer
+from recollect.projects.paths import is_redacted, stored
 from recollect.store import entries as entry_rows
 from recollect.store import files
 from recollect.store.database import Database, Transaction
@@ -277,7 +278,7 @@ class Ingest:
                     continue
                 found = work.found
                 known = files.load(tx, self._owner, work.source.name, found.key)
-                state = known or FileState(work.source.name, found.key, found.root)
+                state = known or FileState(work.source.name, found.key, stored(found.root))
                 if reimport:
                     state = state.next_generation(reimporting=True)
                 elif state.refused and state.refused != self._switches:
@@ -286,7 +287,7 @@ class Ingest:
                     self._jobs.complete(tx, lease)  # another process was faster, or it only moved
                     report.skipped += 1
                     continue
-                state = replace(state, status=FileStatus.INGESTING, root=found.root)
+                state = replace(state, status=FileStatus.INGESTING, root=stored(found.root))
                 readings.append(_Reading(work, lease, state, fresh=known is None))
             files.save(tx, self._owner, [reading.state for reading in readings])
         for work in works.values():
@@ -530,7 +531,7 @@ def _is_there(state: FileState) -> bool:
     """Or is where nobody may look."""
     path = f"{state.root}/{state.file_path}"
     try:
-        if not Path(state.root).is_dir():
+        if is_redacted(path) or not Path(state.root).is_dir():
             return True
         return any(Path(each).exists() for each in (path, f"{path}.zst"))
     except OSError:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePath
 
+from recollect.projects.paths import is_redacted, stored
 from recollect.text import is_utf8
 
 SUFFIXES = (".jsonl", ".jsonl.zst")
@@ -73,7 +74,8 @@ def _compile(glob: str, user_home: str) -> re.Pattern[str]:
         elif token == "?":
             parts.append("[^/]")
         elif len(token) > 1:
-            parts.append(token.replace("[!", "[^"))
+            inside = token[1:-1].replace("[", r"\[")
+            parts.append(f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]")
         else:
             parts.append(re.escape(token))
     start = "^" if glob.startswith(("/", "**")) else "(?:^|/)"
@@ -121,8 +123,10 @@ def look(path: Path, root: Path) -> Found | None:
 
 
 def is_gone(key: str, root: Path) -> bool:
-    """Is there no such file below a root that is there?"""
-    return root.is_dir() and not any(os.path.lexists(root / f"{key}{end}") for end in ("", ".zst"))
+    """Is there no such file below a root that is there? A name without its secret leads to no file."""
+    if is_redacted(f"{root}/{key}") or not root.is_dir():
+        return False
+    return not any(os.path.lexists(root / f"{key}{end}") for end in ("", ".zst"))
 
 
 def keyed(found: Found, root: Path) -> Found:
@@ -161,7 +165,8 @@ def _found(root: str, path: str, status: os.stat_result) -> Found | None:
 
 def _key(root: str, path: str) -> str:
     key = path[len(root) :].lstrip(os.sep).removesuffix(".zst")
-    return key if os.sep == "/" else PurePath(key).as_posix()
+    folder, slash, name = (key if os.sep == "/" else PurePath(key).as_posix()).rpartition("/")
+    return f"{stored(folder)}{slash}{name}"
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -28,7 +28,7 @@ from recollect.inject import render
 from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
 from recollect.inject.values import AT_START, Given, Line, injected
 from recollect.models.base import ToolRefused
-from recollect.projects.paths import shown
+from recollect.projects.paths import is_redacted
 from recollect.projects.repository import mark
 from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Transaction
@@ -146,7 +146,7 @@ class Briefing(Part):
                 )
                 for project_id in {each.project_id for each in known.values()} - {""}
             }
-        folders = self._allowed(cwd for cwd in known if cwd and shown(cwd) == cwd)
+        folders = self._allowed(cwd for cwd in known if cwd and not is_redacted(cwd))
         names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if told.get(project)}
         texts = {name: told[project] for project, name in names.items()}
         index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}

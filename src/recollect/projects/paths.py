@@ -31,7 +31,12 @@ def redacted(path: str) -> str:
 
 def shown(path: str) -> str:
     """A stored path without its hash: folders below each other are told by it."""
-    return _HASH.sub("", path) if "[redacted:" in path else path
+    return _HASH.sub("", path) if is_redacted(path) else path
+
+
+def is_redacted(path: str) -> bool:
+    """Is it a stored name that leads to no file, as its secret is left out?"""
+    return "[redacted:" in path
 
 
 def digest(text: str) -> str:
