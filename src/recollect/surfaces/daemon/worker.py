@@ -24,6 +24,7 @@ from recollect.config import Config, Settings
 from recollect.consolidate.run import Outcome
 from recollect.errors import RecollectError
 from recollect.ingest.workers import die_with_parent
+from recollect.projects.paths import redacted
 from recollect.redact import redact
 from recollect.store import compactions
 from recollect.surfaces.cli.common import log_to
@@ -90,7 +91,7 @@ class Worker:
         while path:
             report = self._memory.intake.take([Path(path)])
             for problem in report.problems:
-                log.warning("%s: %s", problem.path, problem.reason)
+                log.warning("%s: %s", redacted(problem.path), problem.reason)
             if not report.busy or time.monotonic() > deadline:
                 return report.entries
             time.sleep(0.1)
@@ -128,7 +129,7 @@ class Worker:
     def _scan(self, work: Work) -> Result:
         report = self._memory.ingest(since=self._memory.settings.config.history_since)
         for problem in report.problems:
-            log.warning("%s: %s", problem.path, problem.reason)
+            log.warning("%s: %s", redacted(problem.path), problem.reason)
         return Result(entries=report.entries, ready=report.conversations)
 
     def _embed(self, work: Work) -> Result:
