@@ -200,6 +200,63 @@ def test_bad_frontmatter_says_what_is_wrong(text: str, reason: str) -> None:
         document.parse(text)
 
 
+BOMBS = {
+    "brackets": "a: " + "[" * 32_000,
+    "braces": "a: " + "{a: " * 32_000,
+    "dashes": "- " * 32_000 + "x",
+    "questions": "? " * 32_000 + "x",
+    "blocks": "\n".join(" " * depth + "a:" for depth in range(1_000)),
+    "aliases": "a: &a [x,x,x,x,x,x,x,x,x]\n"
+    + "".join(f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True))
+    + "kind: *i",
+    "merges": "a: &a {x: 1}\n" + "".join(f"b{n}: {{<<: [*a, *a], k{n}: 1}}\n" for n in range(24)),
+    "a value": "kind: " + "x" * 3_000_000,
+    "a list": "kind: [" + "x," * 100_000 + "]",
+    "a key": "k" * 3_000_000 + ": 1",
+    "an alias": "a: *" + "n" * 3_000_000,
+    "a tag": "a: !" + "n" * 3_000_000 + " x",
+    "a number": "kind: 1" + ":59" * 300_000,
+    "too much": "a: 1\n" + "# x\n" * 5_000_000,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_hostile_frontmatter_is_refused_soon_and_in_a_line(name: str) -> None:
+    started = time.process_time()
+    with pytest.raises(document.BadFrontmatter) as refused:
+        document.parse(f"---\n{BOMBS[name]}\n---\n\nx\n")
+    assert time.process_time() - started < 5 and len(str(refused.value)) < 400
+    assert "\n" not in str(refused.value)
+
+
+@given(st.text(st.sampled_from("ab:-[]{}&*!|>'\"%@`#?,<~01\\ \n\t\x00é")))
+def test_any_text_is_frontmatter_or_refused(front: str) -> None:
+    try:
+        values, body = document.unframed(f"---\n{front}\n---\n\nx\n")
+    except document.BadFrontmatter:
+        return
+    assert all(isinstance(key, str) for key in values) and isinstance(body, str)
+
+
+_typed = st.text(st.characters(min_codepoint=32, max_codepoint=126) | st.sampled_from("é日🐙\n"), max_size=40)
+_value = st.none() | st.integers(0, 10**15) | _typed
+_listed = st.lists(_typed, max_size=3) | st.lists(st.fixed_dictionaries({"path": _typed}), max_size=3)
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_]{1,9}", fullmatch=True), _value | _listed, min_size=1), st.booleans())
+def test_frontmatter_reads_back_as_we_and_as_editors_write_it(values: dict[str, Any], flow: bool) -> None:
+    assert document.unframed(document.framed(values, "x")) == (values, "x")
+    edited = yaml.safe_dump(values, sort_keys=False, default_flow_style=flow, allow_unicode=True)
+    assert document.unframed(f"---\n{edited}---\n\nx\n") == (values, "x")
+
+
+def test_frontmatter_of_our_own_may_be_long() -> None:
+    """A tombstone of a large project names hundreds of thousands of entries."""
+    hashes = [f"{number:064x}" for number in range(250_000)]
+    values = {"reason": '\U0001f419 "gone"\n', "hashes": hashes, "paths": []}
+    assert document.unframed(document.framed(values, "x")) == (values, "x")
+
+
 def test_a_value_of_another_type_is_bad_frontmatter() -> None:
     head, body = document.sealed(content(), "x")
     text = document.rendered(head, body)

@@ -320,6 +320,11 @@ def test_a_file_that_is_no_toml_is_named(text: str, tmp_path: Path) -> None:
     assert message({}, write(tmp_path, text)).startswith(f"{tmp_path / 'config.toml'} is not valid TOML: ")
 
 
+def test_a_file_that_is_nested_too_deeply_is_named(tmp_path: Path) -> None:
+    for text in ("x = " + "[" * 32_000, "x = " + "{a=" * 32_000, "x" + ".a" * 2_000 + " = 1"):
+        assert message({}, write(tmp_path, text)) == f"{tmp_path / 'config.toml'} is nested too deeply"
+
+
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_bytes(b"tenant = '\xff\xfe'\n")
     assert "is not valid TOML: " in message({}, tmp_path)

@@ -373,3 +373,13 @@ def test_frontmatter_reads_the_same_by_either_reader(memory: Memory, root: Path)
         assert document._simple(front) == document._yaml(front)
         found = parse(path.read_text())
         assert rendered(found.head, found.body) == path.read_text()
+
+
+@pytest.mark.parametrize("front", ["kind: " + "[" * 32_000, "kind: " + "{a: " * 32_000, "kind: " + "x" * 3_000_000])
+def test_a_hostile_file_is_a_problem_of_its_own(memory: Memory, root: Path, front: str) -> None:
+    fill(memory, root)
+    path = "memory/2026-03-02T09-00-00.000Z--aaaaaaaaaaaaaaaa--summary.md"
+    for each in (path, path.replace("memory/", "memory/tombstones/").replace("summary", "tombstone")):
+        write(memory.settings.home / each, f"---\n{front}\n---\n\nx\n".encode())
+    for problems in (memory.reindex().problems, memory.doctor().problems):
+        assert path in str(problems) and len(str(problems)) < 4_000

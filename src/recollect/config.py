@@ -433,6 +433,8 @@ def _from_file(path: Path) -> dict[str, Any]:
         return dict(_flat(tomllib.loads(text.decode())))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{path} is nested too deeply") from None
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -37,6 +37,12 @@ def unix_lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def one_line(text: str, most: int = 200) -> str:
+    """Return a text of somebody else's as a message may hold it: on one line, and not long."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most and len(text) <= 4 * most else f"{line[: most - 1]}…"
+
+
 def printable(text: str) -> str:
     """No terminal sequences, no control characters but line feed and tab, no half characters."""
     return _SURROGATE.sub("\ufffd", _CONTROL.sub("", _ANSI.sub("", text)))

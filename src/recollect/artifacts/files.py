@@ -20,6 +20,7 @@ from recollect.artifacts.document import BadFrontmatter, ChecksumMismatch, Manif
 from recollect.artifacts.names import FOLDER, Name
 from recollect.artifacts.names import parse as parse_name
 from recollect.errors import ArtifactError
+from recollect.text import one_line
 from recollect.workspace import AS_FOLDER, TO_READ, fill, make_private
 
 ASIDE = ".changed"  # behind the name of a file that was changed by hand, where it is kept
@@ -238,7 +239,9 @@ def _compare(path: str, before: str, wanted: str) -> None:
     except (BadFrontmatter, ChecksumMismatch) as error:
         raise Tampered(f"{path}: {error.message}") from None
     if there.identity != parse(wanted).identity:
-        raise OtherIdentity(f"{path}: it belongs to {there.head.session_key} of {there.head.agent_id}")
+        raise OtherIdentity(
+            f"{path}: it belongs to {one_line(there.head.session_key)} of {one_line(there.head.agent_id)}"
+        )
     raise ContentDiffers(f"{path}: there with other content")
 
 

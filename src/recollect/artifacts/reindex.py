@@ -44,6 +44,7 @@ from recollect.store.ground import Ground, Part
 from recollect.store.projects import Project
 from recollect.store.tombstones import entry_hash
 from recollect.store.users import UNKNOWN
+from recollect.text import one_line
 from recollect.types import SETTLED, JobStatus, Owner, timestamp
 
 _BATCH = 200  # conversations in memory, and in a commit, at a time
@@ -216,12 +217,12 @@ def _links(manifest: Manifest, held: Held) -> Iterator[Problem]:
     for path in sorted({each for each in {*sums, *linked} if each}):
         target = there.get(path)
         if target is None:
-            yield Problem(own, "BrokenLink", f"{path} is not there")
+            yield Problem(own, "BrokenLink", f"{one_line(path)} is not there")
         elif isinstance(target, Document) and sums.get(path, target.head.content_sha256) != target.head.content_sha256:
             yield Problem(path, "ChecksumMismatch", f"{own} knows it with another content")
     for path, doc in there.items():
         if isinstance(doc, Document) and isinstance(doc.head, Content) and doc.head.manifest_path != own:
-            yield Problem(path, "BrokenLink", f"its manifest {doc.head.manifest_path} is not there")
+            yield Problem(path, "BrokenLink", f"its manifest {one_line(doc.head.manifest_path)} is not there")
 
 
 def entry_rows_of(owner: Owner, derived: Derived) -> list[EntryRow]:

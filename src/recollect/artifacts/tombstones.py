@@ -26,6 +26,7 @@ from recollect.errors import ArtifactError
 from recollect.store import tombstones as rows
 from recollect.store.database import Database, Transaction
 from recollect.store.ground import Ground
+from recollect.text import one_line
 from recollect.types import Owner, Timestamp, timestamp
 
 _TEXT = "# Removed\n\nWhat this page speaks of was erased, and stays erased: it is known by hashes alone."
@@ -69,7 +70,7 @@ def parse(text: str) -> Tombstone:
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise BadFrontmatter(f"{name} is {value!r}")
+        raise BadFrontmatter(f"{name} is {one_line(repr(value))}")
     return tuple(map(str, value))
 
 
