@@ -999,7 +999,7 @@ def test_what_was_erased_since_an_archive_was_made_is_no_conflict(tmp_path: Path
     note = run(home, "remember", "The boat is called Nixe.", "--json", cwd=tmp_path).json["id"]
     run(home, "feedback", note, "ok", "--json")
     assert "1 conversation in 5 files, " in run(home, "export", file).stdout, "with what only logs hold"
-    assert run(home, "forget", "--memory", note, "--reason", "private").status == 0
+    assert run(home, "forget", "--memory", note, "--yes").status == 0
     done = run(home, "import", file)
     assert done.status == 0 and done.stderr == "" and "conflict" not in done.stdout
     assert "4 files left out: erased here" in done.stdout

@@ -548,9 +548,9 @@ def test_a_session_is_known_by_the_beginning_that_the_table_shows(tmp_path: Path
     assert answer(tmp_path, "pause", "--session", "not-taken-in-yet")["id"] == "not-taken-in-yet"
     write(folder / f"{other}.jsonl", claude(50, "hi", session=other))
     run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
-    done = run(tmp_path, "forget", "--session", SESSION[:8], "--reason", "x")
+    done = run(tmp_path, "forget", "--session", SESSION[:8], "--yes")
     assert done.status == 2 and other in done.stderr and SESSION in done.stderr
-    assert answer(tmp_path, "forget", "--session", SESSION[:18], "--reason", "x")["entries"] == 6
+    assert answer(tmp_path, "forget", "--session", SESSION[:18], "--yes")["entries"] == 6
 
 
 def test_process_says_that_what_is_ready_is_too_old(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from recollect.turns.log import TurnLog
 from recollect.turns.values import FINGERPRINT, fact
 from recollect.types import ConversationStatus, Message, Role
 from recollect.workspace import remove_empty
-from tests.command import run
+from tests.command import Done, run
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
 from tests.test_reindex import content, empty, files
@@ -1118,8 +1118,6 @@ def test_another_agent_keeps_what_is_its_own(memory: Memory, root: Path, clock: 
         ({"memory": "m-none"}, "no memory"),
         ({}, "say what to forget"),
         ({"session": SESSION, "memory": "m-none"}, "session and memory were named"),
-        ({"session": SESSION, "reason": ""}, "a reason"),
-        ({"session": SESSION, "reason": " \n"}, "a reason"),
     ],
 )
 def test_what_is_not_there_is_said_and_nothing_changes(
@@ -1171,15 +1169,35 @@ def test_a_name_is_no_common_word_and_one_used_all_over_takes_nothing_with_it() 
     }
 
 
-def test_the_command_line_says_what_it_did(memory: Memory, root: Path, clock: Clock, database_url: Place) -> None:
+def test_the_command_line_names_what_goes_and_needs_a_yes(memory: Memory, root: Path, clock: Clock) -> None:
+    def call(*arguments: str) -> Done:
+        return run(memory.settings.home, "forget", *arguments, RECOLLECT_DATABASE=memory.settings.config.database)
+
     filled(memory, root, clock)
-    call = ("forget", "--json", "--session", SESSION, "--reason", "x")
-    done = run(database_url.home, *call, RECOLLECT_DATABASE=database_url.url)
+    name, rule = memory_with(memory, SECRET), memory_with(memory, "Friday")
+    for refused in (call("--session", SESSION), call("--memory", name), call("--session", SESSION, "--json")):
+        told = refused.json["error"] if refused.stdout else {"message": refused.stderr, "hint": refused.stderr}
+        assert refused.status == 2 and "--yes" in told["hint"]
+        assert name in told["message"] and SECRET in told["message"] and "tides: " in told["message"]
+        assert (rule in told["message"]) is ("10 messages" in told["message"])
+    shown = call("--session", SESSION, "--dry-run", "--json").json
+    assert {each["id"] for each in shown["memories"]} >= {name, rule} and shown["entries"] == 10
+    assert traces(memory)
+    done = call("--json", "--session", SESSION, "--yes")
     assert (done.status, done.json["problems"]) == (0, [])
     assert {"removed_paths", "removed_rows", "tombstone"} <= done.json.keys()
     assert traces(memory) == []
-    wrong = run(database_url.home, *call, RECOLLECT_DATABASE=database_url.url)
-    assert wrong.status == 2 and "error" in wrong.json
+    wrong = call("--json", "--session", SESSION, "--yes")
+    assert wrong.status == 2 and "no session" in wrong.json["error"]["message"]
+
+
+def test_the_same_command_again_finishes_what_was_cut_short(memory: Memory, root: Path, clock: Clock) -> None:
+    filled(memory, root, clock)
+    killed(memory, clock, Target(session=SESSION), "rows")
+    home, database = memory.settings.home, memory.settings.config.database
+    done = run(home, "forget", "--session", SESSION, RECOLLECT_DATABASE=database)
+    assert done.status == 0 and "Finished a removal that was cut short" in done.stdout
+    assert traces(memory) == []
 
 
 def carried(root: Path, tmp_path: Path, clock: Clock) -> str:

@@ -85,7 +85,7 @@ def test_after_forgetting_nothing_is_said_with_or_without_a_daemon(there: Home, 
     memory_id = there.json("remember", RULE, "--project", str(tides))["id"]
     there.start()
     assert RULE in there.said("SessionStart", told(tides))
-    there.json("forget", "--memory", memory_id, "--reason", "test")
+    there.json("forget", "--memory", memory_id, "--yes")
     assert RULE not in there.said("SessionStart", told(tides, session_id="after"))
     assert there.said("UserPromptSubmit", told(tides, session_id="new", prompt="deploy the lighthouse service?")) == ""
     there.stop()

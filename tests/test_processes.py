@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from recollect.surfaces.hooks.command import hook_command
 
 from recollect import processes
 from recollect.config import Settings, load
 from recollect.models.agent_cli import AgentCli
 from recollect.models.base import ModelFailed
-from recollect.surfaces.hooks.command import hook_command
 from tests import daemons
 from tests.transcripts import claude
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from recollect.artifacts.moving import Exported, Imported
     from recollect.artifacts.reindex import Progress as Reading
     from recollect.artifacts.reindex import Report as Reindexed
-    from recollect.artifacts.removal import Plan
+    from recollect.artifacts.removal import Plan, Target
     from recollect.doctor import Report as Examined
     from recollect.extract.run import Progress as Done
     from recollect.extract.run import Report as Processed
@@ -253,25 +253,24 @@ class Memory(Records):
         memory: str = "",
         project: str = "",
         user: str = "",
-        reason: str,
+        reason: str = "",
     ) -> Forgotten:
         """Erases for good: a session, a conversation by its key, what a memory came from, a project, or everything of a
-        user of chats, in all projects or in the one that is named beside."""
-        from recollect.artifacts.removal import Target
-
-        if not reason.strip():
-            raise UsageError("a removal needs a reason", hint="It is kept in the tombstone, without what was erased.")
-        if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
-            self.intake.ingest(folder=self.settings.turns)
-        return self._eraser.run(Target(session, conversation, memory, self._stored_as(project), user), reason)
+        user of chats, in all projects or in the one that is named beside. The `reason` is kept in the tombstone."""
+        return self._eraser.run(self._target(session, conversation, memory, project, user), reason)
 
     def forgetting(
         self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", user: str = ""
     ) -> Plan:
         """What `forget` would erase."""
+        return self._eraser.plan(self._target(session, conversation, memory, project, user))
+
+    def _target(self, session: str, conversation: str, memory: str, project: str, user: str) -> Target:
         from recollect.artifacts.removal import Target
 
-        return self._eraser.plan(Target(session, conversation, memory, self._stored_as(project), user))
+        if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
+            self.intake.ingest(folder=self.settings.turns)
+        return Target(session, conversation, memory, self._stored_as(project), user)
 
     def session(self, name: str) -> str:
         """The id of the session that is meant: of one that is known, the beginning of it will do."""

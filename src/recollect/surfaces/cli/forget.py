@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
-from recollect.surfaces.cli.common import MEMORY_ID, count, echo, is_terminal, memory, options, print_json
+from recollect.errors import UsageError
+from recollect.surfaces.cli.common import (
+    MEMORY_ID,
+    count,
+    day_and_time,
+    echo,
+    is_terminal,
+    memory,
+    options,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from recollect.app import Memory
+    from recollect.artifacts.forget import Report
+    from recollect.artifacts.removal import Plan
+
+_SHOWN = 10  # conversations and memories that are named
+_WIDTH = 70  # characters of each
 
 
 @click.command(
     "forget",
     epilog="""\b
 Examples:
-  recollect forget --memory m-3f9a0c1d2e4b5a67 --reason "wrong, and private"
+  recollect forget --memory m-3f9a0c1d2e4b5a67
   recollect forget --session 3f0c… --reason "customer data"
   recollect forget --project ~/code/old --reason "contract ended" --yes
   recollect forget --user ada@example.com --reason "asked to" --yes""",
@@ -27,7 +48,8 @@ Examples:
 @click.option(
     "--user", metavar="U", default="", help="Everything of a user of chats, in all projects or in that of --project."
 )
-@click.option("--reason", metavar="R", required=True, help="Why; it is kept in the tombstone.")
+@click.option("--reason", metavar="R", default="", help="Why; it is kept in the tombstone.")
+@click.option("--dry-run", is_flag=True, help="Show what would go, and erase nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @options
 def command(
@@ -37,33 +59,92 @@ def command(
     project: str,
     user: str,
     reason: str,
+    dry_run: bool,
     yes: bool,
     as_json: bool,
     agent_id: str | None,
 ) -> int:
     """Erase something for good: files, rows, indexes, and every line that was made of it.
 
-    It stays erased: a tombstone with hashes, never text, keeps it from coming back by a re-index, a re-import of the
-    same transcript or a copy of it. Agents' own transcripts are not touched.
+    It shows what goes and asks; where nobody can be asked, it needs --yes. It stays erased: a tombstone with hashes,
+    never text, keeps it from coming back by a re-index, a re-import of the same transcript or a copy of it. Agents' own
+    transcripts are not touched.
     """
     with memory(agent_id) as opened:
+        resumed = opened.finish_removals(hurry=True)
         chosen = {"session": opened.session(session), "conversation": conversation}
         chosen |= {"memory": memory_id, "project": project, "user": user}
-        if not yes and not as_json and is_terminal():
+        try:
             plan = opened.forgetting(**chosen)
-            talks = count(len(plan.keys), "conversation")
-            click.confirm(f"This erases {count(len(plan.said), 'message')} of {talks} for good. Go on?", abort=True)
-        report = opened.forget(**chosen, reason=reason)
+        except UsageError:
+            if resumed is None or not any(chosen.values()):
+                raise
+            return _report(resumed, (), as_json)  # it was asked for before
+        lines = _listed(opened, plan)
+        if dry_run:
+            return _show(plan, lines, as_json)
+        if not yes:
+            _ask(lines, as_json)
+        return _report(opened.forget(**chosen, reason=reason), lines, as_json)
+
+
+def _listed(opened: Memory, plan: Plan) -> list[str]:
+    """What goes, for a person: every conversation and memory by name, up to a bound."""
+    talks = []
+    for key in plan.keys:
+        (talk, *_) = (*plan.talks.get(key, ()), None)
+        whole = "all of it" if key in plan.whole else count(len(plan.partly[key]), "message")
+        where = f"{day_and_time(talk.first_message_at)}  {talk.project}: " if talk else ""
+        talks.append(f"    {where}{_short(opened.opening(talk)) if talk else key} ({whole})")
+    held = [f"    {each.id}  {_short(each.text)}" for each in plan.memories]
+    messages, talking = count(len(plan.said), "message"), count(len(talks), "conversation")
+    lines = [f"  {messages} of {talking}{':' if talks else ''}", *_first(talks)]
+    return [*lines, f"  {count(len(held), 'memory', 'memories')}{':' if held else ''}", *_first(held)]
+
+
+def _short(text: str) -> str:
+    told = " ".join(text.split())
+    return told if len(told) <= _WIDTH else f"{told[: _WIDTH - 1].rstrip()}…"
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], *([f"    and {more:,} more"] if more > 0 else [])]
+
+
+def _ask(lines: Sequence[str], as_json: bool) -> None:
+    """Go on only if a person says so."""
+    if as_json or not (sys.stdin.isatty() and is_terminal()):
+        shown = "\n".join(("this erases for good, and nobody can be asked:", *lines))
+        raise UsageError(shown, hint="Nothing was erased. Add --yes to erase it, or --dry-run to look only.")
+    echo("\n".join(("This erases for good:", *lines)), err=True)
+    click.confirm("Go on?", abort=True, err=True)
+
+
+def _show(plan: Plan, lines: Sequence[str], as_json: bool) -> int:
+    if as_json:
+        held = [{"id": each.id, "text": each.text} for each in plan.memories]
+        print_json({"conversations": plan.keys, "entries": len(plan.said), "memories": held})
+    else:
+        echo("\n".join(("This would erase for good:", *lines)))
+    return 0
+
+
+def _report(report: Report, lines: Sequence[str], as_json: bool) -> int:
     if as_json:
         print_json(asdict(report))
+        return 1 if report.problems else 0
+    if report.resumed:
+        echo("Finished a removal that was cut short.")
     else:
         echo(
             f"Erased: {count(report.entries, 'message')} of {count(report.conversations, 'conversation')},"
             f" {count(len(report.memories), 'memory', 'memories')}, {count(len(report.removed_paths), 'file')}."
         )
+        echo("\n".join(lines))
         echo(f"  {report.tombstone} keeps it from coming back.")
-        for problem in report.problems:
-            echo(f"  not done yet: {problem}", err=True)
-        if report.problems:
-            echo("  Mend it; `recollect doctor --fix` does what is still to be done then.", err=True)
+    for problem in report.problems:
+        echo(f"  not done yet: {problem}", err=True)
+    if report.problems:
+        echo("  Mend it; `recollect doctor --fix` does what is still to be done then.", err=True)
     return 1 if report.problems else 0
