@@ -305,15 +305,14 @@ def run(memory: Memory, clock: Clock, script: list[tuple[str, str, str, int]], o
 @settings(max_examples=6)
 @given(SCRIPT)
 def test_a_user_sees_what_they_would_see_if_the_others_never_existed(database_url: Place, script: list[Any]) -> None:
-    for only in sorted({user for user, *_ in script}):
-        views = []
-        for alone in ("", only):
-            clock = Clock()
-            with open_memory(database_url.home, database=database_url.url, clock=clock) as memory:
-                run(memory, clock, script, alone)
-                views.append([told(memory, only, project) for project in ("shop", "bank")])
-            shutil_home(database_url)
-        assert views[0] == views[1]
+    only, views = script[0][0], []
+    for alone in ("", only):
+        clock = Clock()
+        with open_memory(database_url.home, database=database_url.url, clock=clock) as memory:
+            run(memory, clock, script, alone)
+            views.append([told(memory, only, project) for project in ("shop", "bank")])
+        shutil_home(database_url)
+    assert views[0] == views[1]
 
 
 USERS = ("", "anna", "ben@example.com")

@@ -8,8 +8,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 from recollect.note import is_session
+from recollect.store import memories
 from recollect.store.database import Row, Transaction, rows_of
 from recollect.types import Owner
 
@@ -69,14 +71,11 @@ def part(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
             continue
         keeper, *others = users
         for user in others:
-            _move(tx, owner, memory_id, user, sorted({row[2] for row in first if row[5] == user}))
-        names = {**owner.names(), "id": memory_id, "user": keeper}
-        tx.run(f"UPDATE memory_memories SET user_id = :user WHERE {_OWN} AND memory_id = :id", names)
+            for key in sorted({row[2] for row in first if row[5] == user}):
+                _move(tx, owner, memory_id, user, key)
         tx.run(
-            f"DELETE FROM memory_memories WHERE {_OWN} AND memory_id = :id AND NOT EXISTS (SELECT 1"
-            " FROM memory_sources s WHERE s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
-            " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision)",
-            names,
+            f"UPDATE memory_memories SET user_id = :user WHERE {_OWN} AND memory_id = :id",
+            {**owner.names(), "id": memory_id, "user": keeper},
         )
         for session, file in sorted({(row[3], row[4]) for row in rows if _is_about(row) and row[5] != keeper}):
             assign(tx, owner, session, file, keeper)
@@ -87,26 +86,13 @@ def _is_about(row: Row) -> bool:
     return is_session(row[3]) and row[1] > 1
 
 
-def _move(tx: Transaction, owner: Owner, memory_id: str, user: str, session_keys: Sequence[str]) -> None:
-    """What these conversations state of the memory is one of this user's own."""
+def _move(tx: Transaction, owner: Owner, memory_id: str, user: str, session_key: str) -> None:
+    """What this conversation states of the memory is one of its user's own."""
     digest = hashlib.sha256("\x1f".join(("parted", user, memory_id)).encode("utf-8", "surrogatepass")).digest()
-    names = {**owner.names(), "id": memory_id, "user": user}
-    names["new"] = "m-" + base64.b32encode(digest).decode().lower()[:16]
-    for key in session_keys:
-        chosen = {**names, "key": key}
-        theirs = f"{_OWN} AND memory_id = :id AND session_key = :key"
-        tx.run(
-            "INSERT INTO memory_memories (tenant, agent_id, memory_id, revision, kind, text, severity, scope, scope_id,"
-            " created_at, valid_from, pinned, occasions, user_id) SELECT tenant, agent_id, :new, revision, kind, text,"
-            " severity, scope, scope_id, created_at, valid_from, pinned, occasions, :user FROM memory_memories"
-            f" WHERE {_OWN} AND memory_id = :id AND revision IN (SELECT revision FROM memory_sources WHERE {theirs})"
-            " ON CONFLICT DO NOTHING",
-            chosen,
-        )
-        tx.run(
-            "INSERT INTO memory_sources (tenant, agent_id, memory_id, revision, session_key, entry_uuid, occasions)"
-            " SELECT tenant, agent_id, :new, revision, session_key, entry_uuid, occasions FROM memory_sources"
-            f" WHERE {theirs} ON CONFLICT DO NOTHING",
-            chosen,
-        )
-        tx.run(f"DELETE FROM memory_sources WHERE {theirs}", chosen)
+    own = "m-" + base64.b32encode(digest).decode().lower()[:16]
+    stated = [
+        replace(each, sources=tuple(source for source in each.sources if source[0] == session_key))
+        for each in memories.of_session(tx, owner, session_key)
+    ]
+    moved = [replace(each, id=own, user=user) if each.id == memory_id else each for each in stated]
+    memories.replace_sessions(tx, owner, {session_key: moved})
