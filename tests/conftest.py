@@ -37,6 +37,7 @@ import pytest
 from recollect import config
 from recollect.app import Memory, open_memory
 from recollect.config import Settings
+from recollect.hand import SHELLS
 from recollect.store.database import Database
 from recollect.store.open import open_database
 from recollect.types import Owner
@@ -115,7 +116,7 @@ class Place(NamedTuple):
 @pytest.fixture(autouse=True)
 def _no_real_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
-        if name.startswith(("RECOLLECT_", *OTHERS)):
+        if name.startswith(("RECOLLECT_", *OTHERS)) or name in SHELLS:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RECOLLECT_HOME", str(tmp_path / ".recollect"))

@@ -23,7 +23,7 @@ LAYERS = (
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
     (
         *("config", "redact", "blocks", "note", "occasions", "text", "near", "store", "models", "workspace"),
-        *("everywhere", "home", "processes", "projects"),
+        *("everywhere", "hand", "home", "processes", "projects"),
     ),
     ("types", "errors"),
 )

@@ -492,14 +492,6 @@ def test_a_server_that_does_not_run_is_told_once_with_the_reason(tmp_path: Path)
     assert "pool-1" not in done.stderr and len(done.stderr.splitlines()) == 2
 
 
-def test_a_use_that_cannot_be_counted_hides_no_memory(tmp_path: Path) -> None:
-    with open_memory(tmp_path / "home", embedder="none", busy_timeout_seconds=0.1) as memory:
-        known = memory.remember("Use tabs.", everywhere=True).id
-        with open_memory(tmp_path / "home") as other, other.database.write():
-            assert memory.show(known).id == known
-        assert memory.show(known, use=False).record["uses"] == 0
-
-
 def test_names_of_files_are_no_commands_to_the_terminal(tmp_path: Path, tree: Path) -> None:
     (tree / "bro\x07ken.jsonl").symlink_to(tree / "missing")
     done = run(tmp_path, "ingest", "--dir", str(tree))

@@ -500,7 +500,8 @@ def test_a_correction_replaces_at_once_wherever_the_memory_is_shown(memory: Memo
     memory.consolidate(now=True)
     (old,) = (each for each in current(memory).values() if each.text == SAID)
     new = memory.correct(old.id, "Always run make check before you commit.")
-    assert (new.id, new.revision, new.kind, new.severity) == (old.id, 2, old.kind, old.severity)
+    assert (new.id, new.revision, new.kind) == (old.id, 2, old.kind)
+    assert (old.severity, new.severity) == (Severity.NONE, Severity.MUST), "a person's words bind"
     assert new.scope_id == old.scope_id and new.created_at == old.created_at
     assert current(memory)[old.id].text == new.text
     assert new.text in ledger(memory) and SAID not in ledger(memory).partition(HEADING)[0]

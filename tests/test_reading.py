@@ -120,17 +120,17 @@ def test_what_a_person_said_is_shown_down_to_its_log(memory: Memory, tmp_path: P
     assert [each.what for each in day.learnt] == ["pinned", "corrected", "learnt"]
 
 
-def test_opening_a_memory_counts_as_use_and_nothing_else_does(memory: Memory, transcript: Path) -> None:
+def test_looking_is_no_use(memory: Memory, transcript: Path) -> None:
     held = rule(memory)
-    for name in (KEY, f"{SESSION[:8]}-000001", paths(memory)[Kind.SUMMARY]):
+    for name in (KEY, f"{SESSION[:8]}-000001", paths(memory)[Kind.SUMMARY], held.id, held.id[:8]):
         memory.show(name)
     memory.open(SESSION)
     memory.timeline(project=None, memory=held.id)
-    assert memory.show(held.id).record["uses"] == 0, "as it was before this"
-    assert memory.show(held.id[:8]).record["uses"] == 1
+    assert memory.show(held.id).record["uses"] == 0
     with memory.database.read() as tx:
-        ((count,),) = tx.rows("SELECT usage_count FROM memory_stage1_use WHERE session_key = :key", {"key": KEY})
-    assert count == 2
+        assert tx.rows("SELECT usage_count FROM memory_stage1_use WHERE usage_count > 0") == []
+    memory.feedback(held.id, "ok")
+    assert memory.show(held.id).record["uses"] == 1
 
 
 NAMES = {
@@ -184,7 +184,10 @@ def test_what_names_nothing_is_an_error_with_a_hint(memory: Memory, transcript: 
 def test_a_name_that_fits_several_says_which(memory: Memory, transcript: Path) -> None:
     ids = sorted(rule(memory, text).id for text in (RULE, FACT))
     with pytest.raises(NotFound, match=", ".join(ids)):
-        memory.show("m-")
+        memory.show("m-", "/code/tides")
+    with pytest.raises(NotFound, match="may be any of several memories") as elsewhere:
+        memory.show("m-", "/code/other")
+    assert not any(each in str(elsewhere.value) for each in ids)
     with pytest.raises(NotFound, match="may be any of these messages"):
         memory.show(f"{SESSION[:8]}-00000")
 

@@ -1028,6 +1028,7 @@ READS: dict[str, Read] = {
     "memories.all_of": memories.all_of,
     "memories.leading": lambda tx, owner: memories.leading(tx, owner, 9),
     "memories.find": lambda tx, owner: memories.find(tx, owner, ["m-one"]),
+    "memories.named": lambda tx, owner: memories.named(tx, owner, "m-on"),
     "memories.ids": lambda tx, owner: memories.ids(tx, owner, "m-", 9),
     "memories.judged": lambda tx, owner: memories.judged(tx, owner, ["e1"]),
     "memories.stated_in": lambda tx, owner: memories.stated_in(tx, owner, ["s@1"]),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
 from recollect.errors import HalfErased, RecollectError, StoreBusy, UsageError, one_of
+from recollect.hand import PERSON, Author
 from recollect.parts import settled
 from recollect.records import Records
 from recollect.types import Clock, parse_timestamp, timestamp, utc_now
@@ -254,23 +255,33 @@ class Memory(Records):
         project: str = "",
         user: str = "",
         reason: str = "",
+        author: Author = PERSON,
     ) -> Forgotten:
         """Erases for good: a session, a conversation by its key, what a memory came from, a project, or everything of a
         user of chats, in all projects or in the one that is named beside. The `reason` is kept in the tombstone."""
-        return self._eraser.run(self._target(session, conversation, memory, project, user), reason)
+        target = self._target(session, conversation, memory, project, user, author)
+        self._require_may_forget(target, reason, author)
+        return self._eraser.run(target, reason)
 
     def forgetting(
-        self, *, session: str = "", conversation: str = "", memory: str = "", project: str = "", user: str = ""
+        self,
+        *,
+        session: str = "",
+        conversation: str = "",
+        memory: str = "",
+        project: str = "",
+        user: str = "",
+        author: Author = PERSON,
     ) -> Plan:
         """What `forget` would erase."""
-        return self._eraser.plan(self._target(session, conversation, memory, project, user))
+        return self._eraser.plan(self._target(session, conversation, memory, project, user, author))
 
-    def _target(self, session: str, conversation: str, memory: str, project: str, user: str) -> Target:
+    def _target(self, session: str, conversation: str, memory: str, project: str, user: str, author: Author) -> Target:
         from recollect.artifacts.removal import Target
 
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
-        return Target(session, conversation, memory, self._stored_as(project), user)
+        return Target(session, conversation, self._named(memory, author), self._stored_as(project), user)
 
     def session(self, name: str) -> str:
         """The id of the session that is meant: of one that is known, the beginning of it will do."""
@@ -319,6 +330,7 @@ class Memory(Records):
         kind: MemoryKind | None = None,
         severity: Severity | None = None,
         when: Sequence[str] = (),
+        author: Author = PERSON,
     ) -> Remembered:
         """What a person says, as a memory of the project, or of the user if it holds everywhere.
 
@@ -327,7 +339,7 @@ class Memory(Records):
         """
         project = self._stored_as(project) if isinstance(project, str) else project
         held = self._noting.remember(
-            text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when
+            text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when, author=author
         )
         self.briefing.refresh()
         return self._embedded(held)
@@ -340,23 +352,25 @@ class Memory(Records):
         kind: MemoryKind | None = None,
         severity: Severity | None = None,
         when: Sequence[str] = (),
+        author: Author = PERSON,
     ) -> Remembered:
         """The memory says this from now on, everywhere; `when` as with `remember`."""
-        return self._embedded(self._noting.correct(memory_id, text, kind=kind, severity=severity, when=when))
+        said = self._noting.correct(memory_id, text, kind=kind, severity=severity, when=when, author=author)
+        return self._embedded(said)
 
-    def pin(self, memory_id: str) -> Remembered:
+    def pin(self, memory_id: str, *, author: Author = PERSON) -> Remembered:
         """The memory stands first, and stays."""
-        return self._embedded(self._noting.pin(memory_id))
+        return self._embedded(self._noting.pin(memory_id, author=author))
 
-    def unpin(self, memory_id: str) -> Remembered:
+    def unpin(self, memory_id: str, *, author: Author = PERSON) -> Remembered:
         """It stands where it stood before."""
-        return self._embedded(self._noting.pin(memory_id, pinned=False))
+        return self._embedded(self._noting.pin(memory_id, pinned=False, author=author))
 
-    def feedback(self, memory_id: str, opinion: str, text: str = "") -> Remembered:
+    def feedback(self, memory_id: str, opinion: str, text: str = "", *, author: Author = PERSON) -> Remembered:
         """`ok` or `not_ok`; the newest one counts."""
         from recollect.turns.notes import Opinion
 
-        held = self._noting.feedback(memory_id, one_of(Opinion, opinion, "an opinion"), text)
+        held = self._noting.feedback(memory_id, one_of(Opinion, opinion, "an opinion"), text, author)
         self._restate(held)
         return held
 

@@ -6,7 +6,8 @@
     │   ├── UnknownSource     no such transcript format
     │   ├── UnknownMemory     no memory of that id
     │   ├── NotFound          no such record, or more than one
-    │   └── Unconfirmed       a folder says that it is a known project, and nobody has confirmed it
+    │   ├── Unconfirmed       a folder says that it is a known project, and nobody has confirmed it
+    │   └── NotForAgents      only a person may do that
     ├── StoreError            the database said no
     │   ├── StoreBusy         not now, another process holds it; try again
     │   │   └── StoreAway     not now, its server does not answer
@@ -110,6 +111,10 @@ class UnknownMemory(UsageError):
     """No memory of that id."""
 
     hint = "Ids begin with m- and stand at the end of a memory's line in MEMORY.md, in the workspace and in summaries."
+
+
+class NotForAgents(UsageError):
+    """Only a person may do that."""
 
 
 class StoreError(RecollectError):

@@ -1,12 +1,13 @@
-"""What a person tells the memory, as the text of an entry: readable, and read back into the same value. Pure.
+"""What people and agents tell the memory, as the text of an entry: readable, and read back into the same value. Pure.
 
     Remember (constraint, must, project): Run make lint first.
     Remember (decision, none, project; when: add istio; mtls between services): No service mesh.
     Correct m-qgyxbr4twjuii5ya r2 (constraint, must, project, pinned): Run make check first.
+    Remember (fact, none, project, by an agent in 5f2c9a70-11aa): The staging host is tide-stg-2.
 
 A note is a conversation of its own with this one entry. The text carries all that the memory needs, so that it can be
 made again from the entry alone: kind, severity, scope, when it matters, and for every verb but `remember` the id and
-the revision that the note states.
+the revision that the note states. The id of the note says whose hand wrote it.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ SOURCE = "recollect"  # of our own turn logs and notes
 
 _TEXT = re.compile(
     r"(Remember|Correct|Pin|Unpin)(?: (m-[0-9A-Za-z-]+) r([1-9][0-9]{0,8}))?"
-    r" \((\w+), (\w+), (\w+)(, pinned)?(?:; when: ([^()]+))?\): (.+)",
+    r" \((\w+), (\w+), (\w+)(, pinned)?(?:, by an agent in ([\w.:@-]+))?(?:; when: ([^()]+))?\): (.+)",
     re.DOTALL | re.ASCII,
 )
 _SESSION = re.compile(r"[na]-[a-z2-7]{16}", re.ASCII)
+SESSION_NAME = re.compile(r"[\w.:@-]{1,100}", re.ASCII)  # of an agent, as a note names it
 _AGENTS = "a-"  # how the ids of their notes begin; those of people's begin with n-
 
 
@@ -49,10 +51,13 @@ class Note:
     target: str = ""  # the memory that it is about; empty for `remember`
     revision: int = 0  # of the target, that the note states; 0 for `remember`
     occasions: tuple[str, ...] = ()  # as `recollect.occasions` leaves them
+    session: str = ""  # of the agent that wrote it, where it is known
 
     def __post_init__(self) -> None:
         if (self.verb is Verb.REMEMBER) is bool(self.target) or bool(self.target) is not (self.revision > 0):
             raise ValueError("every verb but `remember` names a memory and its revision")
+        if self.session and not SESSION_NAME.fullmatch(self.session):
+            raise ValueError("that is no name of a session")
 
 
 def is_note(talk: Conversation) -> bool:
@@ -94,7 +99,8 @@ def rendered(note: Note) -> str:
     target = f" {note.target} r{note.revision}" if note.target else ""
     pinned = ", pinned" if note.pinned else ""
     when = f"; when: {joined(note.occasions)}" if note.occasions else ""
-    head = f"{note.verb.capitalize()}{target} ({note.kind}, {note.severity}, {note.scope}{pinned}{when})"
+    by = f", by an agent in {note.session}" if note.session else ""
+    head = f"{note.verb.capitalize()}{target} ({note.kind}, {note.severity}, {note.scope}{pinned}{by}{when})"
     return f"{head}: {note.text}"
 
 
@@ -103,7 +109,7 @@ def parse(text: str) -> Note | None:
     found = _TEXT.fullmatch(text)
     if found is None:
         return None
-    verb, target, revision, kind, severity, scope, pinned, told, said = found.groups()
+    verb, target, revision, kind, severity, scope, pinned, by, told, said = found.groups()
     try:
         return Note(
             Verb(verb.lower()),
@@ -115,6 +121,7 @@ def parse(text: str) -> Note | None:
             target or "",
             int(revision or 0),
             parted(told or ""),
+            by or "",
         )
     except ValueError:
         return None

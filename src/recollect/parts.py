@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import asdict
 from datetime import timedelta
 from functools import cached_property, wraps
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError, Unconfirmed, UsageError
+from recollect.hand import Author, may
 from recollect.store import projects
 from recollect.store.database import Database
 from recollect.store.ground import Ground
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from recollect.artifacts.forget import Report as Erased
     from recollect.artifacts.projection import Projection
     from recollect.artifacts.reading import Reader
+    from recollect.artifacts.removal import Target
     from recollect.artifacts.upkeep import Upkeep
     from recollect.consolidate.run import Report as Consolidated
     from recollect.extract.run import Extract
@@ -213,6 +216,25 @@ class Parts:
                     stage1.mark_selected(tx, self.owner, [])
         if refused := self._refresh_context():
             yield f"context: {refused}"
+
+    def _named(self, memory: str, author: Author) -> str:
+        """The id that the name of a memory stands for; the name where there is none."""
+        from recollect.store import memories
+
+        with self.database.read() as tx:
+            return (memory and memories.named(tx, self.owner, memory, author.project)) or memory
+
+    def _require_may_forget(self, target: Target, reason: str, author: Author) -> None:
+        """NotForAgents where only a person may erase that."""
+        from recollect.store import memories
+
+        with self.database.read() as tx:
+            revisions = memories.find(tx, self.owner, [target.memory]) if target.memory else []
+        named = [part for name, value in asdict(target).items() if value for part in (f"--{name}", value)]
+        why = ("--reason", reason) if reason else ()
+        refused = may(author, "forget", ("forget", *named, *why), revisions)
+        if refused and (revisions or not target.memory):  # what is not there is told by whoever looks for it
+            raise refused
 
     def _refresh_context(self) -> str:
         """Why it could not be done."""

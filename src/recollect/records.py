@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recollect.errors import NotFound, StoreError, one_of
+from recollect.errors import NotFound, one_of
 from recollect.parts import Parts, settled
 from recollect.store.database import Transaction
 from recollect.types import Conversation, ConversationStatus, timestamp
@@ -54,15 +54,10 @@ class Records(Parts):
         return said[0] if said else ""
 
     @settled
-    def show(self, name: str, *, use: bool = True) -> Shown:
-        """A memory, conversation, session, message or canonical file with its lineage. A memory counts as used."""
-        shown = self._reader.show(name)
-        if use and shown.type == "memory":
-            try:
-                self.cite([shown.id])
-            except StoreError as error:  # another process writes: what was asked for is there all the same
-                log.warning("a use of %s was not counted: %s", shown.id, error)
-        return shown
+    def show(self, name: str, project: str = "") -> Shown:
+        """A memory, conversation, session, message or canonical file with its lineage. Looking at it is no use of it.
+        `project` is the id of the one it is asked in: it tells which of several memories a short id means."""
+        return self._reader.show(name, project)
 
     @settled
     def open(self, session: str, kind: str | None = None) -> Opened:
@@ -96,7 +91,7 @@ class Records(Parts):
         return [each.text for each in sorted(held, key=lambda each: each.valid_from, reverse=True)[:limit]]
 
     def cite(self, ids: Sequence[str]) -> list[str]:
-        """An agent cited these memories, or a person opened them: counts as use. Returns those that exist."""
+        """An agent cited these memories: counts as use. Returns those that exist."""
         with self.database.write() as tx:
             return self._cite(tx, list(dict.fromkeys(ids)))
 

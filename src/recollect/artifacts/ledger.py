@@ -18,8 +18,9 @@ from typing import NamedTuple
 from recollect.artifacts.names import wikilink
 from recollect.artifacts.sanitize import line
 from recollect.artifacts.sentence import tidy, unlinked
+from recollect.note import hand
 from recollect.text import displayed
-from recollect.types import BINDING, MemoryKind, Remembered, Scope, Timestamp, project_name, timestamp
+from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Timestamp, project_name, timestamp
 
 DAYS = 30
 BUDGET = 30_000  # tokens
@@ -68,6 +69,7 @@ class Placed:
         said = said if len(said) <= _LONGEST else said[: _LONGEST - 1].rstrip() + "…"
         block = f"{self.summary_path}#^{self.memory.id}-r{self.memory.revision}"
         where = f" ({_plain(project_name(self.memory.scope_id))})" if self.memory.scope is Scope.PROJECT else ""
+        where += " (noted by an agent)" if hand(self.memory) is Hand.AGENT else ""
         return f"- {said}{where} {wikilink(block, self.memory.valid_from[:10])}"
 
 
@@ -115,7 +117,8 @@ def _section(memory: Remembered) -> str:
     pinned, rules, threads, others = _SECTIONS
     if memory.pinned:
         return pinned
-    if memory.kind is MemoryKind.CONSTRAINT or memory.severity in BINDING:
+    is_rule = memory.kind is MemoryKind.CONSTRAINT and hand(memory) is not Hand.AGENT
+    if is_rule or memory.severity in BINDING:
         return rules
     return threads if memory.kind is MemoryKind.OPEN_THREAD else others
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import Any
 
+from recollect import note
 from recollect.artifacts.names import Kind
 from recollect.store import memories
 from recollect.store.artifacts import Indexed
@@ -105,6 +106,7 @@ class Revision:
     occasions: tuple[str, ...]  # when it matters
     current: bool  # holds now
     sources: tuple[Mapping[str, str], ...]  # session_key and entry_uuid
+    hand: str  # person, agent or pipeline: who stands behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,7 @@ def revisions(held: Iterable[Remembered]) -> tuple[Revision, ...]:
             occasions=each.occasions,
             current=(each.id, each.revision) in holding,
             sources=tuple({"session_key": key, "entry_uuid": uuid} for key, uuid in each.sources),
+            hand=str(note.hand(each)),
         )
         for _, members in groupby(found, key=lambda each: each.id)
         for each in reversed(list(members))

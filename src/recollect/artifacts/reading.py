@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from recollect.types import Conversation, Owner, Remembered, Timestamp
 
 LAST = "last"
 
-_MEMORY = re.compile(r"\^?(m-.*?)(?:-r(\d{1,9}))?")
+_REVISION = re.compile(r"-r(\d{1,9})$")
 _TOKEN = re.compile(r"[a-z2-7]{16}")
 _FEW = 6  # candidates that an ambiguous name is answered with
 _BLOCK = 1 << 20
@@ -85,9 +86,10 @@ class Reader:
         self._owner = owner
         self._files = Files(root)
 
-    def show(self, text: str) -> Shown:
+    def show(self, text: str, project: str = "") -> Shown:
+        """`project` is where it is asked: of several memories whose ids begin so, its own are meant."""
         with self._database.read() as tx:
-            target = self._find(tx, text)
+            target = self._find(tx, text, project)
             rows = self._load(tx, target)
         written = self._written(rows)
         said = lineage.said(rows.lines, written, self._origins(rows))
@@ -114,7 +116,7 @@ class Reader:
         stated it, and its revisions, whoever's it is."""
         with self._database.read() as tx:
             if memory is not None:
-                target = self._find(tx, memory)
+                target = self._find(tx, memory, project or "")
                 if target.type is not Type.MEMORY:
                     raise NotFound(f"{memory!r} is no memory", hint="A memory's id begins with `m-`.")
                 held = memories.find(tx, self._owner, [target.id])
@@ -129,12 +131,12 @@ class Reader:
 
     # Names
 
-    def _find(self, tx: Transaction, text: str) -> Target:
+    def _find(self, tx: Transaction, text: str, project: str) -> Target:
         name = self._plain(text)
         if not name or not name.isprintable():
             raise NotFound(f"{text!r} names nothing", hint=_HINT)
         steps: tuple[Callable[[Transaction, str], Target | None], ...] = (
-            self._as_memory,
+            partial(self._as_memory, project=project),
             self._as_file,
             self._as_conversation,
             self._as_entry,
@@ -155,15 +157,10 @@ class Reader:
         found = names.parse(name)
         return found.path if found else name
 
-    def _as_memory(self, tx: Transaction, name: str) -> Target | None:
-        found = _MEMORY.fullmatch(name)
-        if found is None:
-            return None
-        ids = memories.ids(tx, self._owner, found[1], _FEW)
-        one = _only(found[1], ids, "memories")
-        if one is None:
-            return None
-        return Target(Type.MEMORY, one, revision=int(found[2]) if found[2] else None)
+    def _as_memory(self, tx: Transaction, name: str, project: str) -> Target | None:
+        one = memories.named(tx, self._owner, name, project)
+        said = _REVISION.search(name)
+        return Target(Type.MEMORY, one, revision=int(said[1]) if said else None) if one else None
 
     def _as_file(self, tx: Transaction, name: str) -> Target | None:
         is_path = names.parse(name) is not None

@@ -12,9 +12,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from recollect.consolidate.selection import Selection, latest_first
+from recollect.note import hand
 from recollect.store.stage1 import Input
 from recollect.text import displayed
-from recollect.types import MemoryKind, Remembered, Scope, Severity, Stage1
+from recollect.types import Hand, MemoryKind, Remembered, Scope, Severity, Stage1
 
 RAW = "raw_memories.md"
 ROLLOUTS = "rollout_summaries"
@@ -133,6 +134,8 @@ def label(memory: Remembered, *, kind: bool = True) -> str:
         parts.append(memory.severity.replace("_", " "))
     if memory.pinned:
         parts.append("pinned")
+    if hand(memory) is Hand.AGENT:
+        parts.append("noted by an agent")
     return ", ".join([*parts, memory.valid_from[:10]])
 
 

@@ -10,10 +10,14 @@ from recollect.extract.values import Extraction, Transcript
 from recollect.models.paid import Paid
 from recollect.note import Verb
 from recollect.text import sentences, words
-from recollect.types import Scope, Statement
+from recollect.types import Hand, Scope, Statement
 
 _VERSION = "notes-v1"
 _MOST = 34  # words of a note that a row of the ledger tells
+_BY_AGENTS = {
+    Verb.REMEMBER: "An agent noted this {kind} for {place}",
+    Verb.CORRECT: "An agent corrected this {kind} that agents noted for {place}",
+}
 _SAID = {  # each long enough for a row of the ledger, however short the statement is
     Verb.REMEMBER: "The user asked to remember this {kind} for {place}",
     Verb.CORRECT: "The user corrected this {kind} of what was remembered for {place}",
@@ -52,7 +56,8 @@ class Notes:
         place = f"the project {folder}" if folder else "no project in particular"
         if told.scope is Scope.USER:
             place = "all of their projects"
-        lead = _SAID[told.verb].format(kind=told.kind.replace("_", " "), place=place)
+        by_agent = statement.hand is Hand.AGENT
+        lead = (_BY_AGENTS if by_agent else _SAID)[told.verb].format(kind=told.kind.replace("_", " "), place=place)
         line = " ".join(told.text.split())
         return Extraction(
             raw_memory=told.text,

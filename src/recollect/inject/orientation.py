@@ -19,7 +19,7 @@ from recollect.consolidate.render import MEMORY, SOURCE
 from recollect.inject.render import LENGTHS, inert, line, shortened
 from recollect.store.memories import Use
 from recollect.text import estimate_tokens
-from recollect.types import BINDING, MemoryKind, Remembered, Scope, project_name
+from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, project_name
 
 TOKENS = 2_300  # 8,050 bytes: below 10,000 characters (Claude Code) and 2,500 tokens of four bytes (Codex)
 LONGEST = 100  # tokens of what a line says
@@ -102,7 +102,7 @@ def _is_firm(memory: Remembered) -> bool:
 
 
 def _is_rule(memory: Remembered) -> bool:
-    return _is_firm(memory) or memory.kind is MemoryKind.CONSTRAINT
+    return _is_firm(memory) or (memory.kind is MemoryKind.CONSTRAINT and note.hand(memory) is not Hand.AGENT)
 
 
 def _ranked(memories: Iterable[Remembered], uses: Mapping[str, Use]) -> list[Remembered]:

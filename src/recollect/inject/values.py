@@ -96,6 +96,7 @@ class Line:
     score: float  # of what is relevant, else 0
     reason: str  # why it is there, in a sentence
     tokens: int
+    by_agent: bool = False  # only agents noted it
 
 
 def injected(lines: Sequence[Line]) -> list[Injected]:

@@ -6,11 +6,13 @@ ever marked as superseded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from recollect.errors import NotFound
 from recollect.occasions import joined, occasions, parted
 from recollect.store.database import Transaction, beginning, in_parts, rows_of, run_of
 from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
@@ -46,6 +48,8 @@ _SELECT = (
 )
 
 
+_NAME = re.compile(r"\^?(m-.*?)(?:-r\d{1,9})?")  # as it is shown, the revision may stand behind it
+_FEW = 6  # candidates that a name of several is answered with
 _OF_IT = (
     "s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
     " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision"
@@ -112,15 +116,37 @@ def newest(
     return sorted(found)
 
 
-def ids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[str]:
-    """Of the memories whose id begins with this text."""
+def ids(tx: Transaction, owner: Owner, text: str, limit: int, scopes: Sequence[tuple[Scope, str]] = ()) -> list[str]:
+    """Of the memories whose id begins with this text; in these scopes, and of no user of a chat, if some are named."""
     where, names = beginning("memory_id", text)
+    among = " OR ".join(f"(scope = :scope{n} AND scope_id = :within{n})" for n in range(len(scopes)))
+    for number, (scope, scope_id) in enumerate(scopes):
+        names |= {f"scope{number}": str(scope), f"within{number}": scope_id}
+    where += f" AND user_id = '' AND ({among})" if among else ""
     rows = tx.rows(
         "SELECT DISTINCT memory_id FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
         f" AND {where} ORDER BY memory_id LIMIT :limit",
         {**owner.names(), **names, "limit": limit},
     )
     return [memory_id for (memory_id,) in rows]
+
+
+def named(tx: Transaction, owner: Owner, name: str, project_id: str = "") -> str:
+    """The id of the memory that a name stands for: an id, or a beginning that no other has; empty: there is none.
+
+    Of several that begin so, the only one that is user-wide or of this project is meant. NotFound names the candidates
+    among those alone."""
+    found = _NAME.fullmatch(name.strip())
+    every = ids(tx, owner, found[1], 2) if found else []
+    if found is None or not every:
+        return ""
+    if found[1] in every or len(every) == 1:
+        return found[1] if found[1] in every else every[0]
+    near = ids(tx, owner, found[1], _FEW, [(Scope.USER, ""), (Scope.PROJECT, project_id)])
+    if len(near) == 1:
+        return near[0]
+    told = f" of these: {', '.join(near)}{', …' if len(near) == _FEW else ''}" if near else " of several memories"
+    raise NotFound(f"`{found[1]}` may be any{told}", hint="Give more of its id.")
 
 
 def stated_in(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> list[Remembered]:

@@ -1,4 +1,4 @@
-"""What a person tells the memory: remember, correct, pin, unpin, feedback.
+"""What people and agents tell the memory: remember, correct, pin, unpin, feedback.
 
 A note is written to the log first; then, before the command returns, it goes the way of every conversation: ingest,
 phase 1, artifacts, rows, MEMORY.md. Whatever fails in between, the line is there, and the next `ingest` and `process`
@@ -17,21 +17,22 @@ from pathlib import Path
 from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import line, sanitized
 from recollect.artifacts.sets import after
-from recollect.errors import NoteWaits, StoreError, UnknownMemory, UsageError, one_of
+from recollect.errors import NoteWaits, NotForAgents, StoreError, UnknownMemory, UsageError, one_of
 from recollect.everywhere import holds_everywhere
 from recollect.extract.offline.statements import typed
 from recollect.extract.resolve import inherited, replaced
 from recollect.extract.run import Extract
+from recollect.hand import PERSON, Author, may, refusal
 from recollect.ingest.intake import Intake
 from recollect.ingest.sources.recollect import Noted, Reaction
-from recollect.note import SOURCE, Note, Verb, new_session
+from recollect.note import SOURCE, Note, Verb, hand, new_session
 from recollect.occasions import MOST, occasions
 from recollect.projects.paths import stored
 from recollect.store import conversations, feedback, memories, stage1
 from recollect.store.ground import Ground, Part
 from recollect.text import normalised, words
 from recollect.turns.log import TurnLog
-from recollect.types import BINDING, MemoryKind, Remembered, Scope, Severity, Timestamp, timestamp
+from recollect.types import BINDING, STRICT, Hand, MemoryKind, Remembered, Scope, Severity, Timestamp, timestamp
 
 log = logging.getLogger(__name__)
 
@@ -93,18 +94,27 @@ class Notebook(Part):
         kind: MemoryKind | None = None,
         severity: Severity | None = None,
         when: Sequence[str] = (),
+        author: Author = PERSON,
     ) -> Remembered:
-        """`project` is a folder, or as text the id or the folder of a project that is known."""
+        """`project` is a folder, or as text the id or the folder of a project that is known. What an agent notes never
+        binds, and holds in its project."""
         said = _said(text)
         kind, severity = _known(kind, severity)
-        scope = Scope.USER if everywhere or holds_everywhere(said) else Scope.PROJECT
+        wide = everywhere or (holds_everywhere(said) and not author.is_agent)
+        scope = Scope.USER if wide else Scope.PROJECT
         if scope is Scope.PROJECT and not project:
             raise UsageError("no project was given", hint="Name one, or say that it holds everywhere.")
+        if refused := _refused(author, said, everywhere, severity):
+            raise refused
         place = self._place("" if scope is Scope.USER else project or "")
+        if author.is_agent and place.project_id != author.project:
+            command = ("remember", said, "--project", place.project_id)
+            raise refusal("note something for another project than its own", command)
         with self._log.alone():
             kind, severity = self._typed(said, kind, severity, scope, place)
+            severity = _permitted(severity, author)
             note = Note(Verb.REMEMBER, said, kind, severity, scope, occasions=_occasions(when))
-            found = self._state(note, place, timestamp(self._clock()))
+            found = self._state(note, place, timestamp(self._clock()), author)
             if found.revision > 1:
                 self._changed(found)
             return found
@@ -117,39 +127,44 @@ class Notebook(Part):
         kind: MemoryKind | None = None,
         severity: Severity | None = None,
         when: Sequence[str] = (),
+        author: Author = PERSON,
     ) -> Remembered:
         """The next revision of a memory. What the words do not tell, and nobody says, stays as it was. The same again
         is a revision only of what was called wrong: from then on it holds."""
         said, told = _said(text), _occasions(when)
         kind, severity = _known(kind, severity)
+        if refused := _refused(author, said, False, severity):
+            raise refused
         with self._log.alone():
-            held, revision = self._held(memory_id)
+            held, revision = self._held(memory_id, author, "correct", said)
             if kind is None:
                 binds = held.kind is MemoryKind.FACT and typed(said)[1] in BINDING  # what becomes a rule is one
                 kind = typed(said)[0] if binds else held.kind
             if severity is None:
-                severity, before = typed(said, kind)[1], typed(held.text, kind)[1]
-                severity = held.severity if severity is before else severity
+                severity = self._as_corrected(held, said, kind)
+            severity = _permitted(severity, author)
             same = (held.text, held.kind, held.severity, held.occasions)
             if (said, kind, severity, told or held.occasions) == same and not self._is_wrong(held):
                 return held
             note = Note(Verb.CORRECT, said, kind, severity, held.scope, held.pinned, held.id, revision, told)
-            return self._revise(note, held)
+            return self._revise(note, held, author)
 
-    def pin(self, memory_id: str, *, pinned: bool = True) -> Remembered:
-        """States the memory again, with the flag or without it. What was called wrong holds when it is pinned."""
+    def pin(self, memory_id: str, *, pinned: bool = True, author: Author = PERSON) -> Remembered:
+        """States the memory again, with the flag or without it. What was called wrong holds when it is pinned. A pin
+        makes a statement the person's own: it binds as its words tell."""
+        verb = Verb.PIN if pinned else Verb.UNPIN
         with self._log.alone():
-            held, revision = self._held(memory_id)
+            held, revision = self._held(memory_id, author, verb)
             if held.pinned is pinned and not (pinned and self._is_wrong(held)):
                 return held
-            verb = Verb.PIN if pinned else Verb.UNPIN
-            note = Note(verb, held.text, held.kind, held.severity, held.scope, pinned, held.id, revision)
-            return self._revise(note, held)
+            severity = self._as_corrected(held, held.text, held.kind) if pinned else held.severity
+            note = Note(verb, held.text, held.kind, severity, held.scope, pinned, held.id, revision)
+            return self._revise(note, held, author)
 
-    def feedback(self, memory_id: str, opinion: Opinion, text: str = "") -> Remembered:
+    def feedback(self, memory_id: str, opinion: Opinion, text: str = "", author: Author = PERSON) -> Remembered:
         """A person's reaction to what the memory says, instead of the one before; `ok` counts as use. Its time is after
-        both, whatever the clocks said."""
-        held, _ = self._held(memory_id)
+        both, whatever the clocks said. An agent may call wrong what agents noted."""
+        held, _ = self._held(memory_id, author, "feedback", opinion)
         said = (held.valid_from, *(Timestamp(key.rpartition("@")[2]) for key, _ in held.sources))
         now = max(timestamp(self._clock()), *said, self._after_verdict(held))
         told = Reaction(
@@ -202,14 +217,27 @@ class Notebook(Part):
             )
         return Place(stored(cwd), found)
 
-    def _held(self, memory_id: str) -> tuple[Remembered, int]:
-        """The memory as it is now, and the number of its next revision."""
+    def _held(self, name: str, author: Author, verb: str, *more: str) -> tuple[Remembered, int]:
+        """The memory of that name as it is now, and the number of its next revision. NotForAgents when an agent may not
+        do this to it. `more` ends the command that a person would run."""
         with self._database.read() as tx:
+            memory_id = memories.named(tx, self._owner, name, author.project)
             revisions = memories.find(tx, self._owner, [memory_id])
         if not revisions:
-            raise UnknownMemory(f"no memory `{memory_id}`")
+            raise UnknownMemory(f"no memory `{name}`")
         (held,) = memories.current(revisions)
+        command = (verb, held.id, *more)
+        is_open = verb == "correct" or more == (Opinion.NOT_OK,)
+        if refused := may(author, verb, command, revisions if is_open else ()):
+            raise refused
         return held, max(each.revision for each in revisions) + 1
+
+    def _as_corrected(self, held: Remembered, said: str, kind: MemoryKind) -> Severity:
+        """As it was, where its words tell the same; what nobody but a conversation or an agent said binds by a person's
+        words from now on."""
+        told, before = typed(said, kind)[1], typed(held.text, kind)[1]
+        is_known = held.severity is not Severity.NONE or hand(held) is Hand.PERSON
+        return held.severity if told is before and is_known else told
 
     def _is_wrong(self, held: Remembered) -> bool:
         with self._database.read() as tx:
@@ -241,15 +269,15 @@ class Notebook(Part):
 
     # The way into memory
 
-    def _revise(self, note: Note, held: Remembered) -> Remembered:
+    def _revise(self, note: Note, held: Remembered, author: Author) -> Remembered:
         """Its time is not before what it replaces, and after what was thought of that, whatever the clocks said."""
         at = max(timestamp(self._clock()), held.valid_from, self._after_verdict(held))
-        found = self._state(note, self._place_of(held), at)
+        found = self._state(note, self._place_of(held), at, author)
         self._changed(found)
         return found
 
-    def _state(self, note: Note, place: Place, at: Timestamp) -> Remembered:
-        session = new_session()
+    def _state(self, note: Note, place: Place, at: Timestamp, author: Author) -> Remembered:
+        session, told = new_session(author.hand), asdict(replace(note, session=author.session))
         said = Noted(
             id=session,
             at=at,
@@ -257,7 +285,7 @@ class Notebook(Part):
             user=place.user or USER,
             memory_of=place.user,
             cwd=place.cwd,
-            **asdict(note),
+            **told,
         )
         path = self._log.append(session, said)
         self._reached(Step.LOGGED)
@@ -287,6 +315,22 @@ class Notebook(Part):
                 reason = "; ".join(why for _, why in report.problems) or "another process holds it"
                 raise NoteWaits(f"the note is written down, but it is no memory yet: {reason}")
             time.sleep(0.05)
+
+
+def _refused(author: Author, said: str, everywhere: bool, severity: Severity | None) -> NotForAgents | None:
+    """What no agent may note, whatever it is about."""
+    if not author.is_agent:
+        return None
+    if everywhere:
+        return refusal("note what holds in every project", ("remember", said, "--everywhere"))
+    if severity in STRICT:
+        return refusal("note what binds", ("remember", said, "--severity", str(severity)))
+    return None
+
+
+def _permitted(severity: Severity, author: Author) -> Severity:
+    """What an agent notes never binds, however it is worded."""
+    return Severity.NONE if author.is_agent and severity in STRICT else severity
 
 
 def _said(text: str) -> str:

@@ -69,9 +69,9 @@ class Reaction(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag=
 
 
 class Noted(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="note"):
-    """What a person told the memory; see `recollect.note`."""
+    """What a person or an agent told the memory; see `recollect.note`."""
 
-    id: str  # n-…
+    id: str  # n-… of a person, a-… of an agent
     at: str
     project: str
     user: str
@@ -84,6 +84,7 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="no
     target: str = ""
     revision: int = 0
     occasions: tuple[str, ...] = ()
+    session: str = ""  # of the agent that wrote it
     cwd: str = ""
     memory_of: str = ""  # the user of a chat whose memory it is about; empty: the owner
 
@@ -159,9 +160,9 @@ def _turn(state: State, turn: Turn, offset: int) -> Sequence[Change]:
 
 def _note(state: State, noted: Noted, offset: int) -> Sequence[Change]:
     if not note.is_session(noted.id):
-        raise Malformed("a note's id is n- and 16 letters")
+        raise Malformed("a note's id is n- or a- and 16 letters")
     at = read_time(noted.at, state)
-    names = ("verb", "kind", "severity", "scope", "pinned", "target", "revision")
+    names = ("verb", "kind", "severity", "scope", "pinned", "target", "revision", "session")
     try:
         told = note.Note(
             text=clean(noted.text),

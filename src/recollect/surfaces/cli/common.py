@@ -19,9 +19,11 @@ from typing import Any, TypeVar
 
 import click
 
+from recollect import hand
 from recollect.app import Memory, open_memory
 from recollect.config import Settings, load
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, UsageError
+from recollect.hand import Author
 from recollect.home import open_own, require_folder
 from recollect.text import readable
 from recollect.types import Timestamp, parse_timestamp, timestamp, utc_now
@@ -58,6 +60,21 @@ def memory(agent_id: str | None) -> Memory:
     opened = open_memory(agent_id=agent_id)
     _log_to_file(opened.settings)
     return opened
+
+
+def author(opened: Memory) -> Author:
+    """Who runs this command, and in which project."""
+    try:
+        project = opened.project(Path.cwd())
+    except (OSError, UsageError):  # the folder is gone, or can be none
+        project = ""
+    return hand.author(opened.settings.environ, project)
+
+
+def only_for_people(what: str, *command: str) -> None:
+    """NotForAgents in the shell of an agent; `command` is what the user runs instead."""
+    if hand.author(os.environ).is_agent:
+        raise hand.refusal(what, command)
 
 
 def place_of(project: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import MEMORY_ID, memory, options
+from recollect.surfaces.cli.common import MEMORY_ID, author, memory, options
 from recollect.surfaces.cli.notes import as_kind, as_severity, kind_options, tell, when_option
 
 
@@ -35,5 +35,6 @@ def command(
     was said before stays in the history.
     """
     with memory(agent_id) as opened:
-        found = opened.correct(memory_id, text, kind=as_kind(kind), severity=as_severity(severity), when=when)
+        strict, by = as_severity(severity), author(opened)
+        found = opened.correct(memory_id, text, kind=as_kind(kind), severity=strict, when=when, author=by)
     return tell(found, "Corrected", as_json)

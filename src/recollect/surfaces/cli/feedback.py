@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import MEMORY_ID, memory, options
+from recollect.surfaces.cli.common import MEMORY_ID, author, memory, options
 from recollect.surfaces.cli.notes import tell
 
 
@@ -26,7 +26,7 @@ def command(memory_id: str, opinion: str, text: str, as_json: bool, agent_id: st
     newest reaction to a memory replaces the one before; `show` tells it. To change what a memory says, use `correct`.
     """
     with memory(agent_id) as opened:
-        found = opened.feedback(memory_id, opinion, text)
+        found = opened.feedback(memory_id, opinion, text, author=author(opened))
     tell(found, "Called right" if opinion == "ok" else "Called wrong", as_json)
     if not as_json and opinion == "ok":
         click.echo("That counts as use.")

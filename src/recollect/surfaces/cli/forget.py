@@ -12,6 +12,7 @@ import click
 from recollect.errors import UsageError
 from recollect.surfaces.cli.common import (
     MEMORY_ID,
+    author,
     count,
     day_and_time,
     echo,
@@ -71,11 +72,12 @@ def command(
     transcripts are not touched.
     """
     with memory(agent_id) as opened:
+        by = author(opened)
         resumed = opened.finish_removals(hurry=True)
         chosen = {"session": opened.session(session), "conversation": conversation}
         chosen |= {"memory": memory_id, "project": project, "user": user}
         try:
-            plan = opened.forgetting(**chosen)
+            plan = opened.forgetting(**chosen, author=by)
         except UsageError:
             if resumed is None or not any(chosen.values()):
                 raise
@@ -85,7 +87,7 @@ def command(
             return _show(plan, lines, as_json)
         if not yes:
             _ask(lines, as_json)
-        return _report(opened.forget(**chosen, reason=reason), lines, as_json)
+        return _report(opened.forget(**chosen, reason=reason, author=by), lines, as_json)
 
 
 def _listed(opened: Memory, plan: Plan) -> list[str]:

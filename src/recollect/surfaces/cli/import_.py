@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from recollect.surfaces.cli.common import count, echo, memory, options, print_json
+from recollect.surfaces.cli.common import count, echo, memory, only_for_people, options, print_json
 from recollect.surfaces.cli.reindex import describe
 
 _SHOWN = 20
@@ -29,6 +29,7 @@ def command(file: Path, as_json: bool, agent_id: str | None) -> int:
     here with another content is listed and left alone, and what was erased here does not come back. An import that was
     interrupted is run again.
     """
+    only_for_people("import memories", "import", str(file))
     with memory(agent_id) as opened:
         report = opened.import_(file)
     index = report.index

@@ -14,7 +14,7 @@ import click
 from recollect.config import Settings, located
 from recollect.errors import ConfigError, RecollectError, UsageError
 from recollect.home import strangers
-from recollect.surfaces.cli.common import count, embed, memory, options, print_json, size
+from recollect.surfaces.cli.common import count, embed, memory, only_for_people, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
 from recollect.surfaces.cli.service import removed
@@ -86,6 +86,8 @@ def command(
 
     if purge and (not uninstall or (names and set(names) != set(AGENTS))):  # one that stays plugged in brings it back
         raise UsageError("--purge goes with --uninstall, and with every agent")
+    if uninstall and not only_print:
+        only_for_people("take recollect away", "init", "--uninstall", *(["--purge"] if purge else []))
     if not (yes or only_print) and (as_json or not sys.stdin.isatty()):
         raise UsageError("there is nobody to ask", hint="Add --yes, or --print to see what would change.")
     settings, say = _settings(agent_id, uninstall), _Speaker(as_json)

@@ -7,6 +7,7 @@ import signal
 
 import click
 
+from recollect import hand
 from recollect.surfaces.cli.common import agent_option, memory
 
 
@@ -34,5 +35,6 @@ def command(project: str, agent_id: str | None) -> int:
     with memory(agent_id) as opened:
         folder = os.getcwd()  # noqa: PTH109 - as the agent recorded it
         named = opened.settings.folder(project) if project.startswith(("~", ".")) else project
-        build(opened, Launch(named, folder, opened.settings.user_home)).run("stdio")
+        session = hand.session(opened.settings.environ)
+        build(opened, Launch(named, folder, opened.settings.user_home, session)).run("stdio")
     return 0

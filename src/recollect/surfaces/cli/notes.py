@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from recollect.note import hand
 from recollect.surfaces.cli.common import echo, print_json
 from recollect.types import MemoryKind, Remembered, Severity
 
@@ -43,7 +44,7 @@ def as_severity(given: str | None) -> Severity | None:
 def tell(found: Remembered, done: str, as_json: bool) -> int:
     if as_json:
         told = ("id", "revision", "kind", "severity", "scope", "scope_id", "pinned", "text")
-        print_json({name: getattr(found, name) for name in told})
+        print_json({name: getattr(found, name) for name in told} | {"hand": hand(found)})
     else:
         parts = [str(found.kind).replace("_", " "), str(found.severity).replace("_", " "), str(found.scope)]
         labels = ", ".join(part for part in [*parts, "pinned" if found.pinned else ""] if part not in ("", "none"))

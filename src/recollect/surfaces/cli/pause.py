@@ -12,9 +12,8 @@ import click
 
 from recollect.config import located
 from recollect.errors import ConfigError, StoreError, UsageError
+from recollect.hand import SESSIONS
 from recollect.surfaces.cli.common import echo, memory, options, print_json
-
-_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CLAUDE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID")
 
 
 @click.command(
@@ -68,7 +67,7 @@ def _this_session(home: Path) -> str:
     """As the agent that we run in tells it, else the last one that the daemon saw in this folder."""
     from recollect.surfaces.hooks import client
 
-    for name in _VARIABLES:
+    for name in SESSIONS:
         if os.environ.get(name):
             return os.environ[name]
     with suppress(OSError, client.Refused, ValueError):

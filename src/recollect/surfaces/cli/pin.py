@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import MEMORY_ID, memory, options
+from recollect.surfaces.cli.common import MEMORY_ID, author, memory, options
 from recollect.surfaces.cli.notes import tell
 
 
@@ -18,5 +18,5 @@ def command(memory_id: str, as_json: bool, agent_id: str | None) -> int:
     corrected.
     """
     with memory(agent_id) as opened:
-        found = opened.pin(memory_id)
+        found = opened.pin(memory_id, author=author(opened))
     return tell(found, "Pinned", as_json)

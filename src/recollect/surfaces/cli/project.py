@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from recollect.surfaces.cli.common import echo, memory, options, print_json
+from recollect.surfaces.cli.common import echo, memory, only_for_people, options, print_json
 
 
 @click.group("project")
@@ -31,6 +31,7 @@ def confirm(folder: str, as_json: bool, agent_id: str | None) -> int:
 
     New sessions there belong to that project. What was said there before stays what it is.
     """
+    only_for_people("confirm a project", "project", "confirm", folder)
     with memory(agent_id) as opened:
         found = opened.confirm_project(folder)
     if as_json:

@@ -8,7 +8,7 @@ import click
 
 from recollect.app import Memory
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import confirmed, memory, options
+from recollect.surfaces.cli.common import author, confirmed, memory, options
 from recollect.surfaces.cli.notes import REMEMBERED, as_kind, as_severity, kind_options, tell, when_option
 
 
@@ -52,6 +52,7 @@ def command(
             kind=as_kind(kind),
             severity=as_severity(severity),
             when=when,
+            author=author(opened),
         )
     return tell(found, REMEMBERED, as_json)
 

@@ -11,10 +11,15 @@ import click
 from recollect.artifacts.lineage import Revision, Said, Shown, Talk, Type
 from recollect.artifacts.sanitize import line
 from recollect.occasions import joined
-from recollect.surfaces.cli.common import count, day_and_time, echo, memory, options, print_json
-from recollect.types import project_name
+from recollect.surfaces.cli.common import author, count, day_and_time, echo, memory, options, print_json
+from recollect.types import Hand, project_name
 
 _LONGEST = 200
+_HANDS = {
+    Hand.PERSON: "noted by a person",
+    Hand.AGENT: "noted by an agent",
+    Hand.PIPELINE: "read in a conversation",
+}
 
 
 @click.command(
@@ -34,10 +39,10 @@ def command(name: str, as_json: bool, agent_id: str | None) -> int:
 
     ID is a memory's id, a session id or key, the number of a conversation, a message's id, the path or token of a file,
     or `last`; the beginning is enough where it is unique. The lineage goes down to the line of the agent's transcript.
-    A memory that is shown counts as used.
+    Looking is no use: a memory is used when an agent cites it, or you call it right.
     """
     with memory(agent_id) as opened:
-        shown = opened.show(name)
+        shown = opened.show(name, author(opened).project)
     if as_json:
         lineage = {
             "revisions": [asdict(each) for each in shown.revisions],
@@ -67,7 +72,7 @@ def _title(shown: Shown) -> None:
     for each in shown.revisions:
         held = "called wrong" if shown.record["called_wrong"] else "holds now"
         mark = (held if each.current else "superseded") + (", pinned" if each.pinned else "")
-        echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark})")
+        echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark}), {_HANDS[Hand(each.hand)]}")
         echo(f"     {_short(each.text)}")
         if each.occasions:
             echo(f"     matters when: {_short(joined(each.occasions))}")

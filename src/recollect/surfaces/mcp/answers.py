@@ -41,6 +41,7 @@ class Memory(BaseModel):
     severity: str
     text: str
     scope: str = Field(description="user: holds in every project.")
+    hand: str = Field(description="Who stands behind it: a person, an agent, or the pipeline, which read it somewhere.")
     since: str
     pinned: bool
     called_wrong: bool = Field(description=_CALLED_WRONG)

@@ -28,6 +28,7 @@ class Launch:
     project: str = ""  # --project; empty: not given
     folder: str = ""  # where it was started; empty: that says nothing, as in a daemon
     user_home: str = ""
+    session: str = ""  # of the agent that started it, where it says so
 
 
 def place(argument: str | None, launch: Launch, roots: Sequence[str]) -> str:

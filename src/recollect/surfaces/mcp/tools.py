@@ -21,15 +21,16 @@ from recollect.app import Memory
 from recollect.artifacts import ledger, names
 from recollect.artifacts.lineage import Shown, Talk, Type
 from recollect.errors import Disabled, NotFound, StoreError
+from recollect.hand import Author
 from recollect.occasions import MOST
 from recollect.search.values import ALL_PROJECTS
-from recollect.store import feedback
+from recollect.store import feedback, memories
 from recollect.store.open import identity
 from recollect.store.vectors import Kind
 from recollect.surfaces.mcp import answers
 from recollect.surfaces.mcp.scope import Launch, NoProject, place
 from recollect.text import estimate_tokens
-from recollect.types import MemoryKind, Remembered, Scope, Severity
+from recollect.types import Hand, MemoryKind, Remembered, Scope, Severity
 
 PAGE = 8_000  # characters of a session that one call gives
 _SHORT = 400  # characters of a hit
@@ -49,7 +50,13 @@ def client_roots(ctx: Context, project: str | None = None) -> ListRootsResult | 
     return ListRoots() if able and project is None else ListRootsResult(roots=[])
 
 
+def own_roots(ctx: Context) -> ListRootsResult | ListRoots:
+    """Who writes is asked for its roots in any case: an agent writes for the project that it works in."""
+    return client_roots(ctx)
+
+
 Roots = Annotated[ListRootsResult, Resolve(client_roots)]
+OwnRoots = Annotated[ListRootsResult, Resolve(own_roots)]
 Project = Annotated[
     str | None,
     Field(description="Path or id of the project. Leave it out for the project you are working in."),
@@ -109,10 +116,9 @@ class Tools:
         return answers.Search(project=where or "", hits=found)
 
     def get_memory(self, id: MemoryId, roots: Roots, project: Project = None) -> answers.Memory:
-        """A memory in full, with what it came from. Counts as use of it."""
+        """A memory in full, with what it came from. Cite its id when you rely on it."""
         here = self.here(project, roots)
-        self._require(id, here)
-        shown = self._memory.show(id)
+        shown = self._memory.show(self._require(id, here))
         now, *_ = [each for each in shown.revisions if each.revision == shown.record["revision"]]
         told = [
             talk for talk in shown.conversations if talk.project_id == here and not talk.user
@@ -125,6 +131,7 @@ class Tools:
             severity=now.severity,
             text=now.text,
             scope=now.scope,
+            hand=now.hand,
             since=now.valid_from[:10],
             pinned=now.pinned,
             called_wrong=shown.record["called_wrong"],
@@ -173,44 +180,50 @@ class Tools:
     def remember(
         self,
         text: Annotated[str, Field(description="One statement that is understood without its context.", min_length=1)],
-        roots: Roots,
+        roots: OwnRoots,
         everywhere: Annotated[bool, Field(description="It holds in every project, not only in this one.")] = False,
         kind: Annotated[MemoryKind | None, Field(description="Default: as the words tell.")] = None,
         severity: Annotated[Severity | None, Field(description="Default: as the words tell.")] = None,
         when: When = (),
         project: Project = None,
     ) -> answers.Noted:
-        """Keeps what the user wants remembered. The same words again are the same memory."""
+        """Notes something for this project, marked as an agent's. It binds nobody: rules, and what holds everywhere,
+        are for the user to say (the error names the command). The same words again are the same memory."""
         self._require_confirmed(roots)
         where = None if everywhere else self._place(project, roots)
         folder = Path(where or "")
         of = folder if folder.is_absolute() and folder.is_dir() else where
+        by = Author(Hand.AGENT) if everywhere else self._author(roots, where or "")
         return _noted(
-            self._memory.remember(text, project=of, everywhere=everywhere, kind=kind, severity=severity, when=when)
+            self._memory.remember(
+                text, project=of, everywhere=everywhere, kind=kind, severity=severity, when=when, author=by
+            )
         )
 
     def correct_memory(
         self,
         id: MemoryId,
         text: Annotated[str, Field(description="What it should say, in full.", min_length=1)],
-        roots: Roots,
+        roots: OwnRoots,
         when: When = (),
         project: Project = None,
     ) -> answers.Noted:
-        """Makes a memory say something else from now on; what it said stays in its history."""
-        self._require(id, self.here(project, roots))
-        return _noted(self._memory.correct(id, text, when=when))
+        """Makes a note of an agent's say something else from now on; what it said stays in its history. Any other
+        memory is corrected by the user: the error names the command."""
+        here = self.here(project, roots)
+        return _noted(self._memory.correct(self._require(id, here), text, when=when, author=self._author(roots, here)))
 
     def forget_memory(
         self,
         id: MemoryId,
         reason: Annotated[str, Field(description="Why; it is kept, the text is not.", min_length=1)],
-        roots: Roots,
+        roots: OwnRoots,
         project: Project = None,
     ) -> answers.Forgotten:
-        """Erases a memory and the messages it came from, for good. Only when the user asks for it."""
-        self._require(id, self.here(project, roots))
-        report = self._memory.forget(memory=id, reason=reason)
+        """Erases a note of an agent's for good. Any other memory is erased by the user: the error names the command."""
+        here = self.here(project, roots)
+        by = self._author(roots, here)
+        report = self._memory.forget(memory=self._require(id, here), reason=reason, author=by)
         return answers.Forgotten(
             memories=len(report.memories),
             messages=report.entries,
@@ -222,13 +235,15 @@ class Tools:
         self,
         id: MemoryId,
         opinion: Literal["ok", "not_ok"],
-        roots: Roots,
+        roots: OwnRoots,
         text: Annotated[str, Field(description="What is wrong with it.")] = "",
         project: Project = None,
     ) -> answers.Noted:
-        """Says whether a memory turned out right; what is not is no longer injected."""
-        self._require(id, self.here(project, roots))
-        return _noted(self._memory.feedback(id, opinion, text))
+        """Says that a note of an agent's turned out wrong: it is no longer injected. Any other memory is judged by the
+        user: the error names the command."""
+        here = self.here(project, roots)
+        by = self._author(roots, here)
+        return _noted(self._memory.feedback(self._require(id, here), opinion, text, author=by))
 
     def memory_context(
         self,
@@ -354,14 +369,26 @@ class Tools:
             )
         return own[-1]
 
-    def _require(self, memory_id: str, project: str) -> None:
-        shown = self._look(memory_id)
+    def _require(self, name: str, project: str) -> str:
+        """The id of a memory of the project or of the user; the beginning of one will do."""
+        with self._memory.database.read() as tx:
+            found = memories.named(tx, self._memory.owner, name, project)
+        shown = self._look(found) if found else None
         if shown is None or shown.type is not Type.MEMORY or not _belongs(shown, project):
-            raise NotFound(f"no memory {memory_id!r} in this project", hint="search_memory gives ids of memories.")
+            raise NotFound(f"no memory {name!r} in this project", hint="search_memory gives ids of memories.")
+        return found
+
+    def _author(self, roots: ListRootsResult, named: str) -> Author:
+        """The agent, in the project that its session is in; where nobody says which, in the one that the call names."""
+        try:
+            here = self._place(None, roots)
+        except NoProject:
+            here = named
+        return Author(Hand.AGENT, self._memory.project(here), self._launch.session)
 
     def _look(self, name: str) -> Shown | None:
         try:
-            return self._memory.show(name, use=False)
+            return self._memory.show(name)
         except NotFound:
             return None
 
