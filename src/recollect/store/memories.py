@@ -120,12 +120,12 @@ def ids(tx: Transaction, owner: Owner, text: str, limit: int, scopes: Sequence[t
     """Of the memories whose id begins with this text; in these scopes, and of no user of a chat, if some are named."""
     where, names = beginning("memory_id", text)
     among = " OR ".join(f"(scope = :scope{n} AND scope_id = :within{n})" for n in range(len(scopes)))
+    among = f" AND user_id = '' AND ({among})" if among else ""
     for number, (scope, scope_id) in enumerate(scopes):
         names |= {f"scope{number}": str(scope), f"within{number}": scope_id}
-    where += f" AND user_id = '' AND ({among})" if among else ""
     rows = tx.rows(
         "SELECT DISTINCT memory_id FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
-        f" AND {where} ORDER BY memory_id LIMIT :limit",
+        f" AND {where}{among} ORDER BY memory_id LIMIT :limit",
         {**owner.names(), **names, "limit": limit},
     )
     return [memory_id for (memory_id,) in rows]

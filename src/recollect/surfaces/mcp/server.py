@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _INSTRUCTIONS = (
     "Long-term memory of this user and project. search_memory before you ask what may have been said before;"
-    " remember what the user wants kept; cite a memory by its id when you rely on it."
+    " remember what is worth knowing in later sessions; cite a memory by its id when you rely on it."
 )
 _READ = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _ADD = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
