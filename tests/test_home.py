@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from recollect.surfaces.hooks.command import hook_command
 
 from recollect.app import open_memory
 from recollect.config import located
@@ -23,6 +22,7 @@ from recollect.home import UnsafeHome
 from recollect.surfaces.hooks import client
 from tests import daemons
 from tests.command import run
+from tests.daemons import hook_command
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
@@ -38,7 +38,7 @@ def shared() -> Iterator[Path]:
 
 def hook(home: Path, event: str = "SessionStart") -> bytes:
     told = json.dumps({"session_id": "s", "cwd": "/code/tides", "prompt": "figs?"}).encode()
-    command = hook_command(event, home=home)
+    command = hook_command(event, "--home", str(home))
     done = subprocess.run(command, input=told, capture_output=True, timeout=20, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout
@@ -57,7 +57,7 @@ def test_an_empty_name_is_never_the_current_folder(tmp_path: Path, monkeypatch: 
         open_memory("")
     assert run(tmp_path, "hook", "Stop", "--home", "").status == 2
     for arguments in (["Stop", "--home", ""], ["Stop"]):
-        command = [*hook_command("Stop")[:-1], *arguments]
+        command = hook_command(*arguments)
         environ = {**os.environ, "RECOLLECT_HOME": ""}
         done = subprocess.run(command, env=environ, input=b"{}", capture_output=True, timeout=20, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from recollect.surfaces.hooks.command import hook_command
 
 from recollect import processes
 from recollect.config import Settings, load
 from recollect.models.agent_cli import AgentCli
 from recollect.models.base import ModelFailed
+from recollect.surfaces.hooks import launcher
 from tests import daemons
 from tests.transcripts import claude
 
@@ -102,9 +102,10 @@ def test_a_daemon_that_a_hook_starts_takes_nothing_from_the_current_folder(tmp_p
         transcript.write_bytes(claude(1, "We use figs."))
         told = {"session_id": "s-1", "cwd": str(trap.folder), "transcript_path": str(transcript)}
         home.path.mkdir(mode=0o700)
+        launcher.install(home.path, launcher.own())
         for event in ("SessionStart", "SessionEnd"):
             subprocess.run(
-                hook_command(event),
+                ["/bin/sh", "-c", launcher.Call(event, "claude-code").line],
                 env=environment(home),
                 cwd=trap.folder,
                 input=json.dumps(told).encode(),
