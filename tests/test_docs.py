@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import click
@@ -29,8 +31,6 @@ def test_every_command_explains_itself_and_its_options() -> None:
 
 
 def test_links_in_the_documents_lead_somewhere() -> None:
-    import re
-
     for page in [REPOSITORY / "README.md", *REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
@@ -38,3 +38,15 @@ def test_links_in_the_documents_lead_somewhere() -> None:
 
 def test_architecture_stays_within_two_pages() -> None:
     assert len((REPOSITORY / "ARCHITECTURE.md").read_text().splitlines()) <= 110
+
+
+def test_every_package_that_is_installed_is_pinned_with_hashes() -> None:
+    pin = re.compile(r"([\w.-]+)==[\w.]+((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
+    text = (REPOSITORY / "constraints.txt").read_text()
+    assert pin.sub("", text) == "", "run `make lock`"
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    needed += project["project"]["optional-dependencies"]["dev"]
+    plain = {re.sub(r"[-_.]+", "-", found[1]).lower() for found in pin.finditer(text)}
+    assert {re.split(r"[^\w-]", each)[0] for each in needed} <= plain
+    assert "--require-hashes --requirement constraints.txt" in (REPOSITORY / "Makefile").read_text()
