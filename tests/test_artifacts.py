@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from recollect import blocks, redact
 from recollect.app import Memory
-from recollect.artifacts import bodies, document, ledger, names, sanitize, sentence
+from recollect.artifacts import bodies, document, ledger, names, rows, sanitize, sentence
 from recollect.artifacts.files import ContentDiffers, Files, OtherIdentity, RevisionChanged, Tampered
 from recollect.artifacts.names import Kind, Name
 from recollect.artifacts.session_end import SessionEnd
@@ -44,6 +44,7 @@ from recollect.types import (
 )
 from tests.conftest import Clock
 from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
+from tests.test_markdown import dangers
 from tests.transcripts import SESSION, START, append
 
 KEY = "s1@2026-03-02T09:00:00.000Z"
@@ -483,6 +484,45 @@ def test_a_summary_reads_back(title: str, text: str, stated: tuple[Remembered, .
     value = bodies.Summary(title, text, stated, raw)
     body = document.normalised(bodies.summary(value, [("memory/x.md", "manifest")]))
     assert bodies.parse_summary(body, KEY, "tides") == value
+
+
+HOSTILE = (
+    "<img src=https://a.example/x.png> ![a](https://a.example/b.png) ![[MEMORY]] [[note|text]] `$= dv.run()` ^m-1\n"
+    "```dataviewjs\ndv.run()\n```\n\n```js\nconst a = `${b}` <div>\n```\n%% hidden\n\n~~~\nnever closed\n"
+    "### user · x · y"
+)
+
+
+def test_text_is_inert_in_every_body_and_comes_back() -> None:
+    message = Message("e", Role.USER, HOSTILE, at(1))
+    stated = replace(remembered(HOSTILE), occasions=("[[commit]] this", "push"))
+    value = bodies.Summary("A [[title]] <b>", HOSTILE, (stated,), HOSTILE)
+    said = bodies.transcript("A <b>", [("memory/x.md", "manifest")], [message])
+    told = bodies.summary(value, [("memory/x.md", "manifest")])
+    compacted = bodies.compaction("T", [("memory/x.md", "manifest")], at(1), "c", HOSTILE)
+    assert bodies.parse_transcript(said) == [message]
+    assert bodies.parse_summary(told, KEY, "example.com/ada/tides") == value
+    assert bodies.parse_compaction(compacted) == (at(1), "c", HOSTILE)
+    for body in (said, told, compacted):
+        assert dangers(body) == [] and names.wikilinks(body) == [("memory/x.md", "manifest")]
+        assert body.count("const a = `${b}` <div>") == (2 if body is told else 1), "code stays as it is"
+    (last,) = [line for line in told.split("\n") if line.startswith("  matters when: ")]
+    assert last.endswith(" ^m-aaaaaaaaaaaaaaaa-r1"), "a block id ends its block"
+
+
+def test_bodies_of_the_first_version_are_read_as_they_were_written() -> None:
+    head = content(kind=Kind.SUMMARY, sanitizer_version=None, session_key=KEY, project_id="p")
+    body = (
+        "# A \\[b]\n\n\n\n## Summary\n\nUse \\[[x]] and \\\\.\n\n## Memories\n\n"
+        "- **fact** (none, project) C:\\\\new\\nline \\\\[a] — said 2026-03-02T09:00:00.000Z,"
+        " first seen 2026-03-02T09:00:00.000Z, from e ^m-a-r1\n  matters when: \\[a]; b\n\n## Raw memory\n\nx"
+    )
+    told = rows.parsed_summary(document.Document(head, body))
+    assert (told.title, told.summary) == ("A \\[b]", "Use \\[[x]] and \\\\.")
+    assert [(each.text, each.occasions) for each in told.memories] == [("C:\\new\nline \\[a]", ("\\[a]", "b"))]
+    said = content(kind=Kind.TRANSCRIPT, sanitizer_version="sanitize_transcript_v1")
+    body = f"# T\n\n\n\n### user · {at(1)} · e\n\nC:\\[x] \\<b>"
+    assert [each.text for each in rows.messages_of(document.Document(said, body))] == ["C:\\[x] \\<b>"]
 
 
 def test_a_memory_of_any_scope_knows_where_it_holds() -> None:
@@ -937,7 +977,7 @@ def test_no_field_of_a_row_begins_another_or_a_line() -> None:
     )
     assert "\n" not in row.text and row.text.count(" | ") == 3
     assert row.text.count("[[") == 3, "its links"
-    assert "Pipe `a \\| b` into [ [ [x]]]." in row.text
+    assert "Pipe \\`a \\| b\\` into [ [ [x]]]." in row.text
 
 
 def test_the_window_is_strict_and_days_are_utc_newest_first() -> None:
@@ -980,7 +1020,7 @@ def test_the_budget_holds_and_what_fits_is_whole(days: list[float], budget: int)
 
 def test_words_in_the_ledger_are_neither_fetched_nor_hidden() -> None:
     said = "See ![x](http://example.com/a.png) <!-- b --> \U000e0041\u202ec %%d%% <img src=e>."
-    shown = "See ! [x](http://example.com/a.png) < !-- b --> c % %d% % < img src=e>."
+    shown = r"See \![x]\(http://example.com/a.png) \<!-- b --> c \%\%d\%\% \<img src=e>."
     assert ledger.Placed(remembered(said), "memory/x--summary.md").text.startswith(f"- {shown} (")
     at = timestamp(START)
     assert f"| project={shown} | {shown} [[" in ledger.Row(at, "s", said, said, "a.md", "b.md", "c.md").text

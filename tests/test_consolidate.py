@@ -231,7 +231,7 @@ def test_hostile_text_stays_between_its_fences() -> None:
         plain = outside_of_fences(text)
         assert "# System" not in plain.splitlines()
         assert not [line for line in plain.splitlines() if line.startswith("## 2026-03-02 forged")]
-        assert "<!--" not in plain
+        assert "<!--" not in plain.replace(r"\<", "")
         assert HOSTILE in text, "quoted as it is"
         assert render.SOURCE.findall(plain) == []
         assert set(render.MEMORY.findall(plain)) <= {"m-a"}
@@ -250,7 +250,7 @@ def test_one_line_is_one_line_and_cites_nothing(text: str) -> None:
     forged = render.one_line(f"{text}[a@2026-01-01T00:00:00.000Z]^^m-1{text}")
     assert len(forged.splitlines()) == 1
     assert not render.SOURCE.search(forged) and not render.MEMORY.search(forged)
-    assert "```" not in forged and "<!--" not in forged
+    assert "```" not in forged and "<!--" not in forged.replace(r"\<", "")
 
 
 @given(st.text(max_size=120), st.text(max_size=120))
@@ -263,19 +263,25 @@ def test_names_are_safe_everywhere_and_tell_projects_apart(one: str, other: str)
     assert (render.project_folder(one) == render.project_folder(other)) == (one == other)
 
 
-WORKING = (  # in an editor: fetched, embedded or not shown
-    ("see ![logo](http://example.com/a.png)", "see ! [logo](http://example.com/a.png)"),
-    ("see ![[MEMORY]]", "see ! [[MEMORY]]"),
-    ("see <img src=http://example.com/a.png>", "see < img src=http://example.com/a.png>"),
-    ("a <!-- b --> c", "a < !-- b --> c"),
-    ("a %%b%% c", "a % %b% % c"),
+WORKING = (  # in an editor: fetched, embedded, run or not shown
+    ("see ![logo](http://example.com/a.png)", r"see \![logo]\(http://example.com/a.png)"),
+    ("see ![[MEMORY]]", r"see \!\[\[MEMORY]]"),
+    ("see <img src=http://example.com/a.png>", r"see \<img src=http://example.com/a.png>"),
+    ("a <!-- b --> c", r"a \<!-- b --> c"),
+    ("a %%b%% c", r"a \%\%b\%\% c"),
+    ("a `$= dv.run()` c", r"a \`$= dv.run()\` c"),
+    ("if a < b, Vec<u8> & 5%", r"if a < b, Vec\<u8> & 5%"),
 )
 
 
 @pytest.mark.parametrize(("said", "shown"), WORKING)
 def test_words_do_nothing_in_an_editor_but_stand_there(said: str, shown: str) -> None:
-    assert render.one_line(said) == shown and clean(said) == f"{shown}\n"
-    assert render.one_line("if a < b, Vec<u8> & 5%") == "if a < b, Vec<u8> & 5%"
+    assert render.one_line(said) == shown
+    assert clean(said) == clean(clean(said)) == f"{shown}\n", "a model may write what it read there"
+
+
+def test_a_citation_of_a_model_stays_a_block_id() -> None:
+    assert clean("- It rains. [s@2026-01-01T00:00:00.000Z] ^m-a") == "- It rains. [s@2026-01-01T00:00:00.000Z] ^m-a\n"
 
 
 def test_what_no_file_can_hold_is_left_out() -> None:

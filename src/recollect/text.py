@@ -53,14 +53,8 @@ def readable(text: str) -> str:
     return _TURNING.sub("", printable(text))
 
 
-# What an editor would not show as it is written: an image or embed, HTML that fetches or hides, a comment.
-_WORKING = re.compile(r"(?<=!)(?=\[)|(?<=<)(?=[!?]|\w[^<>]*=)|(?<=%)(?=%)")
-_UNSEEN = re.compile(f"{_TURNING.pattern}|[\U000e0000-\U000e0fff]")
-
-
-def displayed(text: str) -> str:
-    """Somebody's words on a page that a person opens in an editor: nothing is fetched, embedded or hidden there."""
-    return _WORKING.sub(" ", _UNSEEN.sub("", text))
+# Signs that turn or hide what is written.
+UNSEEN = re.compile(f"{_TURNING.pattern}|[\U000e0000-\U000e0fff]")
 
 
 def trimmed(text: str) -> str:

@@ -26,6 +26,7 @@ import zstandard
 from recollect.artifacts import bodies, names, tombstones
 from recollect.artifacts.document import BadFrontmatter, Content, Document, Manifest, parse
 from recollect.artifacts.names import Kind, Name
+from recollect.artifacts.rows import compacted, messages_of, parsed_summary
 from recollect.artifacts.tombstones import Tombstone
 from recollect.errors import ArtifactError, RecollectError
 from recollect.store import transfer
@@ -203,14 +204,14 @@ def _stored(found: Document | Tombstone) -> Iterator[str | int | None]:
     yield found.body
     yield from (value for value in asdict(head).values() if type(value) is str)
     if head.kind is Kind.TRANSCRIPT:
-        for message in bodies.parse_transcript(found.body):
+        for message in messages_of(found):
             yield from (message.uuid, message.tools, message.cwd, message.project_id, message.branch)
-    elif isinstance(head, Content) and head.kind is Kind.SUMMARY:
-        for memory in bodies.parse_summary(found.body, head.session_key, head.project_id, head.user).memories:
+    elif head.kind is Kind.SUMMARY:
+        for memory in parsed_summary(found).memories:
             yield from (memory.revision, memory.scope_id)
             yield from (uuid for _, uuid in memory.sources)
     elif head.kind is Kind.COMPACTION:
-        yield bodies.parse_compaction(found.body)[1]
+        yield compacted(found).uuid
 
 
 def contents(data: bytes) -> Contents:

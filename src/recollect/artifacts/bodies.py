@@ -1,8 +1,9 @@
 """Bodies of transcripts, summaries and compactions: Markdown for a person, and read back into the same values. Pure.
 
-A body is a title, a line of links, and sections under headings that we know. A line of text that looks like such a
-heading gets a backslash in front, and loses it when it is read. Text is expected as `sanitize` leaves it; then nothing
-of it is lost.
+A body is a title, a line of links, and sections under headings that we know. Text is inert in it: `markdown` puts a
+backslash before whatever a reader would act on, and a line that looks like one of our headings gets one in front; both
+go when it is read. Bodies of the first version hold text as it was. Text is expected as `sanitize` leaves it; then
+nothing of it is lost.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from urllib.parse import quote, unquote
 
 from recollect.artifacts.names import wikilink
 from recollect.errors import ArtifactError
+from recollect.markdown import escape_line, escape_markdown, unescape_line, unescape_markdown
 from recollect.note import is_session
 from recollect.occasions import joined, parted
 from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Timestamp
@@ -31,6 +33,7 @@ _MEMORY = re.compile(
     r"(.*) — said (\S+), first seen (\S+), from (\S*) \^(\S+)-r(\d+)"
 )
 _OCCASIONS = "  matters when: "  # on a line of its own, behind its memory
+_BLOCK_ID = re.compile(r" \^\S+-r\d+")  # at the end of a memory's last line
 _SAFE = ":@/+=-_.~"  # in an entry's id; never a space, a comma or a question mark
 _UNKNOWN = "?"  # a source without an entry
 
@@ -62,10 +65,10 @@ def transcript(title: str, links: Sequence[tuple[str, str]], messages: Sequence[
     return "\n\n".join(parts)
 
 
-def parse_transcript(body: str) -> list[Message]:
+def parse_transcript(body: str, *, is_escaped: bool = True) -> list[Message]:
     """BadBody when a heading cannot be read."""
     messages = []
-    for found, text in _sections(body, _MESSAGE, _MESSAGE_LIKE):
+    for found, text in _sections(body, _MESSAGE, _MESSAGE_LIKE, is_escaped):
         told = (each.split("=", 1) for each in found[4].split(" · ")[1:])
         extra = {name: _unquoted(value) for name, value in told}
         messages.append(Message(_unquoted(found[3]), Role(found[1]), text, found[2], **extra))
@@ -92,29 +95,33 @@ def summary(value: Summary, links: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join([_opening(value.title, links), *sections])
 
 
-def parse_summary(body: str, session_key: str, project_id: str, user: str = "") -> Summary:
+def parse_summary(body: str, session_key: str, project_id: str, user: str = "", *, is_escaped: bool = True) -> Summary:
     """The memories of a summary are those of its own conversation: the frontmatter says which, where and whose."""
-    sections = {found[1]: text for found, text in _sections(body, _SECTION, _SECTION_LIKE)}
+    sections = {found[1]: text for found, text in _sections(body, _SECTION, _SECTION_LIKE, is_escaped=False)}
     if list(sections) != list(_SECTIONS):
         raise BadBody("a summary has the sections Summary, Memories and Raw memory")
     title = body.partition("\n")[0].removeprefix("#").removeprefix(" ")
+    told, raw = sections["Summary"], sections["Raw memory"]
     memories: list[Remembered] = []
-    for line in filter(None, sections["Memories"].split("\n")):
+    lines = list(filter(None, sections["Memories"].split("\n")))
+    for number, line in enumerate(lines):
         if line.startswith(_OCCASIONS) and memories:
-            memories[-1] = replace(memories[-1], occasions=parted(line.removeprefix(_OCCASIONS)))
-        else:
-            memories.append(replace(_parse_memory(line, session_key, project_id), user=user))
-    return Summary(title, sections["Summary"], tuple(memories), sections["Raw memory"])
+            continue
+        below = lines[number + 1] if lines[number + 1 :] and lines[number + 1].startswith(_OCCASIONS) else ""
+        memories.append(replace(_parse_memory(line, below, (session_key, project_id), is_escaped), user=user))
+    if is_escaped:
+        title, told, raw = unescape_markdown(title), unescape_markdown(told), unescape_markdown(raw)
+    return Summary(title, told, tuple(memories), raw)
 
 
 def _memory(each: Remembered) -> str:
-    text = each.text.replace("\\", "\\\\").replace("\n", "\\n")
+    text = escape_line(each.text)
     sources = ",".join(_quoted(uuid) or _UNKNOWN for _, uuid in each.sources)
     pinned = ", pinned" if each.pinned else ""
-    when = f"\n{_OCCASIONS}{joined(each.occasions)}" if each.occasions else ""
+    when = f"\n{_OCCASIONS}{escape_line(joined(each.occasions))}" if each.occasions else ""
     return (
         f"- **{each.kind}** ({each.severity}, {each.scope}{_elsewhere(each)}{pinned}) {text} — said {each.valid_from},"
-        f" first seen {each.created_at}, from {sources} ^{each.id}-r{each.revision}{when}"
+        f" first seen {each.created_at}, from {sources}{when} ^{each.id}-r{each.revision}"
     )
 
 
@@ -124,7 +131,15 @@ def _elsewhere(each: Remembered) -> str:
     return f" of {_quoted(each.scope_id)}" if told else ""
 
 
-def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
+def _parse_memory(line: str, below: str, owner: tuple[str, str], is_escaped: bool) -> Remembered:
+    """A memory and the line below it, if that tells its occasions. In a body of the first version the block id stands
+    before that line."""
+    session_key, project_id = owner
+    when = below.removeprefix(_OCCASIONS)
+    if is_escaped and below:
+        when, block_id = when[: when.rfind(" ^")], when[when.rfind(" ^") :]
+        line += block_id if _BLOCK_ID.fullmatch(block_id) else ""
+        when = unescape_line(when)
     found = _MEMORY.fullmatch(line)
     if found is None:
         raise BadBody(f"no memory: {line[:80]}")
@@ -135,7 +150,7 @@ def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
             id=name,
             revision=int(revision),
             kind=MemoryKind(kind),
-            text=re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], text),
+            text=unescape_line(text) if is_escaped else _LINE_BREAK.sub(_unbroken, text),
             severity=Severity(severity),
             scope=ranges,
             scope_id=ranges.id(project_id, _unquoted(within or "") or session_key),
@@ -143,9 +158,17 @@ def _parse_memory(line: str, session_key: str, project_id: str) -> Remembered:
             valid_from=Timestamp(said),
             sources=tuple((session_key, _entry(source)) for source in sources.split(",") if source),
             pinned=bool(pinned),
+            occasions=parted(when),
         )
     except ValueError as error:
         raise BadBody(f"{error}: {line[:80]}") from None
+
+
+_LINE_BREAK = re.compile(r"\\(.)")  # in a body of the first version
+
+
+def _unbroken(found: re.Match[str]) -> str:
+    return "\n" if found[1] == "n" else found[1]
 
 
 def _entry(source: str) -> str:
@@ -161,9 +184,9 @@ def compaction(title: str, links: Sequence[tuple[str, str]], at: Timestamp, uuid
     return f"{_opening(title, links)}\n\n{heading}\n\n{_escaped(text, _COMPACTION_LIKE)}"
 
 
-def parse_compaction(body: str) -> tuple[Timestamp, str, str]:
+def parse_compaction(body: str, *, is_escaped: bool = True) -> tuple[Timestamp, str, str]:
     """Its time, its id and its text. BadBody when it has not each of them once."""
-    found = list(_sections(body, _COMPACTION, _COMPACTION_LIKE))
+    found = list(_sections(body, _COMPACTION, _COMPACTION_LIKE, is_escaped))
     if len(found) != 1:
         raise BadBody("a compaction has one heading with its time and its id")
     ((heading, text),) = found
@@ -174,7 +197,7 @@ def parse_compaction(body: str) -> tuple[Timestamp, str, str]:
 
 
 def _opening(title: str, links: Sequence[tuple[str, str]]) -> str:
-    return f"# {title}\n\n" + " ".join(wikilink(path, label) for path, label in links)
+    return f"# {escape_markdown(title)}\n\n" + " ".join(wikilink(path, label) for path, label in links)
 
 
 def _quoted(text: str, more: str = "") -> str:
@@ -189,14 +212,17 @@ def _unquoted(text: str) -> str:
 
 
 def _escaped(text: str, like: re.Pattern[str]) -> str:
-    return "\n".join(f"\\{line}" if like.match(line) else line for line in text.split("\n"))
+    lines = escape_markdown(text).split("\n")
+    return "\n".join(f"\\{line}" if like.match(line) else line for line in lines)
 
 
-def _sections(body: str, heading: re.Pattern[str], like: re.Pattern[str]) -> Iterator[tuple[re.Match[str], str]]:
+def _sections(
+    body: str, heading: re.Pattern[str], like: re.Pattern[str], is_escaped: bool
+) -> Iterator[tuple[re.Match[str], str]]:
     """Each heading with the text below it: without the blank line after the one and that before the next."""
     lines = body.split("\n")
     starts = [(at, found) for at, line in enumerate(lines) if (found := heading.fullmatch(line))]
     for number, (at, found) in enumerate(starts):
         end = starts[number + 1][0] - 1 if number + 1 < len(starts) else len(lines)
         text = (line[1:] if line.startswith("\\") and like.match(line) else line for line in lines[at + 2 : end])
-        yield found, "\n".join(text)
+        yield found, unescape_markdown("\n".join(text)) if is_escaped else "\n".join(text)

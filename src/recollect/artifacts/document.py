@@ -25,6 +25,7 @@ from recollect.text import one_line, trimmed
 from recollect.types import Timestamp, parse_timestamp
 
 HASH_SCOPE = "body-normalized-v1"
+_UNESCAPED = "sanitize_transcript_v1"
 _FENCE = "---"
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]  # what every database holds
 
@@ -79,6 +80,11 @@ class Content:
     strategy: str | None = None  # of a summary, or of a transcript that has none: how it was read
     idempotency_key: str  # names the run that wrote it: a second run with this key writes nothing new
     user: str = ""  # of a chat; written only where there is one
+
+    @property
+    def is_escaped(self) -> bool:
+        """Does its body hold text as `markdown` escapes it? The first version of the sanitizer left it as it was."""
+        return (self.sanitizer_version or _UNESCAPED) != _UNESCAPED
 
 
 @dataclass(frozen=True, slots=True)

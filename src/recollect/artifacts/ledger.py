@@ -18,8 +18,8 @@ from typing import NamedTuple
 from recollect.artifacts.names import wikilink
 from recollect.artifacts.sanitize import line
 from recollect.artifacts.sentence import tidy, unlinked
+from recollect.markdown import displayed
 from recollect.note import hand
-from recollect.text import displayed
 from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Timestamp, project_name, timestamp
 
 DAYS = 30
@@ -65,8 +65,8 @@ class Placed:
 
     @property
     def text(self) -> str:
-        said = displayed(tidy(line(self.memory.text)))
-        said = said if len(said) <= _LONGEST else said[: _LONGEST - 1].rstrip() + "…"
+        said = tidy(line(self.memory.text))
+        said = displayed(said if len(said) <= _LONGEST else said[: _LONGEST - 1].rstrip() + "…")
         block = f"{self.summary_path}#^{self.memory.id}-r{self.memory.revision}"
         where = f" ({_plain(project_name(self.memory.scope_id))})" if self.memory.scope is Scope.PROJECT else ""
         where += " (noted by an agent)" if hand(self.memory) is Hand.AGENT else ""

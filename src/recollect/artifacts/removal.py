@@ -177,7 +177,7 @@ def spoken(found: Read) -> list[tuple[str, str]]:
     if not isinstance(found, Document):
         return []
     try:
-        return [(found.head.harness, each.uuid) for each in bodies.parse_transcript(found.body)]
+        return [(found.head.harness, each.uuid) for each in rows.messages_of(found)]
     except bodies.BadBody:
         return []
 
@@ -503,7 +503,7 @@ def _written(document: Document) -> Iterator[Said]:
     head = document.head
     assert isinstance(head, Content)
     try:
-        messages = bodies.parse_transcript(document.body)
+        messages = rows.messages_of(document)
     except bodies.BadBody:
         return
     for each in messages:

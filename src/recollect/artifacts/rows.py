@@ -42,7 +42,7 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
     """BadBody when a body is not what its kind has."""
     head = transcript.head
     assert isinstance(head, Content)
-    messages = tuple(bodies.parse_transcript(transcript.body))
+    messages = tuple(messages_of(transcript))
     times = [Timestamp(each.timestamp) for each in messages] or [head.started_at or head.captured_at]
     conversation = Conversation(
         id=0,
@@ -62,7 +62,7 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
     )
     if summary is None:
         return Derived(conversation, messages, None, ())
-    told = bodies.parse_summary(summary.body, head.session_key, head.project_id, head.user)
+    told = parsed_summary(summary)
     row = _stage1(conversation, summary, told)
     stated = told.memories if _may_bind(row) else tuple(_loosened(each, head.project_id) for each in told.memories)
     return Derived(conversation, messages, row, stated)
@@ -85,6 +85,19 @@ def _loosened(stated: Remembered, project_id: str) -> Remembered:
         scope_id=project_id if scope is Scope.USER else stated.scope_id,
         loosened=True,
     )
+
+
+def parsed_summary(document: Document) -> bodies.Summary:
+    """What the body of a summary says. BadBody when it is none."""
+    head = document.head
+    assert isinstance(head, Content)
+    return bodies.parse_summary(document.body, head.session_key, head.project_id, head.user, is_escaped=head.is_escaped)
+
+
+def messages_of(document: Document) -> list[Message]:
+    """The messages of a transcript. BadBody when it is none."""
+    head = document.head
+    return bodies.parse_transcript(document.body, is_escaped=isinstance(head, Content) and head.is_escaped)
 
 
 def _stage1(conversation: Conversation, summary: Document, told: bodies.Summary) -> Stage1:
@@ -115,7 +128,7 @@ def compacted(document: Document) -> Compacted:
     """The row of a compaction. BadBody when the body is not what a compaction has."""
     head = document.head
     assert isinstance(head, Content)
-    at, uuid, text = bodies.parse_compaction(document.body)
+    at, uuid, text = bodies.parse_compaction(document.body, is_escaped=head.is_escaped)
     return Compacted(uuid, head.harness, head.session_id, head.source_file, at, text)
 
 

@@ -98,7 +98,8 @@ def place(known: Known, key: str, answered_at: Timestamp) -> Timestamp:
     newest = max((name.captured_at for name in known.past), default=None)
     if newest is None:
         return answered_at
-    mine = [name for name, head in known.contents.items() if head and head.idempotency_key == key]
+    heads = ((name, head) for name, head in known.contents.items() if head and head.sanitizer_version == VERSION)
+    mine = [name for name, head in heads if head.idempotency_key == key]  # other rules would write other bytes
     is_rerun = any(name.captured_at == newest for name in mine)
     return newest if is_rerun else max(answered_at, sets.after(newest))
 
@@ -111,7 +112,7 @@ def artifacts(
     title = sets.title(talk.project, talk.source, talk.first_message_at)
     head = _content(end, captured, manifest_path)
     body = bodies.transcript(title, links, end.messages)
-    said = replace(head, kind=Kind.TRANSCRIPT, sanitizer_version=VERSION)
+    said = replace(head, kind=Kind.TRANSCRIPT)
     if end.extraction.is_empty:
         return sealed(replace(said, strategy=end.strategy or None), body), None
     slug = line(end.extraction.rollout_slug)
@@ -138,6 +139,7 @@ def _content(end: Ended, captured: Timestamp, manifest_path: str) -> Content:
         started_at=conversation.first_message_at,
         ended_at=end.ended_at,
         manifest_path=manifest_path,
+        sanitizer_version=VERSION,
         memory_sentence=end.sentence.text,
         memory_sentence_version=sentence.VERSION,
         memory_sentence_quality=str(end.sentence.quality),
@@ -242,7 +244,7 @@ class SessionEnd:
             if name is None or name.kind is not Kind.TRANSCRIPT:
                 continue
             found = sets.load(self._files, each.path)
-            if found and all(message.uuid in entries for message in bodies.parse_transcript(found.body)):
+            if found and all(message.uuid in entries for message in rows.messages_of(found)):
                 self._files.delete(each.path)
                 gone.add(each.path)
         return gone

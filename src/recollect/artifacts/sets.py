@@ -20,6 +20,7 @@ from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.sanitize import line
 from recollect.artifacts.sentence import unlinked
 from recollect.errors import ArtifactError
+from recollect.markdown import code, escape_markdown
 from recollect.store.artifacts import Indexed
 from recollect.types import Timestamp, moment, timestamp
 
@@ -159,8 +160,8 @@ def manifest_body(head: Manifest) -> str:
     paths = [("summary", head.summary_path), ("transcript", head.transcript_path)]
     paths += [("compaction", each.path) for each in reversed(head.compactions)]
     lines = [f"- {wikilink(path, label)}" for label, path in paths if path]
-    lines += [f"- superseded by `{unlinked(line(head.superseded_by))}`"] if head.superseded_by else []
-    return f"# {title(head.project, head.harness, head.captured_at)}\n\n" + "\n".join(lines)
+    lines += [f"- superseded by {code(unlinked(line(head.superseded_by)))}"] if head.superseded_by else []
+    return f"# {escape_markdown(title(head.project, head.harness, head.captured_at))}\n\n" + "\n".join(lines)
 
 
 def _listed(path: str | None, sha256: str | None) -> Listed | None:

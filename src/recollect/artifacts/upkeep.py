@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from recollect.artifacts import bodies, rows, sets
+from recollect.artifacts import rows, sets
 from recollect.artifacts.bodies import BadBody
 from recollect.artifacts.compaction import Compactions, owner_of
 from recollect.artifacts.files import Files
@@ -230,7 +230,7 @@ class Upkeep(Part):
     def _entries(self, path: str) -> set[str]:
         found = sets.load(self._files, path)
         try:
-            return {each.uuid for each in bodies.parse_transcript(found.body)} if found else set()
+            return {each.uuid for each in rows.messages_of(found)} if found else set()
         except BadBody:
             return set()
 

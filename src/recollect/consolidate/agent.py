@@ -17,9 +17,10 @@ from recollect.consolidate.offline import SUMMARY_TOKENS
 from recollect.consolidate.prompts import ANSWER, WORK, prompt
 from recollect.consolidate.selection import Selection, latest_first
 from recollect.consolidate.validate import Standard
+from recollect.markdown import displayed, unescape_markdown
 from recollect.models.base import Answer, Failure, LanguageModel, Limits, ModelFailed, Tool, ToolRefused
 from recollect.redact import redact
-from recollect.text import displayed, estimate_tokens
+from recollect.text import estimate_tokens
 from recollect.types import Remembered, Scope
 from recollect.workspace import FILE_LIMIT, READ_LIMIT, Workspace
 
@@ -63,7 +64,8 @@ def consolidate(model: LanguageModel, task: Task, staging: Workspace, config: Co
 def clean(text: str) -> str:
     """What a model wrote, as it may be stored: no secrets, no NUL, nothing that an editor fetches or hides, valid text
     that ends in a line break."""
-    text = displayed(text.replace("\0", "").encode("utf-8", "replace").decode())
+    text = text.replace("\0", "").encode("utf-8", "replace").decode()
+    text = displayed(unescape_markdown(text)).replace("\\^m-", "^m-")  # our own citations stay block ids
     return redact(text).strip() + "\n" if text.strip() else ""
 
 

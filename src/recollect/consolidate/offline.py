@@ -14,10 +14,11 @@ from recollect import note
 from recollect.consolidate import render
 from recollect.consolidate.selection import Selection, latest_first
 from recollect.consolidate.topics import TOPICS, topic
+from recollect.markdown import displayed
 from recollect.near import Near, sense, weigh
 from recollect.store.memories import Use
 from recollect.text import content_words, estimate_tokens, overlap, sentences
-from recollect.types import BINDING, MemoryKind, Remembered, Scope, Stage1, project_name
+from recollect.types import BINDING, MemoryKind, Remembered, Scope, Stage1
 
 SUMMARY_TOKENS = 2500
 HANDBOOK_TOKENS = 60_000  # within the workspace's limit on a file
@@ -27,7 +28,6 @@ _UNUSED = Use(0, "")
 _CITED = 3  # sources that a line names: the newest
 _RECENT = 8  # conversations under "Recent work"
 _LONGEST = 280
-_TITLE = 200
 _GAP = 1  # token between two lines, or two parts
 
 _SECTIONS = (  # heading, kinds, share of the budget
@@ -99,7 +99,7 @@ def handbook(
     room = HANDBOOK_TOKENS - estimate_tokens(parts[0])
     chapters = [("Everywhere", everywhere)]
     for project_id in projects:
-        title = render.one_line(project_name(project_id))[-_TITLE:] or "Outside of any project"
+        title = render.title(project_id) or "Outside of any project"
         chapters.append((title, lines.get((Scope.PROJECT, project_id), ())))
     chapters = [(title, found) for title, found in chapters if found]
     left_out = 0
@@ -127,7 +127,7 @@ def user_summary(lines: Sequence[Line]) -> str:
 
 def project_summary(project_id: str, lines: Sequence[Line], rows: Sequence[Stage1]) -> str:
     """What a new session in the project should know."""
-    intro = f"# {render.one_line(project_name(project_id))[-_TITLE:]}"
+    intro = f"# {render.title(project_id)}"
     recent = [work for row in rows[:_RECENT] if (work := _work(row))]
     if not lines and not recent:
         return f"{intro}\n\nNothing is known about this project yet.\n"
@@ -234,11 +234,11 @@ def _set(intro: str, offered: Sequence[tuple[str, list[str], float]], taken: Seq
 
 def _work(row: Stage1) -> str:
     """One line about a conversation; empty when there is nothing to tell."""
-    told = render.one_line(row.rollout_summary)
+    told = render.flat(row.rollout_summary)
     first = ""
     for sentence in sentences(told):
         if first and len(first) + len(sentence) > _LONGEST:
             break
         first = f"{first} {sentence}".strip()
-    text = (first or render.one_line(row.memory_sentence))[:_LONGEST].strip()
+    text = displayed((first or render.flat(row.memory_sentence))[:_LONGEST].strip())
     return f"- {row.source_updated_at[:10]}: {text} {render.cite_source(row.session_key)}" if text else ""

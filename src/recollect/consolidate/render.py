@@ -12,10 +12,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 from recollect.consolidate.selection import Selection, latest_first
+from recollect.markdown import code, displayed
 from recollect.note import hand
 from recollect.store.stage1 import Input
-from recollect.text import displayed
-from recollect.types import Hand, MemoryKind, Remembered, Scope, Severity, Stage1
+from recollect.types import Hand, MemoryKind, Remembered, Scope, Severity, Stage1, project_name
 
 RAW = "raw_memories.md"
 ROLLOUTS = "rollout_summaries"
@@ -27,6 +27,7 @@ SOURCE = re.compile(r"\[([^\[\]\s]+@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\]") 
 MEMORY = re.compile(r"\^+(m-[0-9A-Za-z-]+)")  # ^m-…
 
 _SLUG = 48
+_TITLE = 200
 _PLAIN = (MemoryKind.PREFERENCE, Severity.PREFER)  # says the same twice
 _RUN = re.compile(r"`+")
 _FENCES = re.compile(r"`{3,}|~{3,}")
@@ -85,12 +86,22 @@ def is_kept(path: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """The text on one line, unable to open a fence, an image or a comment, or to pass for a citation."""
+    """The text on one line, inert, and unable to pass for a citation."""
+    return displayed(flat(text))
+
+
+def flat(text: str) -> str:
+    """The same as it is written, to be cut or to stand between fences."""
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     text = _uncited(_uncited(text))  # what is taken out may join what stood around it
     if _uncited(text) != text:  # nested on purpose
         text = _uncited(text.translate(_NO_MARKS))
-    return displayed(text)
+    return text
+
+
+def title(project_id: str) -> str:
+    """The project as a heading names it."""
+    return displayed(flat(project_name(project_id))[-_TITLE:])
 
 
 _NO_MARKS = str.maketrans("[]^", "() ", "`~")
@@ -115,7 +126,8 @@ def cite_source(session_key: str) -> str:
 def source_name(session_key: str) -> str:
     """The key as it is cited: without what would end the citation early, or pass for another."""
     return "".join(
-        "_" if letter in "[]^" or letter.isspace() or not letter.isprintable() else letter for letter in session_key
+        "_" if letter in "[]^<>`\\" or letter.isspace() or not letter.isprintable() else letter
+        for letter in session_key
     )
 
 
@@ -181,7 +193,7 @@ def _facts(row: Stage1) -> str:
         "from": f"{row.first_message_at} to {row.source_updated_at}",
         "agent": row.source,
     }
-    return "\n".join(f"- {name}: `{one_line(value).replace('`', ' ')}`" for name, value in facts.items())
+    return "\n".join(f"- {name}: {code(flat(value))}" for name, value in facts.items())
 
 
 def diff(selection: Selection) -> str:

@@ -17,6 +17,7 @@ from recollect.artifacts.ledger import Row
 from recollect.blocks import END, PREFIX
 from recollect.consolidate.render import MEMORY, SOURCE
 from recollect.inject.render import LENGTHS, inert, line, shortened
+from recollect.markdown import unescape_markdown
 from recollect.store.memories import Use
 from recollect.text import estimate_tokens
 from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, project_name
@@ -126,7 +127,7 @@ def _retold(summary: str, current: Mapping[str, Remembered], told: set[str]) -> 
         if not cited:
             sessions = [key.rpartition("@")[0] for key in SOURCE.findall(text)]
             if text.startswith(("-", "*")) and not all(map(note.is_session, sessions)):
-                yield f"- {_inert(text.lstrip('-* '))}"
+                yield f"- {_inert(unescape_markdown(text.lstrip('-* ')))}"
         elif all(each in current for each in cited):
             fresh = [each for each in dict.fromkeys(cited) if each not in told]
             told.update(fresh)

@@ -41,9 +41,11 @@ _LINE = re.compile(
 _BEGINS = re.compile(rf"(?:{'|'.join(_SECTIONS)})\r?$|-(?: ?$| \[)")  # a row of a block, or what is left of one
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
-_TAG = re.compile(  # what ends or hides something, and what begins somebody else's words
-    r"<(?=[/!|]|\s*(?:/|system|user|assistant|human|tool|function|instruction|antml))", re.IGNORECASE
+_TAG = re.compile(  # what ends, hides or fetches something, and what begins somebody else's words
+    r"<(?=[/!|?%]|\s*(?:/|system|user|assistant|human|tool|function|instruction|antml)|\w[^<>]*[=/])", re.IGNORECASE
 )
+_LIVE = re.compile(r"(?<=!)(?=\[)|(?<=\[)(?=\[)|(?<=%)(?=%)")  # where an editor that opens the file would act
+_QUERY = re.compile(r"`(?=\s*\$?=)")
 
 
 @lru_cache(maxsize=4096)
@@ -52,7 +54,7 @@ def inert(text: str) -> str:
     shown = _HIDDEN.sub("", plain(text))
     seen = shown if shown.isascii() else "".join(filter(_is_seen, shown))
     seen = _FENCE.sub(lambda run: "'" * len(run.group()), " ".join(seen.split()))
-    return escape(_TAG.sub("‹", seen))
+    return escape(_QUERY.sub("'", _LIVE.sub(" ", _TAG.sub("‹", seen))))
 
 
 def _is_seen(letter: str) -> bool:
