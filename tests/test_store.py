@@ -57,6 +57,7 @@ from recollect.store import (
     tombstones,
     transfer,
     turns,
+    users,
     vectors,
 )
 from recollect.store.answers import Spent
@@ -950,6 +951,11 @@ READS: dict[str, Read] = {
     "turns.of_session": lambda tx, owner: turns.of_session(tx, owner, "c.1", "fp"),
     "turns.load_active_set": lambda tx, owner: turns.load_active_set(tx, ann(owner), "c", NOW),
     "turns.signatures": turns.signatures,
+    "stage1.used": stage1.used,
+    "turns.user_of": lambda tx, owner: turns.user_of(tx, owner, "c.1"),
+    "users.waiting": users.waiting,
+    "users.unknown": users.unknown,
+    "users.mixed": users.mixed,
     "files.load": lambda tx, owner: files.load(tx, owner, SOURCE, FILE),
     "files.with_status": lambda tx, owner: files.with_status(tx, owner, FileStatus.INGESTING),
     "files.signatures": lambda tx, owner: files.signatures(tx, owner, [FILE]),
@@ -991,6 +997,7 @@ READS: dict[str, Read] = {
         said for talk in conversations.search(tx, owner) for said in erasing.said(tx, owner, talk)
     ],
     "erasing.said_in_session": lambda tx, owner: erasing.said_in_session(tx, owner, SESSION),
+    "erasing.said_by": lambda tx, owner: erasing.said_by(tx, owner, "ann", ""),
     "erasing.withdrawn_in_project": lambda tx, owner: erasing.withdrawn_in_project(tx, owner, "/code/garden"),
     "erasing.places": lambda tx, owner: erasing.places(tx, owner, [(SOURCE, FILE)]),
     "erasing.states_beside": lambda tx, owner: erasing.states_beside(tx, owner, [(SOURCE, FILE)]),
@@ -1087,6 +1094,9 @@ WRITES: dict[str, Read] = {
     ),
     "turns.hold_active_set": lambda tx, owner: turns.hold_active_set(tx, ann(owner), "new", "n.1", NOW, at(59, 23)),
     "turns.save_signatures": lambda tx, owner: turns.save_signatures(tx, owner, {"a/b/c.jsonl": "2"}),
+    "turns.delete_signatures": lambda tx, owner: turns.delete_signatures(tx, owner, ["a/b/c.jsonl"]),
+    "users.assign": lambda tx, owner: users.assign(tx, owner, "c.1", FILE, "ann"),
+    "users.part": lambda tx, owner: users.part(tx, owner, ["m-two"]),
     "turns.purge": lambda tx, owner: turns.purge(tx, owner, at(59, 23), 1),
     "turns.delete_bucket": lambda tx, owner: turns.delete_bucket(tx, ann(owner), "b-1", "bucket"),
     "turns.erase": lambda tx, owner: turns.erase(tx, owner, [("c.1", "t1")]),
@@ -1207,12 +1217,14 @@ def fill(tx: Transaction, owner: Owner) -> None:
     key = key_of(owner)
     files.save(tx, owner, [a_state()])
     files.save_malformed(tx, owner, [MalformedLine(SOURCE, FILE, 1, 10, "no JSON")])
-    entries.insert(tx, rows_of(key, an_entry("e1"), an_entry("e2", 1), an_entry("taken-back", 2)))
+    entries.insert(tx, rows_of(key, an_entry("e1"), an_entry("e2", 1), an_entry("taken-back", 2, user="ann")))
     entries.set_withdrawn(tx, key, ["taken-back"], True)
     entries.insert_compactions(tx, [compaction(key)])
     conversations.insert(tx, owner, [a_conversation()], NOW)
     settled = a_conversation(session_id="s2", session_key="s2@1", status=ConversationStatus.ARCHIVED)
     conversations.insert(tx, owner, [settled], NOW)
+    chat = replace(settled, source="recollect", session_id="c.1", session_key="c.1@1", user=users.UNKNOWN)
+    conversations.insert(tx, owner, [chat], NOW)
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
     projects.record(tx, owner, [Repository("7@8", "example.com/ada/garden")], NOW)
     manifest = A_FILE._replace(source_path="m", source_kind="manifest")
@@ -1221,7 +1233,8 @@ def fill(tx: Transaction, owner: Owner) -> None:
     tombstones.save(tx, owner, "memory/tombstones/a.md", ["h1"], ["t1"], ["memory/b.md"])
     stage1.save(tx, owner, [A_ROW])
     stage1.mark_selected(tx, owner, [A_ROW, replace(A_ROW, session_key="gone@1")])
-    memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY]})
+    nobodys = replace(A_MEMORY, id="m-two", user=users.UNKNOWN, sources=(("s2@1", "e1"),))
+    memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY], "s2@1": [nobodys]})
     memories.cite(tx, owner, ["m-one"], NOW)
     feedback.react(tx, owner, "m-one", 1, "not_ok", NOW)
     injections.save(tx, owner, SESSION, NOW, [A_LINE], prompts=1)
@@ -1318,7 +1331,7 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
     assert status.tables == {
         "memory_file_states": 1,
         "memory_transcript_entries": 4,
-        "memory_conversations": 2,
+        "memory_conversations": 3,
         "memory_compactions": 1,
         "memory_projects": 1,
         "memory_repositories": 1,
@@ -1326,15 +1339,15 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         "memory_jobs": 3,
         "memory_stage1": 1,
         "memory_artifacts": 3,
-        "memory_memories": 1,
-        "memory_sources": 1,
+        "memory_memories": 2,
+        "memory_sources": 2,
         "memory_answers": 1,
         "memory_vectors": 3,
     }
-    assert status.vectors["backlog"] == {"entry": 3, "summary": 0, "memory": 0}
-    assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 1}, [1])
+    assert status.vectors["backlog"] == {"entry": 3, "summary": 0, "memory": 1}
+    assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 2}, [1])
     assert status.sources == {"codex": {"files": 1, "entries": 3}, "pi": {"files": 0, "entries": 1}}
-    assert status.conversations == {"active": 1, "archived": 1}
+    assert status.conversations == {"active": 1, "archived": 2}
     assert status.jobs == {"running": 1, "failed": 1, "pending": 1}
     assert [job.key for job in status.waiting] == ["failed"]
     assert status.database_bytes > 0
