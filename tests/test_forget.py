@@ -1316,3 +1316,71 @@ def test_planning_a_removal_lists_the_folder_a_few_times(
     assert plan.whole == (key,) and len(memory.conversations()) == 5
     assert len(listed) <= 3
     assert len([path for path in read if "--summary" in path]) <= 1
+
+
+QUOTE = f"You told me: my sister lives in {SECRET} and works at the harbour."
+
+
+def quoted(memory: Memory, root: Path, clock: Clock) -> None:
+    """What is said in one session is quoted by the agent in another one, and by what a person thinks of a memory."""
+    filled(memory, root, clock)
+    name = "33333333-2222-4333-8444-555555555555"
+    ingest(memory, root, RULE, QUOTE, "We decided to call the boat Undine.", "Good.", name=name)
+    memory.process(now=True)
+    memory.feedback(memory_with(memory, "Undine"), "ok", f"as in {SECRET}, on the quay")
+    clock.advance(60)
+
+
+@pytest.mark.parametrize("also", [False, True])
+@pytest.mark.parametrize("what", ["memory", "session"])
+def test_quotes_elsewhere_are_told_or_go_too(memory: Memory, root: Path, clock: Clock, what: str, also: bool) -> None:
+    quoted(memory, root, clock)
+    target = {"memory": memory_with(memory, "sister")} if what == "memory" else {"session": SESSION}
+    report = memory.forget(**target, also=also)
+    told = [each for each in report.also if SECRET.lower() in each["text"].lower()]
+    assert bool(told) is not also and bool([row for row in entries(memory) if SECRET in str(row)]) is not also
+    if not also:
+        assert {"message"} <= {each["kind"] for each in told} and all(each["conversation"] for each in told)
+        assert SECRET not in (memory.settings.home / report.tombstone).read_text()
+    assert "Undine" in texts(memory)
+
+
+@pytest.mark.parametrize("written", [SECRET, f"  {SECRET.upper()}\n", "Zanzibar\u00adquelle", "ｚanzibarquelle"])
+def test_everything_that_says_a_text_goes(memory: Memory, root: Path, clock: Clock, written: str) -> None:
+    quoted(memory, root, clock)
+    chatted(memory, clock)
+    report = memory.forget(text=written)
+    assert report.problems == [] and traces(memory) == []
+    assert "Undine" in texts(memory) and "make lint" in texts(memory) and "short answers" in texts(memory)
+    undine = memory.show(memory_with(memory, "Undine")).record["verdict"]
+    assert (undine["opinion"] if "opinion" in undine else undine["reaction"]) == "ok"
+    assert memory.reindex(full=True).problems == [] and memory.doctor().problems == []
+    memory.ingest(folder=root, reimport=True)
+    memory.process(now=True)
+    assert traces(memory) == []
+
+
+@pytest.mark.parametrize("step", ["buried", "logs", "rows"])
+def test_a_text_that_only_a_summary_says_goes_whatever_stops_it(
+    memory: Memory, root: Path, clock: Clock, step: str
+) -> None:
+    filled(memory, root, clock)
+    (key,) = (each.session_key for each in memory.conversations() if each.session_id == OTHER)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_stage1 SET rollout_summary = 'About Quellenbad.' WHERE session_key = :key", {"key": key})
+    killed(memory, clock, Target(text="quellenbad"), step)
+    memory.search("boat", scope=ALL_PROJECTS)
+    assert traces(memory, "Quellenbad") == [] and "PostgreSQL" in texts(memory)
+
+
+def test_a_text_inside_a_longer_word_is_told_and_one_that_is_everywhere_refused(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    filled(memory, root, clock)
+    with pytest.raises(UsageError, match="near it"):
+        memory.forget(text=SECRET[:8])
+    assert {each.why for each in memory.forgetting(text=SECRET[:8], also=True).also} == set()
+    for empty_text in ("", " \n", "a", "the", "?!"):
+        done = run(memory.settings.home, "forget", "--text", empty_text, "--yes")
+        assert done.status == 2 and ("text to erase is empty" in done.stderr or "may stand anywhere" in done.stderr)
+    assert memory.forget(text=SECRET[:8], also=True).problems == [] and traces(memory) == []

@@ -254,12 +254,15 @@ class Memory(Records):
         memory: str = "",
         project: str = "",
         user: str = "",
+        text: str = "",
+        also: bool = False,
         reason: str = "",
         author: Author = PERSON,
     ) -> Forgotten:
         """Erases for good: a session, a conversation by its key, what a memory came from, a project, or everything of a
-        user of chats, in all projects or in the one that is named beside. The `reason` is kept in the tombstone."""
-        target = self._target(session, conversation, memory, project, user, author)
+        user of chats, in all projects or in the one that is named beside; or everything that says a `text`. With `also`
+        what quotes it, or is near the text, goes too: else the report lists it. The tombstone keeps the `reason`."""
+        target = self._target(session, conversation, memory, project, user, text, also, author)
         self._require_may_forget(target, reason, author)
         return self._eraser.run(target, reason)
 
@@ -271,17 +274,30 @@ class Memory(Records):
         memory: str = "",
         project: str = "",
         user: str = "",
+        text: str = "",
+        also: bool = False,
         author: Author = PERSON,
     ) -> Plan:
         """What `forget` would erase."""
-        return self._eraser.plan(self._target(session, conversation, memory, project, user, author))
+        return self._eraser.plan(self._target(session, conversation, memory, project, user, text, also, author))
 
-    def _target(self, session: str, conversation: str, memory: str, project: str, user: str, author: Author) -> Target:
+    def _target(
+        self,
+        session: str,
+        conversation: str,
+        memory: str,
+        project: str,
+        user: str,
+        text: str,
+        also: bool,
+        author: Author,
+    ) -> Target:
         from recollect.artifacts.removal import Target
 
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
-        return Target(session, conversation, self._named(memory, author), self._stored_as(project), user)
+        held = self._named(memory, author)
+        return Target(session, conversation, held, self._stored_as(project), user, text, also)
 
     def session(self, name: str) -> str:
         """The id of the session that is meant: of one that is known, the beginning of it will do."""

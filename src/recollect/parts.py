@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from recollect.search.run import Search
     from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.vectors import Vectors
+    from recollect.store.erasing import Standing
     from recollect.turns.notes import Notebook
     from recollect.types import Remembered
 
@@ -51,6 +52,7 @@ _R = TypeVar("_R")
 _Parts = TypeVar("_Parts", bound="Parts")
 
 _NOWHERE = "none"  # where nothing was said that may be told: what holds everywhere is left
+_ALIKE = 10  # texts that mean nearly the same as one to be erased
 _NOTE = 4  # documents that are embedded at once with a note: memories come first
 
 
@@ -186,7 +188,22 @@ class Parts:
             self.ground,
             refresh=self._refresh,
             scrub=lambda tables: self.vectors.erase((), tables),
+            similar=self._alike,
         )
+
+    def _alike(self, text: str) -> Iterator[Standing]:
+        """Memories and summaries that mean nearly the same as a text, where an encoder is there."""
+        from recollect.search.values import Wanted
+        from recollect.store.erasing import Place, Standing
+        from recollect.store.search import Reach
+        from recollect.store.vectors import Kind
+
+        if self.vectors.serving() is None:
+            return
+        kinds = Wanted(kinds=frozenset({Kind.MEMORY, Kind.SUMMARY}))
+        for hit in self._search.run(text, Reach(self.owner, None), kinds, _ALIKE, self.clock()):
+            place = Place.MEMORY if hit.kind is Kind.MEMORY else Place.SUMMARY
+            yield Standing(place, hit.id, hit.snippet, session_key=hit.session_key)
 
     def finish_removals(self, *, hurry: bool = False) -> Erased | None:
         """Erase what a `forget` left that was cut short; None: none was, or a process that is alive is at it. One look
@@ -230,7 +247,8 @@ class Parts:
 
         with self.database.read() as tx:
             revisions = memories.find(tx, self.owner, [target.memory]) if target.memory else []
-        named = [part for name, value in asdict(target).items() if value for part in (f"--{name}", value)]
+        told = {f"--{name}": value for name, value in asdict(target).items() if value}
+        named = [part for flag, value in told.items() for part in ((flag,) if value is True else (flag, value))]
         why = ("--reason", reason) if reason else ()
         refused = may(author, "forget", ("forget", *named, *why), revisions)
         if refused and (revisions or not target.memory):  # what is not there is told by whoever looks for it

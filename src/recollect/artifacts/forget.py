@@ -23,7 +23,8 @@ from recollect.artifacts import sets, tombstones
 from recollect.artifacts.files import Files, Tampered
 from recollect.artifacts.names import Kind, Name
 from recollect.artifacts.names import parse as parse_name
-from recollect.artifacts.removal import Plan, Planner, Target, remaining, retold, shortened, stone
+from recollect.artifacts.planner import Planner
+from recollect.artifacts.removal import Plan, Target, remaining, retold, shortened, stone
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.artifacts.tombstones import Graveyard, Tombstone
@@ -42,6 +43,7 @@ from recollect.store import artifacts as artifact_rows
 from recollect.store import tombstones as tombstone_rows
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Transaction
+from recollect.store.erasing import Standing
 from recollect.store.ground import Ground, Part
 from recollect.store.jobs import Lease
 from recollect.store.tombstones import JOB, KEY, KIND
@@ -65,6 +67,7 @@ class Report:
     conversations: int = 0  # of which nothing, or not everything, is left
     entries: int = 0
     memories: list[str] = field(default_factory=list)  # ids that are gone
+    also: list[dict[str, str]] = field(default_factory=list)  # what stays although it quotes, or is near, what went
     problems: list[str] = field(default_factory=list)  # what could not be done at once
     resumed: bool = False  # it finished a removal that was cut short
 
@@ -87,7 +90,8 @@ class _Rewritten:
 
 class Forget(Part):
     """`refresh` makes anew what was made of conversations, and tells what it could not; `scrub` leaves no
-    page and no file with what was deleted; `wrote` is told after every step, a test crashes there."""
+    page and no file with what was deleted; `similar` finds what means nearly the same as a text; `wrote` is told after
+    every step, a test crashes there."""
 
     def __init__(
         self,
@@ -95,13 +99,14 @@ class Forget(Part):
         *,
         refresh: Callable[[], Iterable[str]] = lambda: (),
         scrub: Callable[[Collection[str] | None], str] | None = None,
+        similar: Callable[[str], Iterable[Standing]] = lambda text: (),
         wrote: Callable[[str], None] = lambda step: None,
     ) -> None:
         super().__init__(ground)
         settings = ground.settings
         self._wrote = wrote
         self._files = Files(settings.root, wrote=self._step)
-        self._planner = Planner(ground.database, ground.owner, self._files, settings.home, settings.turns)
+        self._planner = Planner(ground.database, ground.owner, self._files, settings.home, settings.turns, similar)
         self._jobs = ground.jobs()
         self._refresh = refresh
         self._scrub = scrub or ground.database.scrub
@@ -138,6 +143,7 @@ class Forget(Part):
                 raise HalfErased(f"half erased: {error.message}") from error
         report.removed_rows += rows
         report.tombstone = buried.path
+        report.also = [each.told() for each in plan.also]
         return report
 
     def is_unfinished(self, *, hurry: bool = False) -> bool:

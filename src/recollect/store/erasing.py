@@ -6,11 +6,12 @@ that are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from recollect.note import SOURCE
-from recollect.store.database import Transaction, run_of
+from recollect.store.database import Transaction, rows_of, run_of
 from recollect.types import Conversation, Owner, Timestamp
 
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
@@ -23,6 +24,31 @@ PASSED_THROUGH = frozenset(
     """memory_active_sets memory_answers memory_artifacts memory_compactions memory_file_states memory_memories
     memory_search_texts memory_stage1 memory_turn_artifacts""".split()
 )
+
+
+class Place(StrEnum):
+    """What a text is."""
+
+    MESSAGE = "message"
+    COMPACTION = "compaction"
+    SUMMARY = "summary"
+    MEMORY = "memory"
+    TURN = "turn"
+    FEEDBACK = "feedback"
+
+
+class Standing(NamedTuple):
+    """A text, and where it stands."""
+
+    place: Place
+    id: str  # of an entry, compaction, memory, turn or reaction; the session key of a summary
+    text: str
+    source: str = ""
+    session_id: str = ""
+    source_file: str = ""
+    timestamp: str = ""
+    role: str = ""
+    session_key: str = ""
 
 
 class Said(NamedTuple):
@@ -99,6 +125,46 @@ def withdrawn_in_project(tx: Transaction, owner: Owner, project: str) -> list[Sa
     chosen, names = _in_project("cwd", project)
     where = f"WHERE {_OWN} AND withdrawn = 1 AND {chosen}"
     return [Said(*row) for row in tx.rows(f"{_SAID} {where}", {**owner.names(), **names})]
+
+
+_PAGE = 2000  # messages that are looked through at a time
+_TEXTS = {
+    Place.COMPACTION: "SELECT compaction_uuid, summary, source, session_id, source_file, timestamp, 'compaction'"
+    " FROM memory_compactions",
+    Place.SUMMARY: "SELECT session_key, rollout_slug || ' ' || memory_sentence || ' ' || rollout_summary || ' ' ||"
+    " raw_memory, source, session_id, '', '', '', session_key FROM memory_stage1",
+    Place.MEMORY: "SELECT memory_id, text || ' ' || occasions FROM memory_memories",
+    Place.TURN: "SELECT turn_id, text, '', session_id, hosted_uri FROM memory_turn_artifacts",
+}
+
+
+def texts(tx: Transaction, owner: Owner) -> Iterator[Standing]:
+    """Every text that rows hold, once for each row."""
+    after = -1
+    columns = "id, entry_uuid, content || ' ' || tool_names, source, session_id, source_file, timestamp, role"
+    sql = f"SELECT {columns} FROM memory_transcript_entries WHERE {_OWN} AND id > :after ORDER BY id LIMIT {_PAGE}"
+    while rows := tx.rows(sql, {**owner.names(), "after": after}):
+        yield from (Standing(Place.MESSAGE, *row[1:]) for row in rows)
+        after = rows[-1][0]
+    for place, select in _TEXTS.items():
+        yield from (Standing(place, *row) for row in tx.rows(f"{select} WHERE {_OWN}", owner.names()))
+
+
+def key_at(tx: Transaction, owner: Owner, each: Standing) -> str:
+    """The session key of the conversation that a message is of; empty: of none."""
+    names = {"source": each.source, "file": each.source_file, "session": each.session_id, "at": each.timestamp}
+    row = tx.row(
+        f"SELECT session_key FROM memory_conversations WHERE {_OWN} AND source = :source AND source_file = :file"
+        " AND session_id = :session AND first_message_at <= :at AND last_message_at >= :at",
+        {**owner.names(), **names},
+    )
+    return str(row[0]) if row else ""
+
+
+def keys_of_files(tx: Transaction, owner: Owner, paths: Sequence[str]) -> list[str]:
+    """Session keys of the conversations that these canonical files are of, by rows."""
+    sql = f"SELECT DISTINCT session_key FROM memory_artifacts WHERE {_OWN} AND source_path IN ({{among}})"
+    return sorted(key for (key,) in rows_of(tx, sql, owner.names(), paths))
 
 
 def notes(tx: Transaction, owner: Owner) -> list[tuple[str, str]]:

@@ -23,7 +23,17 @@ import msgspec
 
 from recollect.errors import ArtifactError
 from recollect.ingest.sources.base import UNDECODABLE, Malformed, State
-from recollect.ingest.sources.recollect import TYPE, Noted, Reaction, Turn, entry_id, fold, reacted, session
+from recollect.ingest.sources.recollect import (
+    TYPE,
+    Noted,
+    Reaction,
+    Turn,
+    entry_id,
+    fold,
+    reacted,
+    reaction_id,
+    session,
+)
 from recollect.redact import redact
 from recollect.text import in_texts
 from recollect.types import Entry, Role
@@ -133,7 +143,7 @@ class TurnLog:
     @_again
     def erase(self, file: str, gone: Callable[[Sequence[str]], bool]) -> None:
         """Lines of a log (its path below the root) whose entries are gone, and those that nobody can read: what a
-        crash tore may say the same. The file, if no line is left."""
+        crash tore may say the same. The file, if no line is left. A reaction that is gone by itself loses its text."""
         path = self.root / file
         if not path.resolve().is_relative_to(self.root.resolve()) or not path.is_file():
             return
@@ -141,10 +151,10 @@ class TurnLog:
             with suppress(FileNotFoundError):
                 os.unlink(_temporary(path.name), dir_fd=folder)
             lines = _lines(descriptor)
-            kept = [line for line in lines if _is_readable(line) and not gone(told_ids(line))]
+            kept = [_silenced(line, gone) for line in lines if _is_readable(line) and not gone(told_ids(line))]
             if not kept:
                 os.unlink(path.name, dir_fd=folder)
-            elif len(kept) < len(lines):
+            elif kept != lines:
                 _replace(path.name, folder, b"".join(kept))
             os.fsync(folder)
 
@@ -322,6 +332,14 @@ def told_ids(line: bytes) -> list[str]:
         return [each.uuid for each in fold(State(), line, 0) if isinstance(each, Entry)] or reacted(line)
     except Malformed:
         return []
+
+
+def _silenced(line: bytes, gone: Callable[[Sequence[str]], bool]) -> bytes:
+    with suppress(*UNDECODABLE):
+        told = msgspec.json.decode(line, type=Reaction)
+        if told.text and gone([reaction_id(told)]):
+            return msgspec.json.encode({**msgspec.json.decode(line), "text": ""}) + b"\n"
+    return line
 
 
 def _is_readable(line: bytes) -> bool:

@@ -131,6 +131,11 @@ def turn_of(uuid: str, session_id: str, role: str) -> str:
     return inside.removesuffix(f":{role}") if inside != uuid and inside.endswith(f":{role}") else ""
 
 
+def reaction_id(told: Reaction) -> str:
+    """Names what somebody wrote about a memory."""
+    return f"reaction:{told.memory}@{told.at}"
+
+
 def reacted(line: bytes) -> list[str]:
     """Ids of the entries, or of the memory, that a reaction is about; nothing for another line."""
     try:

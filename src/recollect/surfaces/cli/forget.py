@@ -36,6 +36,7 @@ _WIDTH = 70  # characters of each
     epilog="""\b
 Examples:
   recollect forget --memory m-3f9a0c1d2e4b5a67
+  recollect forget --text "Ada Lovelace" --dry-run
   recollect forget --session 3f0c… --reason "customer data"
   recollect forget --project ~/code/old --reason "contract ended" --yes
   recollect forget --user ada@example.com --reason "asked to" --yes""",
@@ -49,6 +50,8 @@ Examples:
 @click.option(
     "--user", metavar="U", default="", help="Everything of a user of chats, in all projects or in that of --project."
 )
+@click.option("--text", metavar="T", help="Everything that says a name or a text, in all projects.")
+@click.option("--also", is_flag=True, help="Erase as well what quotes it, or is near the text; else it is only listed.")
 @click.option("--reason", metavar="R", default="", help="Why; it is kept in the tombstone.")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and erase nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -59,6 +62,8 @@ def command(
     memory_id: str,
     project: str,
     user: str,
+    text: str | None,
+    also: bool,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -71,13 +76,17 @@ def command(
     never text, keeps it from coming back by a re-index, a re-import of the same transcript or a copy of it. Agents' own
     transcripts are not touched.
     """
+    from recollect.artifacts.mentions import wanted as check
+
     with memory(agent_id) as opened:
         by = author(opened)
         resumed = opened.finish_removals(hurry=True)
+        if text is not None:
+            check(text)
         chosen = {"session": opened.session(session), "conversation": conversation}
-        chosen |= {"memory": memory_id, "project": project, "user": user}
+        chosen |= {"memory": memory_id, "project": project, "user": user, "text": text or ""}
         try:
-            plan = opened.forgetting(**chosen, author=by)
+            plan = opened.forgetting(**chosen, also=also, author=by)
         except UsageError:
             if resumed is None or not any(chosen.values()):
                 raise
@@ -87,7 +96,7 @@ def command(
             return _show(plan, lines, as_json)
         if not yes:
             _ask(lines, as_json)
-        return _report(opened.forget(**chosen, reason=reason, author=by), lines, as_json)
+        return _report(opened.forget(**chosen, also=also, reason=reason, author=by), lines, as_json)
 
 
 def _listed(opened: Memory, plan: Plan) -> list[str]:
@@ -101,7 +110,9 @@ def _listed(opened: Memory, plan: Plan) -> list[str]:
     held = [f"    {each.id}  {_short(each.text)}" for each in plan.memories]
     messages, talking = count(len(plan.said), "message"), count(len(talks), "conversation")
     lines = [f"  {messages} of {talking}{':' if talks else ''}", *_first(talks)]
-    return [*lines, f"  {count(len(held), 'memory', 'memories')}{':' if held else ''}", *_first(held)]
+    lines += [f"  {count(len(held), 'memory', 'memories')}{':' if held else ''}", *_first(held)]
+    near = [f"    {each.at.place} {each.at.id}, {each.why}: {_short(each.snippet)}" for each in plan.also]
+    return [*lines, *(["  and leaves, unless --also is given:", *_first(near)] if near else [])]
 
 
 def _short(text: str) -> str:
@@ -126,7 +137,8 @@ def _ask(lines: Sequence[str], as_json: bool) -> None:
 def _show(plan: Plan, lines: Sequence[str], as_json: bool) -> int:
     if as_json:
         held = [{"id": each.id, "text": each.text} for each in plan.memories]
-        print_json({"conversations": plan.keys, "entries": len(plan.said), "memories": held})
+        also = [each.told() for each in plan.also]
+        print_json({"conversations": plan.keys, "entries": len(plan.said), "memories": held, "also": also})
     else:
         echo("\n".join(("This would erase for good:", *lines)))
     return 0
