@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -262,8 +262,10 @@ class Memory(Records):
         """Erases for good: a session, a conversation by its key, what a memory came from, a project, or everything of a
         user of chats, in all projects or in the one that is named beside; or everything that says a `text`. With `also`
         what quotes it, or is near the text, goes too: else the report lists it. The tombstone keeps the `reason`."""
-        target = self._target(session, conversation, memory, project, user, text, also, author)
-        self._require_may_forget(target, reason, author)
+        from recollect.artifacts.removal import Target
+
+        named = Target(session, conversation, memory, project, user, text, also)
+        target = self._target(named, reason, author)
         return self._eraser.run(target, reason)
 
     def forgetting(
@@ -276,28 +278,22 @@ class Memory(Records):
         user: str = "",
         text: str = "",
         also: bool = False,
+        reason: str = "",
         author: Author = PERSON,
     ) -> Plan:
-        """What `forget` would erase."""
-        return self._eraser.plan(self._target(session, conversation, memory, project, user, text, also, author))
-
-    def _target(
-        self,
-        session: str,
-        conversation: str,
-        memory: str,
-        project: str,
-        user: str,
-        text: str,
-        also: bool,
-        author: Author,
-    ) -> Target:
+        """What `forget` would erase. Whoever may not erase it is not shown it either."""
         from recollect.artifacts.removal import Target
 
+        named = Target(session, conversation, memory, project, user, text, also)
+        return self._eraser.plan(self._target(named, reason, author))
+
+    def _target(self, named: Target, reason: str, author: Author) -> Target:
+        """The target by the names that rows have. NotForAgents where only a person may erase it."""
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
-        held = self._named(memory, author)
-        return Target(session, conversation, held, self._stored_as(project), user, text, also)
+        target = replace(named, memory=self._named(named.memory, author), project=self._stored_as(named.project))
+        self._require_may_forget(target, reason, author)
+        return target
 
     def session(self, name: str) -> str:
         """The id of the session that is meant: of one that is known, the beginning of it will do."""

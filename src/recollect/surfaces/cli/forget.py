@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from recollect.errors import UsageError
+from recollect.errors import NotForAgents, UsageError
 from recollect.surfaces.cli.common import (
     MEMORY_ID,
     author,
@@ -86,7 +86,9 @@ def command(
         chosen = {"session": opened.session(session), "conversation": conversation}
         chosen |= {"memory": memory_id, "project": project, "user": user, "text": text or ""}
         try:
-            plan = opened.forgetting(**chosen, also=also, author=by)
+            plan = opened.forgetting(**chosen, also=also, reason=reason, author=by)
+        except NotForAgents:
+            raise
         except UsageError:
             if resumed is None or not any(chosen.values()):
                 raise
