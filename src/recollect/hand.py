@@ -92,7 +92,7 @@ def may(author: Author, verb: str, command: Sequence[str], revisions: Sequence[R
         return None
     doing = {"feedback": "judge"}.get(verb, verb)
     if not revisions:
-        return refusal(doing, command)
+        return refusal(f"{doing} this", command)
     if any(hand(each) is not Hand.AGENT for each in revisions):
         return refusal(f"{doing} this: it is more than a note of agents", command)
     if any((each.scope, each.scope_id) != (Scope.PROJECT, author.project) for each in revisions):
