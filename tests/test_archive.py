@@ -508,6 +508,23 @@ def test_a_home_moves_with_its_tombstones(lived: Memory, other: Memory, tmp_path
     assert RULE not in {row[4] for row in entries(other)}, "and it stays erased"
 
 
+def test_a_file_whose_frontmatter_was_changed_is_told(lived: Memory, tmp_path: Path) -> None:
+    (path, *_) = sorted((lived.settings.home / "memory").glob("*--summary.md"))
+    text = path.read_text()
+    before = lived.export(tmp_path / "a.tar.zst")
+    assert before.problems == []
+    front = re.sub(r"(?m)^project_id: .*$", 'project_id: "elsewhere"', text, count=1)
+    assert front != text
+    path.write_text(front)
+    after = lived.export(tmp_path / "b.tar.zst")
+    (problem,) = after.problems
+    assert (
+        after.artifacts == before.artifacts - 1
+        and (problem.kind, problem.path) == ("Edited", f"memory/{path.name}")
+        and "project_id" in problem.what
+    )
+
+
 def test_a_tombstone_travels(lived: Memory, other: Memory, tmp_path: Path) -> None:
     bury(lived)
     report = lived.export(tmp_path / "a.tar.zst")

@@ -35,6 +35,7 @@ class Records(Parts):
                 tx, self.owner, statuses=[status] if status else (), project=chosen, limit=limit
             )
 
+    @settled
     def require_project(self, project: str | None) -> None:
         """The project that somebody named. A folder may be new; an id or a path that nothing was said in is a
         mistake."""

@@ -13,7 +13,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -28,7 +28,7 @@ from recollect.artifacts.archive import LARGEST, LIST, TURNS, BadArchive, Conten
 from recollect.artifacts.document import BadFrontmatter, Document
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name, session_token
-from recollect.artifacts.reindex import Held, Problem, Report, assess, unreadable
+from recollect.artifacts.reindex import Assessed, Held, Problem, Report, assess, unreadable
 from recollect.artifacts.tombstones import Graveyard, Tombstone
 from recollect.artifacts.upkeep import Upkeep
 from recollect.errors import ArtifactError, SchemaTooNew, StoreFull, UsageError, no_file
@@ -36,11 +36,12 @@ from recollect.extract.jobs import KIND as EXTRACT
 from recollect.ingest.run import KIND as INGEST
 from recollect.models.base import ToolRefused
 from recollect.note import SOURCE
+from recollect.store import artifacts as artifact_rows
 from recollect.store import conversations, transfer
 from recollect.store.ground import Ground, Part
 from recollect.store.migrate import migrations
 from recollect.store.tombstones import entry_hash
-from recollect.turns.log import told_ids
+from recollect.turns.log import reaction_ids, told_ids
 from recollect.types import JobStatus, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
@@ -171,7 +172,7 @@ def unerased(log: str, hashes: Set[str]) -> str:
     texts need no look."""
     if not hashes:
         return log
-    told = ((line, told_ids(line.encode())) for line in log.split("\n"))
+    told = ((line, [*told_ids(line.encode()), *reaction_ids(line.encode())]) for line in log.split("\n"))
     return "\n".join(line for line, ids in told if not any(entry_hash(SOURCE, each) in hashes for each in ids))
 
 
@@ -276,8 +277,9 @@ class Export(Part):
             if attempt + 1 == _TRIES or not any(each.kind == "BrokenLink" for each in found.problems):
                 break
             there = self._files.names(token)  # it was being written
-        report.problems += found.problems
-        bad = {each.path for each in found.problems if each.kind not in ("BrokenLink", "NoManifest")}
+        problems = [*found.problems, *self._edited(found)]
+        report.problems += problems
+        bad = {each.path for each in problems if each.kind not in ("BrokenLink", "NoManifest")}
         good = [
             name for name in sorted(texts, key=lambda each: (each.kind is Kind.MANIFEST, each)) if name.path not in bad
         ]
@@ -289,6 +291,19 @@ class Export(Part):
             writer.add(name.path, data)
             report.artifacts += 1
         report.conversations += bool(good)
+
+    def _edited(self, found: Assessed) -> Iterator[Problem]:
+        """Files whose frontmatter is not what it was when they were indexed: a checksum is of the body alone."""
+        key = found.session_key
+        with self._database.read() as tx:
+            known = {row.source_path: row for row in artifact_rows.of_keys(tx, self._owner, [key]).get(key, ())}
+        for row in found.files:
+            was = known.get(row.source_path, row)
+            if row._replace(signature="") != was._replace(signature=""):
+                what = ", ".join(
+                    name for name in row._fields if name != "signature" and getattr(row, name) != getattr(was, name)
+                )
+                yield Problem(row.source_path, "Edited", f"its frontmatter was changed by hand: {what}")
 
     def _read(self, there: Iterable[Name]) -> tuple[dict[Name, str], dict[Name, Document | ArtifactError]]:
         """Texts with our line ends, and what they say, as far as an import would take them."""

@@ -54,6 +54,7 @@ _HINTS = {  # by the kind of the problem, where it is another
     "WrongName": "Give the file its name back, or move it away.",
     "NoManifest": "Run `recollect doctor --fix`: the manifest is written from the files that are there.",
     "Erased": "Run `recollect doctor --fix`: it deletes the file, and what rows hold of what was erased.",
+    "Edited": "Put it back as it was, or run `recollect reindex`, if it is to be so.",
     "TooLarge": "It stays as it is, and is in no archive: copy it by hand.",
     "NotRefreshed": "Run `recollect consolidate --now`.",
 }

@@ -334,12 +334,17 @@ def told_ids(line: bytes) -> list[str]:
         return []
 
 
-def _silenced(line: bytes, gone: Callable[[Sequence[str]], bool]) -> bytes:
+def reaction_ids(line: bytes) -> list[str]:
+    """The id of what somebody wrote in a reaction to a memory; nothing for another line."""
     with suppress(*UNDECODABLE):
         told = msgspec.json.decode(line, type=Reaction)
-        if told.text and gone([reaction_id(told)]):
-            return msgspec.json.encode({**msgspec.json.decode(line), "text": ""}) + b"\n"
-    return line
+        return [reaction_id(told)] if told.memory and told.text else []
+    return []
+
+
+def _silenced(line: bytes, gone: Callable[[Sequence[str]], bool]) -> bytes:
+    ids = reaction_ids(line)
+    return msgspec.json.encode({**msgspec.json.decode(line), "text": ""}) + b"\n" if ids and gone(ids) else line
 
 
 def _is_readable(line: bytes) -> bool:
