@@ -864,7 +864,7 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nagent_id: *b\n"
         (Kind.SUMMARY, lambda text: resealed(text, session_key="somebody@else")),
         (Kind.SUMMARY, lambda text: rebodied(text, r"-r1\b", f"-r{1 << 63}")),
         (Kind.SUMMARY, lambda text: rebodied(text, r"(first seen \S+ from) \S+", r"\1 %ED%A0%80")),
-        (Kind.SUMMARY, lambda text: rebodied(text, "must, project", "must, conversation of %00")),
+        (Kind.SUMMARY, lambda text: rebodied(text, r"\w+, project", "none, conversation of %00")),
         (Kind.SUMMARY, lambda text: resealed(text, manifest_path="evil]]")),
         (Kind.SUMMARY, lambda text: resealed(text, manifest_path=ELSEWHERE.replace("transcript", "manifest"))),
         (Kind.SUMMARY, lambda text: resealed(text, ended_at="9")),

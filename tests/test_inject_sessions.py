@@ -347,6 +347,7 @@ def test_without_a_prompt_the_command_shows_what_a_session_is_told_at_its_start(
         "section": "relevant",
         "score": 0.0,
         "reason": "told at the start of the session",
+        "by_agent": False,
         "tokens": 0,
     }
 

@@ -993,6 +993,12 @@ READS: dict[str, Read] = {
     ),
     "artifacts.of_keys": lambda tx, owner: artifacts.of_keys(tx, owner, ["s@1"]),
     "erasing.keys": lambda tx, owner: erasing.keys(tx, owner, session=SESSION),
+    "erasing.texts": lambda tx, owner: list(erasing.texts(tx, owner)),
+    "erasing.key_at": lambda tx, owner: erasing.key_at(
+        tx, owner, erasing.Standing(erasing.Place.MESSAGE, "e1", "", SOURCE, SESSION, FILE, at(0))
+    ),
+    "erasing.keys_of_files": lambda tx, owner: erasing.keys_of_files(tx, owner, [A_FILE.source_path]),
+    "erasing.notes": erasing.notes,
     "erasing.said": lambda tx, owner: [
         said for talk in conversations.search(tx, owner) for said in erasing.said(tx, owner, talk)
     ],
@@ -1151,6 +1157,10 @@ WRITES: dict[str, Read] = {
     "Jobs.revoke": lambda tx, owner: jobs_of(owner).revoke(tx, ["waiting"]),
     "Jobs.forget": lambda tx, owner: jobs_of(owner).forget(tx, KIND, "waiting"),
     "tombstones.save": lambda tx, owner: tombstones.save(tx, owner, "memory/tombstones/b.md", ["h2"]),
+    "tombstones.delete_projects": lambda tx, owner: (
+        projects.save(tx, owner, [Project("/gone", "gone", "path"), Project("/new", "new", "path")], NOW),
+        tombstones.delete_projects(tx, owner, {tombstones.project_hash("gone")}),
+    ),
     "entries.restore": lambda tx, owner: entries.restore(tx, rows_of(key_of(owner), an_entry("e1", content="other"))),
     "Jobs.reopen": lambda tx, owner: (
         jobs_of(owner).settle(tx, KIND, [("done", "w1", JobStatus.SUCCEEDED)]),
@@ -1225,6 +1235,9 @@ def fill(tx: Transaction, owner: Owner) -> None:
     conversations.insert(tx, owner, [settled], NOW)
     chat = replace(settled, source="recollect", session_id="c.1", session_key="c.1@1", user=users.UNKNOWN)
     conversations.insert(tx, owner, [chat], NOW)
+    note = replace(settled, source="recollect", session_id="n-1", session_key="n-1@1")
+    conversations.insert(tx, owner, [note], NOW)
+    entries.insert(tx, rows_of(entries.FileKey(owner, "recollect", "n.jsonl"), an_entry("n-1")))
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
     projects.record(tx, owner, [Repository("7@8", "example.com/ada/garden")], NOW)
     manifest = A_FILE._replace(source_path="m", source_kind="manifest")
@@ -1330,8 +1343,8 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         status, nothing = ada.status(), bob.status()
     assert status.tables == {
         "memory_file_states": 1,
-        "memory_transcript_entries": 4,
-        "memory_conversations": 3,
+        "memory_transcript_entries": 5,
+        "memory_conversations": 4,
         "memory_compactions": 1,
         "memory_projects": 1,
         "memory_repositories": 1,
@@ -1344,10 +1357,14 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         "memory_answers": 1,
         "memory_vectors": 3,
     }
-    assert status.vectors["backlog"] == {"entry": 3, "summary": 0, "memory": 1}
+    assert status.vectors["backlog"] == {"entry": 4, "summary": 0, "memory": 1}
     assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 2}, [1])
-    assert status.sources == {"codex": {"files": 1, "entries": 3}, "pi": {"files": 0, "entries": 1}}
-    assert status.conversations == {"active": 1, "archived": 2}
+    assert status.sources == {
+        "codex": {"files": 1, "entries": 3},
+        "pi": {"files": 0, "entries": 1},
+        "recollect": {"files": 0, "entries": 1},
+    }
+    assert status.conversations == {"active": 1, "archived": 3}
     assert status.jobs == {"running": 1, "failed": 1, "pending": 1}
     assert [job.key for job in status.waiting] == ["failed"]
     assert status.database_bytes > 0

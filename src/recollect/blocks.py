@@ -84,8 +84,14 @@ def without_memories(text: str) -> str:
     if PREFIX in text:
         stripped = _without_opened(_without_quoted(strip_blocks(text)))
         stripped = _OPENED.sub("", _BROKEN.sub("", stripped))
-    if "m-" in stripped and (stripped.startswith("m-") or any(each in stripped for each in _NEAR)):
-        stripped = _without_lines(stripped)
+    return without_lines(text if stripped == text else stripped)
+
+
+def without_lines(text: str) -> str:
+    """The text without lines of ours, wherever somebody quotes them; the same object when there is none."""
+    if "m-" not in text or not (text.startswith("m-") or any(each in text for each in _NEAR)):
+        return text
+    stripped = _without_rows(text)
     return text if stripped == text else stripped
 
 
@@ -106,7 +112,7 @@ def _without_quoted(text: str) -> str:
     return _QUOTED.sub("", text[:end]) + text[end:]
 
 
-def _without_lines(text: str) -> str:
+def _without_rows(text: str) -> str:
     """Without rows that begin or end like a line of ours. Of a row that only has one in it, that goes."""
     kept: list[str] = []
     text = _REF.sub(lambda ref: " ".join(ref.group().replace(">", " ").split()), text)  # on one row

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.blocks import END, PREFIX, escape, strip_blocks, without_memories
+from recollect.blocks import END, PREFIX, escape, strip_blocks, without_lines, without_memories
 from recollect.inject import render
 from recollect.inject.formats import Format, Role, Slot
 from recollect.inject.values import Exchange, Line
@@ -137,17 +137,18 @@ def goes_on(form: Format, answers: Sequence[Any]) -> bool:
 
 
 def transcript(form: Format, history: Sequence[Any]) -> str:
-    """The talk alone, for whoever sums it up: without blocks, also where somebody quoted one."""
+    """The talk alone, for whoever sums it up: without blocks, and without lines of one that somebody quotes."""
     said = []
     for message in history:
         role = form.role(message)
         if role is Role.OTHER:
             continue
-        text = words(form, message) if role is Role.USER else without_memories(form.spoken(message))
-        if role is Role.USER and (given := without_memories(form.results(message)).strip()):
+        is_user = role is Role.USER
+        text = without_lines(words(form, message)) if is_user else without_memories(form.spoken(message))
+        if is_user and (given := without_memories(form.results(message)).strip()):
             said.append(f"{_NAMES[Role.TOOL]}: {given}")
         if text.strip():
-            name = escape(form.speaker(message)) if role is Role.USER else ""
+            name = escape(form.speaker(message)) if is_user else ""
             said.append(f"{_NAMES[role]}{f' ({name})' if name else ''}: {text.strip()}")
     return "\n\n".join(said)
 
