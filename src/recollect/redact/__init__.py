@@ -61,7 +61,7 @@ def _landmark() -> Any:
     marks += [
         MANIFEST,
         VALUES,
-        rf"(?i:{WORDS[0].words}|{WORDS[1].words})[ \t\"*`]*\r?\n",
+        rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
         r"KEY[ \t]+[\w+/\-]{6}",
         rf"(?:{plain})[\w.+/%=~$-]{{10}}",
         f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",

@@ -43,7 +43,8 @@ def _columns(text: str, start: int, end: int, sep: str, quote: str = '"') -> lis
                 rest = rf"(?:[{sep}]{cell}){{{len(parts) - 1 - number}}}\Z" if sep != "|" else "[|]" * (number == 0)
                 find = rf"(?:{cell}[{sep}]){{{number}}}(?P<v>{cell})" + rest
             if last >= head.end and word.rule != "key":
-                need = word.bare + (sep == "\n") if word.rule == "password" else 4  # "token" heads many a column
+                # "token" heads many a column
+                need = {",": word.quoted, "\n": word.bare + 1}.get(sep, word.bare) if word.rule == "password" else 4
                 found.append(Column(word, need + extra, find, at - start if sep == " " else 0))
         at += len(part) + (sep != " ")
     return found
@@ -109,11 +110,10 @@ def _judge_manifest(text: str, pos: int, done: int) -> tuple[list[Finding | None
     for data in rx(_DATA).finditer(text, begin, end):
         if data.start() < reach:
             continue
-        need = 1 if text[data.start()] == "d" else 2  # base64, and as it is
         depth = data.start() - text.rfind("\n", begin, data.start())
         close = r"\}" if data.group()[-1] == "{" else rf"\n[^A-Za-z\n]{{0,{depth - 1}}}[A-Za-z]"
         last = re.compile(close).search(text, data.end() - 1, end)
         for entry in rx(_ENTRY).finditer(text, data.end() - 1, last.start() if last else end):
-            found.append(accept(text, "secret", Value(*entry.span("v"), True), need))
+            found.append(accept(text, "secret", Value(*entry.span("v"), True), 1))
             reach = entry.end()
     return found, end

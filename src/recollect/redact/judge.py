@@ -135,14 +135,19 @@ def _wrapped(text: str, end: int) -> int:
     return end
 
 
-def accept(text: str, rule: str, value: Value | None, need: int, short: int = 3) -> Finding | None:
+def accept(
+    text: str, rule: str, value: Value | None, need: int, short: int = 3, literal: bool = False
+) -> Finding | None:
     """The value as a finding, if it is odd enough; a key inside gives it the better name."""
     if value is None or value.end - value.start < short:
         return None
     start, end = value.start, value.end
     found = text[start : min(end, start + 100)]
     number = rule == "password" and found.isdigit() and len(found) > 5
-    if oddness(found, bare=not value.quoted) < need - number or (rule == "key" and not rx(_MIXED).match(found)):
+    named_again = rx(ANY_WORD).match(found)  # as the names of fields are translated
+    if named_again and named_again.end() == len(found.rstrip("?!")):
+        return None
+    if oddness(found, bare=not value.quoted, literal=literal) < need - number or (rule == "key" and not rx(_MIXED).match(found)):
         return None
     while not value.quoted and end - start >= 200 and (more := rx(BARE, 0).match(text, end)):
         end = more.end()
@@ -236,11 +241,16 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
     fold = rx(_NEXT).match(text, at) if op == ":" and word.loose < NEVER else None
     nested = text.find("=", at, at + 44) >= 0 and rx(_NESTED).match(text, at)
     value = None if nested else read(text, fold.end() if fold else at)
-    if value is None or (lead.endswith((":", "/", "${")) and tie == ":"):  # arn:aws:secret:name
+    if value is None or tie == " :" or (lead.endswith((":", "/", "${")) and tie == ":"):  # arn:aws:secret:name
         return None
+    literal = text[start:end].isupper() if value.quoted else not fold and _is_literal(text, start, tie, value)
     need = word.quoted if value.quoted else word.bare
-    if kind == "xml" or (
-        tie == "=" and (text[start].isupper() or text[start] == "-" or lead.endswith((";", "&", "?")))
+    if word.rule == "password" and value.quoted and rx(r"(?i)user|login|e-?mail").search(text, max(0, start - 80), start):
+        need = 1
+    if (
+        kind == "xml"
+        or (tie == "=" and (text[start].isupper() or text[start] == "-" or lead.endswith((";", "&", "?"))))
+        or (literal and not value.quoted)
     ):
         need = word.tight
     elif kind == "args":
@@ -253,12 +263,23 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
         first = not lead.rpartition("\n")[2].strip(" *`")  # of its line
         if not behind or (kind == "table" and (not (first or lead.rstrip(" *`")[-1:] == "|") or heads(text, at))):
             return None
-    finding = accept(text, word.rule, value, need + extra, word.short)
+    finding = accept(text, word.rule, value, need + extra, word.short, literal)
     while finding and text[at] == "[" and (more := rx(_MORE).match(text, finding.end)):
         if oddness(more["v"][:100]) < need:
             break
         finding = Finding(finding.rule, finding.start, more.end("v"))
     return finding
+
+
+def _is_literal(text: str, start: int, tie: str, value: Value) -> bool:
+    """Whether a bare value cannot be an expression: in a shell, a configuration file, an answer to a prompt."""
+    line = text[max(text.rfind("\n", 0, start) + 1, start - 300) : start]
+    if tie == "=":
+        behind = rx(r"[\s;&\"'`|\\}]|,\S|\Z").match(text, value.end)
+        return behind is not None and (text[start].isupper() or line.count("(") <= line.count(")"))
+    typed = text.startswith("passwd", start) or not text[start].isupper() and rx(r"[A-Z][A-Za-z]*\Z").match(text, value.start, value.end)
+    alone = not line.strip(" \t>*-\"'+") and rx(r"[ \t]*(?:#[^\n]*)?(?:\\?[\r\n]|\\n|\Z)").match(text, value.end)
+    return tie.endswith(" ") and tie.strip(" \"'*") == ":" and alone is not None and bool(alone) and not typed
 
 
 def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
@@ -274,9 +295,13 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
     if value and value.quoted:
         need = word.quoted if flag else max(2, word.quoted)
     else:
-        need = max(2, word.tight) if flag else word.loose + 1
-    need = max(need, 4) if not flag and rx("_|[a-z][A-Z]").search(label) else need
-    if finding := accept(text, word.rule, value, need + extra, short):
+        need = word.tight if flag else word.loose + 1
+    line = text[max(text.rfind("\n", 0, start) + 1, start - 60) : start].strip()
+    literal = (flag and label[0] == "-") or line in ("ENV", "ARG", "setx", "set -gx", "set -x", "setenv", "-e")
+    if not flag and rx("_|[a-z][A-Z]").search(label):
+        setting = value and value.quoted and not line and rx(r"\W?[ \t]*(?:[\r\n]|\Z)").match(text, value.end)
+        need = word.quoted if setting else max(need, 4)
+    if finding := accept(text, word.rule, value, need + extra + (flag and not literal and need < 2), short, literal):
         return finding
     for link in itertools.islice(rx(_LINK).finditer(text, end, end + 96), 4):
         between = text[end : link.start()]

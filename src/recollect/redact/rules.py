@@ -209,7 +209,7 @@ PLACES = (
           r"[\"'`]?(?P<v>[^\s\"'`]{8,90})[\"'`]?,? (?:as|is|als) ", lead=r"(?<!\S)\S{8,93} \S\Z"),
     Place("password", 3, _LOGIN + r"\S",
           _LOGIN + r"(?P<v>(?=\S{0,40}[!#$%&*?+^~@])[^\s\"'`/=()<>\[\]{}]{6,90})"),
-    Place("password", 3, r"(?i:pwd|password)=\{", r"\w+=\{(?P<v>[^\s{}]{3,100})\}"),
+    Place("password", 1, r";\s?(?i:pwd|password)=\{", r";\s?\w+=\{(?P<v>[^\s{}]{3,100})\}"),
     Place("password", 0, _CODE_OF,
           r"\w+[ _-]\w+(?: is)?:? {1,4}[\"'`]?(?P<v>(?i:[a-z0-9]{4,6}(?:[ -][a-z0-9]{4,6}){3,15}))\b(?! [a-z])"),
     Place("recovery-code", 0, _CODE_OF,
@@ -227,13 +227,17 @@ WORDS = (
          r"|palavra-passe|mật khẩu|kata sandi|(?:П|п)ароль|κωδικός|סיסמה|كلمة المرور|密码|密碼|パスワード"
          r"|暗証番号|비밀번호",
          1, 1, 2, 2, short=4),
+    Word("secret", r"(?:api|app|client|session|jwt|cookie|auth|shared|signing|webhook|consumer)[_-]?secret|secret[_-]?key"
+         r"(?:[_-]?base)?", 1, 1, 3, 3, short=8),
     Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key"
          r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
          3, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT)",
          3, 3, 4, NEVER, short=12),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|parola|wlan-schlüssel)", 2, 2, 2, 2, short=6),
-    Word("password", r"(?:^|[^A-Za-z0-9])(?:pass|psk)|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
+    Word("password", r"(?:^|[^A-Za-z0-9])psk|(?:become|sudo|default|mail|ftp|proxy|redis|mysql|pg|postgres|mongo)[_-]pass"
+         r"|(?-i:[A-Z]_PASS)", 1, 1, 2, NEVER, short=4),
+    Word("password", r"(?:^|[^A-Za-z0-9])pass|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
     Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
 )
 ABOUT = frozenset("""
@@ -254,13 +258,29 @@ NEUTRAL = frozenset("""
     prod production raw repeat root s secondary stage staging test v val value verify
 """.split())  # a name may go on like this and say no more
 PLAIN = frozenset("""
-    any auth basic bearer bool boolean bytes change char click correct default digest disabled email empty enabled
-    encrypted enter expired false field forgot hashed here hidden incorrect input integer invalid jwt login masked
-    missing name never none null number oauth object optional pass passphrase passwd password passwort plain private
-    protected public pwd readonly required reset revoked same secret see static str string text that this token true
-    undefined unknown use user username value void wrong
-""".split())  # values that are none
-PROSE = frozenset("a an and are at be by for from if in is it must no not of on or please the this to with".split())
+    above any ascii auth automatic back bad basic bearer below blank blob bool boolean bytes change changed char char[]
+    chars clear click cleartext compromised confirmed constant correct custom default deleted deprecated digest disabled
+    disclosed done double email empty enabled encoded encrypted enter environment error exists expired external fail
+    false field file fine float forgot found generated gone good hash hashed here hex hidden ignored immutable incorrect
+    inline input int integer internal invalid jwt known lambda leaked list local login long lost manual mandatory masked
+    match mismatch missing mixed name needed never new none null nullable number oauth object off ok old omitted option
+    optional options pass passed passphrase password passwd passwort plain plaintext post present private prompt
+    protected provided public pwd random readonly ready redacted refresh rejected required reset resource revoked right
+    safe salted same saved secret secure see sensitive session set shared short skip skipped static stdin stored str
+    string strong struct success symbol temporary test text textbox textfield that there this too true tuple type
+    undefined unique unknown unset updated use used user username value values varchar variable vector verified visible
+    void weak wrong xxx yes you your
+    erforderlich falsch geheim korrekt leer notwendig nötig pflichtfeld richtig sicher unbekannt ungültig vergeben weg
+    correct faux incorrecte obligatoire oublié perdu requis secrète secret valide vide
+    caducada correcta incorrecta necesaria obligatoria olvidada segura válida vacía débil inválida
+    correta errada forte fraca expirada inválido obrigatória obrigatório vazia
+    верный забыт неверный обязателен обязательно обязательное поле изменён изменен скрыт пуст сброшен
+    必須 必填 必須項目 任意 変更 エラー 错误 錯誤 正确 无效 必需 不正 確認 आवश्यक गलत अनिवार्य सही مطلوبة مطلوب خاطئة غير صحيحة إلزامي
+""".split())  # values that are none, and what is said of a password
+PROSE = frozenset("""
+    are be can cannot contains is it its must no not of or please should to with without your you this that was were will
+    has have does don't must enter at
+""".split())  # words of a sentence, not of a pass phrase
 BIGRAMS = frozenset("""
     er in te on re ti at es st en le or nt co ar al de ra se io ed ng li ri an ro it ta me tr et ma ic ne ce as is ec
     ac ns si pe ve nd ct di la to ca pr ea lo pa el ex ss ge na ch un fi ou rs ol th am nc il po he om ut ur rt ll mp

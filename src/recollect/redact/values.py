@@ -6,10 +6,10 @@ import re
 import string
 from typing import NamedTuple
 
-from recollect.redact.rules import BIGRAMS, PLAIN, PROSE, UNSET, rx
+from recollect.redact.rules import BIGRAMS, NEUTRAL, PLAIN, PROSE, UNSET, rx
 
 _FAKE = (  # stands for a secret: placeholders, regular expressions
-    r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|example|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
+    r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|(?<![A-Za-z0-9_])example(?![a-z_])|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
     r"|change.?me|CHANGE.?ME|replace.?(?:me|with|this)|REPLACE.?(?:ME|WITH|THIS)|[_-](?:here|HERE)$"
     r"|abcdefghijk|ABCDEFGHIJK|^--[a-z]|^![A-Za-z]{2,12}$|^:[a-z_]\w*$|^&(?:lt|#)|^<[\w\s:-]*>?$"
     r"|^%(?:[sd]|[a-z_]\w*%)$|^\[[\w\s-]*\]?$|^\{(?![a-z_]\w*\})|\(\?|\[\^|\[0-9|\[[aA]-|\[\\x|\\[sSwWdD]"
@@ -35,7 +35,9 @@ _TECH = (  # digits that belong to a term
 )
 _PATH = (
     r"(?:[~.]{0,2}/|[A-Za-z]:[\\/]|\$\w+/|[\w.@-]+[/\\][\w.@+-]+[/\\]|[A-Za-z_.@-]+[/\\](?=[^0-9/\\]*$))"
-    r"[\w.@+-]*(?:[/\\][\w.@+-]*)*$|[\w.-]+\.(?:[a-z]{1,4}|ya?ml|json5?|toml)$"
+    r"[\w.@+-]*(?:[/\\][\w.@+-]*)*$|[\w.-]+\.(?:asc|c|cc|cer|cfg|com|conf|cpp|crt|css|csv|db|de|dev|env|exe|go|gpg|gz|h|html?"
+    r"|ini|io|java|jks|jpg|js|json5?|jsx|jwt|key|kt|local|log|md|mjs|net|org|p12|pdf|pem|pfx|php|png|pub|py|rb|rs|sh|so|sql|svg"
+    r"|svelte|swift|tar|toml|tsx?|txt|vue|xml|ya?ml|zip)$"
 )
 _CODE = (
     r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]|(?P<head>[&*!.@-]?[A-Za-z_$][\w$]*)"
@@ -47,30 +49,44 @@ TELLING = r"(?i)passw|pwd|secret|token|credential|key|auth"
 
 
 @functools.lru_cache(maxsize=1024)  # text that repeats itself asks the same thousands of times
-def oddness(value: str, bare: bool = False) -> int:
-    """How unlike words, code and placeholders it is: 0 no secret, 1 words, 2 words and digits, 3 odd, 4 random."""
-    if len(value) < 3 or value.lower() in PLAIN or (bare and _is_code(value, _mean(value))):
+def oddness(value: str, bare: bool = False, literal: bool = False) -> int:
+    """Rate how unlike words, code and placeholders a value is: 0 no secret, 1 words, 2 words and digits, 3 odd, 4 random.
+
+    A bare value may be an expression. A literal one may not, and may be a name made of words.
+    """
+    if len(value) < 3 or value.lower() in PLAIN or (bare and _is_code(value, _mean(value), literal)):
         return 0
     if (rest := solid(value)) != value:
-        odd = oddness(rest, bare)
+        odd = oddness(rest, bare, literal)
         return odd if odd >= (4 if bare else 3) else 0
     if rx(_ID).match(value):
         return 0
-    if " " in value:  # a pass phrase is no sentence
-        words = value.lower().split()
-        telling = any(rx(TELLING).match(piece) for piece in rx(PIECES).findall(value))
-        if len(words) > 8 or not PROSE.isdisjoint(words) or telling:
-            return 0
-        phrase = len(words) >= 4 and value.islower() and all(word.isalpha() for word in words)
-        phrase |= re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)* [A-Z][a-z]+ \d{2,}|(?:[A-Z][a-z]+ ){3,}\d", value) is not None
-        return 1 if phrase else 2 if len(words) <= 4 and oddness("".join(words)) >= 3 else 0
+    if " " in value:
+        return _rate_phrase(value)
     digits = not _DIGITS.isdisjoint(value)
     core = rx(_TECH).sub("", value) if digits else value
     mean = _mean(core)
     path = mean >= (2.3 if value[0] in "./~" else 2.9) and rx(_PATH).match(value) and not _gibberish(core)
     variable = value[0] == "$" and re.fullmatch(r"\$\w+" if mean >= 2.5 else r"\$[A-Z_]+", value)
     about = mean >= 2.9 and rx(TELLING).search(core) and not (digits and any(c.isdigit() for c in core))
+    if about and literal:  # a name is made of such words alone: db_password
+        pieces = [piece.lower() for piece in rx(PIECES).findall(core)]
+        about = all(one in PLAIN or one in NEUTRAL or rx(TELLING).fullmatch(one) for one in pieces)
     return 0 if path or variable or about else rank(core, value)
+
+
+def _rate_phrase(value: str) -> int:
+    """Rate several words: a pass phrase is no sentence, and does not speak of passwords."""
+    words = value.lower().split()
+    telling = any(rx(TELLING).match(piece) for piece in rx(PIECES).findall(value))
+    plain = sum(word in PLAIN for word in words)
+    if not 1 < len(words) <= 8 or telling or 2 * plain >= len(words) or not PROSE.isdisjoint(words):
+        return 0
+    if all(word.isalpha() for word in words) and (value.islower() or value.istitle()):
+        return 1
+    if re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)* [A-Z][a-z]+ \d{2,}|(?:[A-Z][a-z]+ ){3,}\d", value):
+        return 1
+    return 2 if len(words) <= 4 and oddness("".join(words)) >= 3 else 0
 
 
 def solid(value: str) -> str:
@@ -110,8 +126,8 @@ def _gibberish(value: str) -> bool:
     return len(pairs) >= 4 and (rare or re.search(r"[b-df-hj-np-tv-xz]{6}", low) is not None)
 
 
-def _is_code(value: str, mean: float) -> bool:
-    """An expression rather than a literal: a call, an attribute, a name made of words."""
+def _is_code(value: str, mean: float, literal: bool = False) -> bool:
+    """Whether a value is an expression: a call, an attribute, a name made of words."""
     match = rx(_CODE).match(value)
     if match is None or match["head"] is None:
         return match is not None
@@ -122,7 +138,7 @@ def _is_code(value: str, mean: float) -> bool:
         return mean >= 2.9
     if rest:
         return mean >= 2.9 or rest == "(" or "_" in head or head.islower() or (head.isalpha() and len(head) > 3)
-    return mean >= 2.9 and len(head) < 36 and ("_" in head or rx(TELLING).search(head) is not None)
+    return not literal and mean >= 2.9 and len(head) < 36 and ("_" in head or rx(TELLING).search(head) is not None)
 
 
 def is_basic(value: str) -> bool:
