@@ -16,7 +16,7 @@ import functools
 import hashlib
 from typing import Any
 
-from recollect.redact import below, judge, rules, values
+from recollect.redact import below, judge, prose, rules, values
 from recollect.redact.below import BELOW, MANIFEST, VALUES, judge_below
 from recollect.redact.judge import META, Finding, judge_key, judge_place, judge_word
 from recollect.redact.rules import KEYS, PLACES, SHAPED, WORDS, rx
@@ -63,6 +63,7 @@ def _landmark() -> Any:
         VALUES,
         rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
         r"KEY[ \t]+[\w+/\-]{6}",
+        f"(?i:{prose.MARKS})",
         rf"(?:{plain})[\w.+/%=~$-]{{10}}",
         f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",
     ]
@@ -135,7 +136,7 @@ def _find(text: str) -> list[Finding]:
                 if not finding and resume == char + 1:
                     finding = judge_place(text, char, floor)
             if not finding and resume == char + 1:
-                finding, resume = judge_word(text, char)
+                finding, resume = judge_word(text, char, floor)
             if not finding and char >= done and rx(BELOW).match(text, char):
                 cells, done = judge_below(text, char, done)
                 below += [cell for cell in cells if cell]

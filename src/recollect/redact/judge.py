@@ -1,10 +1,10 @@
 """From a landmark to a finding: whether a secret stands where a rule could apply."""
 
-import itertools
 import re
 import string
 from dataclasses import dataclass
 
+from recollect.redact.prose import ENGLISH, NOUN, told, told_before
 from recollect.redact.rules import (
     ABOUT,
     ANY_KEY,
@@ -49,11 +49,6 @@ _FORM = (  # how a value is tied to a name; what is not one of these is prose
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>\s{0,40}(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
-_LINK = (
-    r"(?i)(?:(?:\b(?:is|was|to|as|be|are|ist|lautet|heißt|auf|c['’]est|est|es)|(?<=[ \t])(?:[èé]|är))"
-    r"(?:\s+(?:now|still|just|set to))?[ \t]*:?|[:=]|—|–)(?:[ \t]+(?:\*\*)?|(?<=:)(?=\r?\n))"
-)
-_SET = r"(?i)\s*(?:re)?set to\b\W*"
 _GAP = r"(?:['’]s|[\"'`)*]{0,3})[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|- |\\n|```\w{0,12}){0,40}"  # on to the next line
 _BEHIND = {
@@ -147,7 +142,9 @@ def accept(
     named_again = rx(ANY_WORD).match(found)  # as the names of fields are translated
     if named_again and named_again.end() == len(found.rstrip("?!")):
         return None
-    if oddness(found, bare=not value.quoted, literal=literal) < need - number or (rule == "key" and not rx(_MIXED).match(found)):
+    if oddness(found, bare=not value.quoted, literal=literal) < need - number or (
+        rule == "key" and not rx(_MIXED).match(found)
+    ):
         return None
     while not value.quoted and end - start >= 200 and (more := rx(BARE, 0).match(text, end)):
         end = more.end()
@@ -223,12 +220,40 @@ def named(text: str, pos: int) -> tuple[Word, int, int, int] | None:
     return word, start, end + len(tail), extra
 
 
-def judge_word(text: str, pos: int) -> tuple[Finding | None, int]:
-    """What a telling name at pos is tied to, and where to go on looking."""
+_SAID = r"(?i)\b(?:the|my|your|our|his|her|new|old|wi-?fi|login|admin|root|its)[ \t]\Z"  # before a noun of a sentence
+
+
+def judge_word(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
+    """What a telling name or noun at pos is tied to, and where to go on looking."""
     name = named(text, pos)
-    if name is None:
-        return None, pos + 1
-    return _judge_tie(text, *name), name[2] if text[pos].isalnum() else pos + 1
+    if name and (finding := _judge_tie(text, *name)):
+        return finding, name[2]
+    noun = rx(NOUN, 0).match(text, pos)
+    if noun and (name or not rx(ANY_WORD).match(text, pos)):
+        kind, start, end = noun.lastgroup or "", pos, noun.end()
+    elif name and name[0].loose < NEVER:
+        kind, start, end = "password" if name[0].rule == "password" else "token", name[1], name[2]
+    else:
+        return None, name[2] if name and text[pos].isalnum() else pos + 1
+    resume = end if text[pos].isalnum() else pos + 1
+    label = text[start:end]
+    if (
+        name
+        and rx(ENGLISH).match(label)
+        and rx(_FORM).match(text, end)
+        and not rx(_SAID).search(text, max(0, start - 8), start)
+    ):
+        return None, resume
+    if name and ("_" in label or rx("[a-z][A-Z]").search(label)):
+        kind = "token"
+    rule = {"recovery": "recovery-code", "token": "secret"}.get(kind, "password")
+    for value, need, literal in (*told(text, kind, start, end), *told_before(text, kind, start, floor)):
+        short = 8 if kind == "token" else 3
+        if need == 0:
+            return Finding(rule, value.start, value.end), resume
+        if finding := accept(text, rule, value, need + (name[3] if name else 0), short, literal):
+            return finding, resume
+    return None, resume
 
 
 def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
@@ -236,7 +261,7 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
     form = rx(_FORM).match(text, end)
     kind, lead = form.lastgroup if form else "", text[max(0, start - 6) : start]
     if form is None or (kind == "xml" and not lead.endswith(("<", ":", "/", ">", '"', "'"))):
-        return _judge_prose(text, word, start, end, extra)
+        return _judge_label(text, word, start, end, extra)
     at, tie, op = form.end(), text[end : form.end()], form["op"] or ""
     fold = rx(_NEXT).match(text, at) if op == ":" and word.loose < NEVER else None
     nested = text.find("=", at, at + 44) >= 0 and rx(_NESTED).match(text, at)
@@ -245,7 +270,11 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
         return None
     literal = text[start:end].isupper() if value.quoted else not fold and _is_literal(text, start, tie, value)
     need = word.quoted if value.quoted else word.bare
-    if word.rule == "password" and value.quoted and rx(r"(?i)user|login|e-?mail").search(text, max(0, start - 80), start):
+    if (
+        word.rule == "password"
+        and value.quoted
+        and rx(r"(?i)user|login|e-?mail").search(text, max(0, start - 80), start)
+    ):
         need = 1
     if (
         kind == "xml"
@@ -277,13 +306,17 @@ def _is_literal(text: str, start: int, tie: str, value: Value) -> bool:
     if tie == "=":
         behind = rx(r"[\s;&\"'`|\\}]|,\S|\Z").match(text, value.end)
         return behind is not None and (text[start].isupper() or line.count("(") <= line.count(")"))
-    typed = text.startswith("passwd", start) or not text[start].isupper() and rx(r"[A-Z][A-Za-z]*\Z").match(text, value.start, value.end)
+    typed = (
+        text.startswith("passwd", start)
+        or not text[start].isupper()
+        and rx(r"[A-Z][A-Za-z]*\Z").match(text, value.start, value.end)
+    )
     alone = not line.strip(" \t>*-\"'+") and rx(r"[ \t]*(?:#[^\n]*)?(?:\\?[\r\n]|\\n|\Z)").match(text, value.end)
     return tie.endswith(" ") and tie.strip(" \"'*") == ":" and alone is not None and bool(alone) and not typed
 
 
-def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
-    """--name value, NAME value, the name for something is value."""
+def _judge_label(text: str, word: Word, start: int, end: int, extra: int) -> Finding | None:
+    """--name value, NAME value, and a value directly behind a name."""
     label = text[start:end]
     flag = label.startswith("-") or ("_" in label and label.isupper())
     if (word.loose == NEVER and not flag) or text[start - 1 : start] in ("$", "{"):
@@ -301,22 +334,7 @@ def _judge_prose(text: str, word: Word, start: int, end: int, extra: int) -> Fin
     if not flag and rx("_|[a-z][A-Z]").search(label):
         setting = value and value.quoted and not line and rx(r"\W?[ \t]*(?:[\r\n]|\Z)").match(text, value.end)
         need = word.quoted if setting else max(need, 4)
-    if finding := accept(text, word.rule, value, need + extra + (flag and not literal and need < 2), short, literal):
-        return finding
-    for link in itertools.islice(rx(_LINK).finditer(text, end, end + 96), 4):
-        between = text[end : link.start()]
-        about = not ABOUT.isdisjoint(between.lower().split()[:1]) and not re.fullmatch(_SET, between + link.group())
-        if about or re.search(r"\n|\. |\[redacted:", between):
-            return None
-        fold = rx(_NEXT).match(text, link.end()) if link.group().rstrip()[-1:] == ":" else None
-        value = read(text, fold.end() if fold else link.end())
-        if fold and value and not rx(_ALONE).match(text, value.end):
-            return None
-        need = 3 if fold else min(word.loose, 3) if flag else word.loose
-        need -= bool(value and value.quoted and need > 1)
-        if finding := accept(text, word.rule, value, need + extra, short):
-            return finding
-    return None
+    return accept(text, word.rule, value, need + extra + (flag and not literal and need < 2), short, literal)
 
 
 RULED = r"[-=:+| \t]*[-=]{2}[-=:+| \t]*\r?"  # the line between the head of a table and its rows

@@ -261,7 +261,7 @@ PLAIN = frozenset("""
     above any ascii auth automatic back bad basic bearer below blank blob bool boolean bytes change changed char char[]
     chars clear click cleartext compromised confirmed constant correct custom default deleted deprecated digest disabled
     disclosed done double email empty enabled encoded encrypted enter environment error exists expired external fail
-    false field file fine float forgot found generated gone good hash hashed here hex hidden ignored immutable incorrect
+    false field file fine float forgot found generated given gone good hash hashed here hex hidden ignored immutable incorrect
     inline input int integer internal invalid jwt known lambda leaked list local login long lost manual mandatory masked
     match mismatch missing mixed name needed never new none null nullable number oauth object off ok old omitted option
     optional options pass passed passphrase password passwd passwort plain plaintext post present private prompt

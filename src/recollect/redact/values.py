@@ -82,7 +82,7 @@ def _rate_phrase(value: str) -> int:
     plain = sum(word in PLAIN for word in words)
     if not 1 < len(words) <= 8 or telling or 2 * plain >= len(words) or not PROSE.isdisjoint(words):
         return 0
-    if all(word.isalpha() for word in words) and (value.islower() or value.istitle()):
+    if all(word.isalpha() for word in words):
         return 1
     if re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)* [A-Z][a-z]+ \d{2,}|(?:[A-Z][a-z]+ ){3,}\d", value):
         return 1
