@@ -302,7 +302,7 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
 
 def _is_literal(text: str, start: int, tie: str, value: Value) -> bool:
     """Whether a bare value cannot be an expression: in a shell, a configuration file, an answer to a prompt."""
-    line = text[max(text.rfind("\n", 0, start) + 1, start - 300) : start]
+    line = text[max(0, start - 300) : start].rpartition("\n")[2]
     if tie == "=":
         behind = rx(r"[\s;&\"'`|\\}]|,\S|\Z").match(text, value.end)
         return behind is not None and (text[start].isupper() or line.count("(") <= line.count(")"))
@@ -329,7 +329,7 @@ def _judge_label(text: str, word: Word, start: int, end: int, extra: int) -> Fin
         need = word.quoted if flag else max(2, word.quoted)
     else:
         need = word.tight if flag else word.loose + 1
-    line = text[max(text.rfind("\n", 0, start) + 1, start - 60) : start].strip()
+    line = text[max(0, start - 60) : start].rpartition("\n")[2].strip()
     literal = (flag and label[0] == "-") or line in ("ENV", "ARG", "setx", "set -gx", "set -x", "setenv", "-e")
     if not flag and rx("_|[a-z][A-Z]").search(label):
         setting = value and value.quoted and not line and rx(r"\W?[ \t]*(?:[\r\n]|\Z)").match(text, value.end)

@@ -30,7 +30,7 @@ LANGUAGES = (
         r"[ -](?:code|password|passcode|pin|combination)|passcode",
         r"(?:recovery|back-?up|rescue|emergency|scratch|2fa|mfa)[ -](?:codes?|keys?)",
         r"(?:security|secret)[ -](?:question|answer)|maiden name|memorable (?:word|name|place)|answer to the (?:security|secret) question",
-        r"(?:is|was|are|be|reads|remains|says)(?: now| still| just| simply| currently| always| actually| set to| literally)?"
+        r"(?:is|was|are|will be|reads|remains|says)(?: now| still| just| simply| currently| always| actually| set to| literally)?"
         r"|(?:re)?set to|changed to|now|answer(?:ed)?(?: is| was)?|put",
         r"type|enter|use|try|punch in|type in|put in|say",
         r"as|is|was|that['’]s|that is|works as|will be|for|being",

@@ -53,8 +53,8 @@ _OTHER = r"[\u0370-\u1fff\u2e80-\uffef]"  # a letter of no Latin script
 _QUOTED = r"[\"`“„«「『](?P<q>[^\"`“”„«»「」『』\n]{2,80})[\"`”“»」』]|(?<!\w)['‘](?P<s>[^'‘’\n]{2,80})['’](?!\w)"
 _SIGN = "\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef"  # of scripts without spaces
 _WORD = rf"(?P<w>(?![:=*.!?])[^\s\"`“”„«»「」『』<>,;{_SIGN}،؛؟।…—–()]{{2,120}})"
-_LINK = rf"(?:{_sided('link')}|(?<!\w)(?:to|as|à|till|är|è|er)(?!\w)|[:=：—–]|\s-(?=\s))[\s:*：、，,]*\Z"
-_USE = rf"{_sided('use')}(?:\s+(?:in|den|das|le|la|el|o|a|just|simply|only))?[\s:]*\Z"
+_LINK = rf"(?:{_sided('link')}|(?<!\w)(?:to|as|à|till|är|è|er)(?!\w)|[:=：—–]|\s-(?=\s))[\s:*：、，,]*"
+_USE = rf"{_sided('use')}(?:\s+(?:in|den|das|le|la|el|o|a|just|simply|only))?[\s:]*"
 _END = rf"[.!?]*(?:\s*(?:[,;.!?)\]…—–。、，；！？।؟،]|$|\s-\s)|\s*\([a-z]|\s+(?:{'|'.join(e.rest for e in _SPACED)})(?![^\W_])|\s*(?:{'|'.join(e.rest for e in LANGUAGES if e.dense)}))"
 _OF = (  # how a noun may go on before its link: for the server, der Datenbank, от почты
     r"(?i)[\s*_\"'`’)]*(?:\Z|[,(:=：—–]|(?:for|of|on|to|in|at|from|we|i|you|he|she|they|there|that|für|vom|von|zum|zur|der|des|dem|im|am"
@@ -80,6 +80,8 @@ def _part(text: str, end: int) -> str:
     fold = rx(r"[^\n\\]{0,90}[:：]\s*(?:\n|\\n)(?:[\s>]|- |\\n|```\w{0,12})*", 0).match(part) if stop else None
     if stop and fold and fold.end() > stop.start() >= fold.end() - 40:
         after = rx(_STOP, 0).search(part, fold.end())
+        if " " in part[fold.end() : after.start() if after else None].strip():
+            return part[: stop.start()]
         stop = after if after else None
     return part[: stop.end() if stop.group()[0] in ".!?" else stop.start()] if stop else part
 
@@ -96,7 +98,7 @@ def told(text: str, kind: str, begin: int, end: int) -> Iterator[Told]:
     if kind == "number":
         if found := rx(_DIGITS, 0).search(part[:70]):
             gap = part[: found.start()]
-            year = rx(r"(?:19|20)\d\d\Z").match(found.group()) and not rx(_LINK, 0).search(gap)
+            year = rx(r"(?:19|20)\d\d\Z").match(found.group()) and not rx(_LINK + r"\Z", 0).search(gap)
             if not year and not rx(
                 r"(?i)\d|\b(?:error|line|port|http|status|in|since|page|issue|expires?)\s*\Z"
             ).search(gap):
@@ -124,7 +126,7 @@ def _codes(text: str, end: int) -> Iterator[Told]:
 
 def _clause(part: str, end: int) -> Iterator[Told]:
     """The rest of the clause behind a link."""
-    ends = [link.end() for link in rx(_LINK.removesuffix(r"\Z"), re.IGNORECASE).finditer(part)]
+    ends = [link.end() for link in rx(_LINK, re.IGNORECASE).finditer(part)]
     if rx(r".*(?:है|हैं|था|です|だ)\s*\Z", 0).match(part):  # the verb stands at the end
         ends.insert(0, len(part) - len(part.lstrip()))
     for behind in ends:
@@ -151,7 +153,8 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
         r"[\s,:：='’\"*`)_（(]|[^\x00-\x7f]|\Z", 0
     ).match(part):
         return  # in a path or an identifier
-    link, use = rx(_LINK, re.IGNORECASE), rx(_USE, re.IGNORECASE)
+    links = {each.end(): each.start() for each in rx(_LINK, re.IGNORECASE).finditer(part)}
+    uses = {each.end() for each in rx(_USE, re.IGNORECASE).finditer(part)}
     english = rx(ENGLISH).fullmatch(text, begin, end) or not rx(NOUN, 0).match(
         text, begin
     )  # whose values behind a name are found as such
@@ -162,11 +165,10 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
         group = found.lastgroup or "w"
         gap, word = part[: found.start()], found[group]
         foreign = rx(_OTHER, 0).search(text, begin, end + found.start()) is not None
-        linked = link.search(gap) if not (english and gap.rstrip()[-1:] == "=") else None
-        if linked and not (fits or linked.start() == 0 or not gap[: linked.start()].strip()):
-            linked = None
+        link = links.get(found.start(), -1)
+        linked = link >= 0 and not (english and gap.rstrip()[-1:] == "=") and bool(fits or not gap[:link].strip())
         start = end + found.start(group)
-        used = use.search(gap)
+        used = found.start() in uses
         if not (linked or used or foreign or (count == 0 and not english)) or count > 12:
             continue
         if group != "w":
@@ -198,12 +200,13 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
         ):
             yield Told(value, 1)
         else:
-            yield Told(value, 2 if linked or used or count == 0 else 3, False)
+            words = rx(_OTHER, 0).match(word) and not linked
+            yield Told(value, 2 if (linked or used or count == 0) and not words else 3, False)
 
 
 def told_before(text: str, kind: str, start: int, floor: int) -> Iterator[Told]:
     """The values that may precede a noun that starts at `start`."""
-    low = max(floor, start - 100)
+    low = max(floor, text.rfind("\n", max(0, start - 100), start) + 1, start - 100)
     part = text[low:start]
     role = rx(_ROLE, re.IGNORECASE).search(part, max(0, len(part) - 40))
     if role is None:
@@ -213,7 +216,7 @@ def told_before(text: str, kind: str, start: int, floor: int) -> Iterator[Told]:
         last = quoted[-1]
         group = last.lastgroup or "q"
         if not plain(last[group]):
-            yield Told(Value(low + last.start(group), low + last.end(group), True), 1)
+            yield Told(Value(low + last.start(group), low + last.end(group), True), 3 if kind == "token" else 1)
         return
     if kind == "number":
         if found := rx(_DIGITS + r"\W*\Z", 0).search(part):
@@ -226,7 +229,7 @@ def told_before(text: str, kind: str, start: int, floor: int) -> Iterator[Told]:
     word = words[-1]["w"].rstrip(".,:;!?")
     begun = words[-1].start()
     value = Value(low + begun, low + begun + len(word), False)
-    used = rx(_USE, re.IGNORECASE).search(part[:begun]) or rx(
+    used = rx(_USE + r"\Z", re.IGNORECASE).search(part[:begun]) or rx(
         r"(?i)\b(?:mis|metti|set|put|puse|coloquei|将|把|用|поставил[аи]?|habe|gesetzt)\s*\Z", 0
     ).search(part[:begun])
     if kind not in ("token", "recovery") and used and len(word) > 3 and not plain(word):

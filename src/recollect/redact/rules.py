@@ -117,7 +117,11 @@ _TO = r"\\{0,3}[\"'`]?\]?\s{0,4}(?::|=>|=|,(?=\s{0,4}\\?[\"'`]))\s{0,4}"  # betw
 _PAIR = _TO + r"\\{0,3}[\"'`]?[\w.%-]{1,64}="  # the same, up to the value of the first cookie
 _JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}?(?:\d|[a-z][A-Z]))[^\n\"'`\\]{12,4000})"  # cookies that carry something
 _HOST = r"(?:\[[0-9a-fA-F:]{2,40}\]|[\w.${}%-]{1,253})(?::[\w${}]{1,30})?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
-_STDIN = r"(?:--password-stdin|--with-token|sudo -S|chpasswd|passwd --stdin)"
+_STDIN = (  # what reads a secret from its standard input
+    r"(?:--(?:password|passphrase|api-key|token|secret|key|stdin|data-file|value)[\w-]*[ =]?-?\b|with-token|sudo\b[^|\n]{0,30}? -\w*S|chpasswd"
+    r"|passwd\b|kinit|cryptsetup|luks|smbpasswd|pdbedit|vncpasswd|passphrase|secrets? (?:put|set|create|versions|add)|login|unlock|wpa_|su -|gpg|age"
+    r"|keytool|htpasswd|mosquitto_passwd|openssl|docker secret|podman secret|variable set|auth |zfs|veracrypt|borg|restic|ansible-vault|sops)"
+)
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
 UNSET = r"(?:\$\{\w{1,80}:?[-=]){1,8}"  # of ${NAME:-value}, which is its value where the name is not set
 _URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
@@ -131,19 +135,62 @@ _CODE_OF = r"(?i:(?:app|otp|[2m]fa|setup|recovery|backup)[ _-](?:password|seed|s
 _CODES = r"(?:\w{4,6}(?:-\w{4,6}){1,3}|\d{4} \d{4}|(?=[A-Za-z]{0,9}\d)[0-9A-Za-z]{6,12})(?![\w.-])"  # of a list
 _ITEM = r"(?:[\s,;|*•\"'\[-]|\\[nr]|\d{1,2}[.)]\s){1,12}"
 _ARGS = r"\s(?:[^\n|;]{0,160}?\s)?"
+_P = r"-[pP](?:\s|=|(?=[\"']))"
 _COMMANDS = {  # and what stands between them and a password
-    "redis-cli": _ARGS + "-a",
-    "(?:sqlcmd|zip)": _ARGS + "-P",
-    "(?:sshpass|mongo(?:sh|dump|restore)?|(?:docker|podman|registry|az) login|user(?:add|mod))": _ARGS + "-p",
-    "(?:ldap(?:search|add|modify|passwd|delete|whoami)|add-(?:generic|internet)-password)": _ARGS + "-w",
-    "openssl enc": _ARGS + "-k",
-    "gh secret set": _ARGS + "(?:-b|--body)",
-    "7za? [a-z]": _ARGS + r"-p(?=\S)",
-    "htpasswd": r" -[a-zA-Z]{0,4}b[a-zA-Z]{0,4} \S{1,80} \S{1,80}\s",
-    "net use": r" \S{1,80} \\\S{1,80}(?: /user:\S{1,80})?\s",
-    "encrypt_string": r"(?=\s[\"'])",
-    "snmp-server community": r"\s",
-    "rabbitmqctl (?:add_user|change_password)": r" \S{1,80}\s",
+    r"(?:redis-cli|valkey-cli)": _ARGS + "(?:-a|--pass)",
+    r"(?:sqlcmd|bcp|osql|isql|zip|unzip|mosquitto_(?:pub|sub)|ipmitool|ncftp\w*)": _ARGS + "-P",
+    r"sshpass": _ARGS + "-p",
+    r"(?:mongo(?:sh|dump|restore|import|export|stat)?|cqlsh|clickhouse-client|influx|user(?:add|mod)|\w*(?:registry|docker|podman|helm|oc"
+    r"|cf|bluemix|ibmcloud|nerdctl|buildah|oras|az|argocd|rancher|harbor|skopeo|crane) login|twine upload|xfreerdp|rdesktop|evil-winrm|crackmapexec"
+    r"|nxc|psexec\w*|hydra|medusa|netexec|unrar|7z\w?|conan \w+|oc login|cadaver|ab|siege|proxychains|svn|az \w+(?: \w+){0,3} (?:create|update|login)"
+    r"|nuget|dotnet|jfrog|jf|pscp|psftp|mysqladmin|mariadb-admin|ncat|vncdo|rcon|mcrcon|weed|lftp|adduser|ansible\w*|impala-shell|beeline|snowsql"
+    r"|vsql|isql-fb|gsec|isc\w*|curlftpfs|tigervnc|wmic|winexe|dbca|expdp|neo4j|cypher-shell|etcdctl|arangosh|couchbase-cli|cbq|crate|trino)":
+        rf"{_ARGS}{_P}\s?",
+    r"(?:ldap\w+|add-(?:generic|internet)-password|kadmin(?:\.local)?|kinit|mqttx|clickhouse)": _ARGS + "-w",
+    r"(?:plink|pscp|psftp|putty|kadmin(?:\.local)?|ssh)": _ARGS + "-pw",
+    r"(?:create|unlock|set)-keychain(?:-password)?": _ARGS + "-p",
+    r"openssl (?:enc|aes|des|rsa|pkcs12|req|dgst)\w*": _ARGS + "-k",
+    r"openssl passwd": _ARGS + r"(?:-\w+ )+(?:(?:-salt|-stdin) \S+ )?",
+    r"ssh-keygen": _ARGS + "-[NP]",
+    r"(?:gh|flyctl|fly) secrets? set": _ARGS + "(?:-b|--body)",
+    r"(?:7za?|7zr|rar|unrar) [a-z]": _ARGS + r"-h?p(?=\S)",
+    r"(?:htpasswd|mosquitto_passwd)": r" (?:-[a-zA-Z]{1,5} ){0,3}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4} (?:-[a-zA-Z]{1,3} )?\S{1,80} \S{1,80}\s",
+    r"htpasswd": r" -[a-zA-Z]{0,4}n[a-zA-Z]{0,4}b?[a-zA-Z]{0,4} (?:-\w+ )?\S{1,80}\s",
+    r"net use": r" \S{1,80} \\\S{1,80}(?: /user:\S{1,80})?\s",
+    r"net user": r" [^\s/]\S{0,80}\s(?=[^/\s*])",
+    r"(?:cmdkey|runas|xfreerdp|schtasks|wmic|mstsc|net|sc|odbcconf|vncviewer)":
+        r"\s(?:[^\n|;]{0,160}?\s)?/(?:pass(?:word)?|p|rp|pw)[:= ]",
+    r"encrypt_string": r"(?=\s[\"'])",
+    r"snmp-server community": r"\s",
+    r"snmp(?:walk|get|set|bulkwalk)": _ARGS + "-[cAX]",
+    r"rabbitmqctl (?:add_user|change_password)": r" \S{1,80}\s",
+    r"(?:ejabberdctl|prosodyctl) (?:register|change_password)": r" \S{1,80} \S{1,80}\s",
+    r"samba-tool user (?:create|add)": r" \S{1,80}\s(?=[^-])",
+    r"wpa_passphrase": r" (?:\"[^\"\n]{1,40}\"|'[^'\n]{1,40}'|\S{1,40})\s",
+    r"-setairportnetwork": r" \S{1,20} (?:\"[^\"\n]{1,40}\"|\S{1,40})\s",
+    r"(?:nmcli|networksetup|wpa_cli|iwctl|netsh|nmap|mount|mysqladmin|svnadmin|vncserver|tightvnc\w*|proxmark|kubectl)":
+        _ARGS + r"(?:password|psk|passphrase|wep-key\d?|wifi-sec\.psk)",
+    r"(?:wpa_cli|netsh wlan)": _ARGS + r"(?:psk|key|keyMaterial)[ =]",
+    r"mc (?:alias set|config host add)": r" \S{1,60} \S{1,200} \S{1,80}\s",
+    r"dscl": _ARGS + r"-passwd \S{1,80}\s(?:\S{1,80}\s(?=\S))?",
+    r"(?:sysadminctl|dsconfigad)": _ARGS + r"-(?:newPassword|password|adminPassword)",
+    r"(?:composer config|poetry config) (?:-\S+ |--\S+ )*http-basic\.\S{1,60}": r" \S{1,80}\s",
+    r"poetry config pypi-token\.\S{1,40}": r"\s",
+    r"dotnet user-secrets set": r" (?:\"[^\"\n]{1,80}\"|\S{1,80})\s",
+    r"(?:wrangler|vercel|netlify) (?:secret|env) (?:set|put|add) \w{1,60}": r"\s(?=[^-\s])",
+    r"bw (?:login \S{1,80}|unlock)": r"\s(?=[^-\s])",
+    r"conan remote login": r" \S{1,80} \S{1,80}\s(?:-p )?",
+    r"db2 connect to": r" \S{1,80} user \S{1,80} using\s",
+    r"(?:docker|podman) secret create": r" \S{1,60}\s(?=[\"'])",
+    r"(?:smbclient|rpcclient)": r" [\"']?[/\\]{2}\S{1,120} (?=[^-\s])",
+    r"(?i:requirepass|masterauth|rootpw|bindpw|CONFIG SET (?:requirepass|masterauth))": r"\s",
+    r"(?:[>#$\n] ?|\A|: )AUTH": r" (?:[\w.-]{1,40}\s)?(?=[^\s\"'{(]{3,100}[\"']?(?:\s|\Z))(?![A-Z]+\s)",
+    r"(?:\w{1,8} LOGIN|/?(?i:nickserv|ns) (?i:identify)|(?i:ACL SETUSER) \S{1,60}(?: on)?)": r" (?:[\w.+-]{1,60}@?[\w.-]{0,60}\s|>)(?=\S)",
+    r"(?:enable |username \S{1,60} (?:privilege \d+ )?|neighbor \S{1,60} |line \S+ |ppp \S+ |^ *)(?:secret|password)": r"(?: [057-9])?\s(?=[^\s=:,.;\"'(])",
+    r"(?:key-string|pre-shared-key|wpa-psk ascii|tacacs-server key|radius-server key|isakmp key|server-key|plaintext-password|plain-text-password-value)":
+        r"(?: [067])?\s",
+    r"(?:ENV|ARG|setx|setenv|export|set -g?x\w*|set -x|configure set|config:?set|git config(?: --\w+)*|npm config set|set-env)":
+        r" (?:\S{0,80}?(?:PASS(?:WORD|PHRASE|WD)?|PWD|SECRET|TOKEN|_KEY|[pP]ass(?:word|phrase|wd)?|[sS]ecret|[tT]oken|_key|Key))(?:\s|=)",
 }
 AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
@@ -166,7 +213,7 @@ PLACES = (
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
     Place("password", 1, r"(?:" + "|".join(_COMMANDS) + r")\s",
-          rf"(?:{'|'.join(name + tail for name, tail in _COMMANDS.items())})(?:=|\s*)(?P<v>)(?=[^\s/-])"),
+          rf"(?:{'|'.join(name + tail for name, tail in _COMMANDS.items())})(?:=|\s*)(?P<v>)(?=[^\s/|<>&;-])"),
     Place("secret", 3, r"(?:vault login |--with-token <<<)", r"(?:vault login|--with-token <<<)\s{1,4}(?P<v>)(?=[^-])"),
     Place("password", 1, r"(?:sqlplus |oracle:thin:)", r"(?:sqlplus |\w+:\w+:)\w{1,30}/(?P<v>[^\s@\"'/]{3,60})@"),
     Place("password", 2, r"-U [\"']?[\w.\\]+%", r"-U [\"']?[\w.\\-]{1,64}%(?P<v>)", r"(?:^|\s)(?:smb|rpc|net\b)"),
@@ -258,7 +305,7 @@ NEUTRAL = frozenset("""
     prod production raw repeat root s secondary stage staging test v val value verify
 """.split())  # a name may go on like this and say no more
 PLAIN = frozenset("""
-    above any ascii auth automatic back bad basic bearer below blank blob bool boolean bytes change changed char char[]
+    above any ascii auth valid eaten automatic back bad basic bearer below blank blob bool boolean bytes change changed char char[]
     chars clear click cleartext compromised confirmed constant correct custom default deleted deprecated digest disabled
     disclosed done double email empty enabled encoded encrypted enter environment error exists expired external fail
     false field file fine float forgot found generated given gone good hash hashed here hex hidden ignored immutable incorrect
