@@ -62,7 +62,7 @@ def _landmark() -> Any:
         MANIFEST,
         VALUES,
         rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
-        r"KEY[ \t]+[\w+/\-]{6}",
+        r"(?:PASSWORD|PASSPHRASE|PASSWD|PASS|PWD|SECRET|TOKEN|KEY)[ \t]+[\w+/\-\"']{4}",
         f"(?i:{prose.MARKS})",
         rf"(?:{plain})[\w.+/%=~$-]{{10}}",
         f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",

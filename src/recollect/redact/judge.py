@@ -220,6 +220,7 @@ def named(text: str, pos: int) -> tuple[Word, int, int, int] | None:
     return word, start, end + len(tail), extra
 
 
+_SETTING = r"(?:.*[;&|] ?)?(?:ENV|ARG|setx|setenv|set -g?x\w*|-e|.*(?:config(?:ure)? set|config:?set|git config|npm config)(?: --\w+)*)\Z"
 _SAID = r"(?i)\b(?:the|my|your|our|his|her|new|old|wi-?fi|login|admin|root|its)[ \t]\Z"  # before a noun of a sentence
 
 
@@ -330,7 +331,7 @@ def _judge_label(text: str, word: Word, start: int, end: int, extra: int) -> Fin
     else:
         need = word.tight if flag else word.loose + 1
     line = text[max(0, start - 60) : start].rpartition("\n")[2].strip()
-    literal = (flag and label[0] == "-") or line in ("ENV", "ARG", "setx", "set -gx", "set -x", "setenv", "-e")
+    literal = (flag and label[0] == "-") or rx(_SETTING).match(line) is not None
     if not flag and rx("_|[a-z][A-Z]").search(label):
         setting = value and value.quoted and not line and rx(r"\W?[ \t]*(?:[\r\n]|\Z)").match(text, value.end)
         need = word.quoted if setting else max(need, 4)

@@ -137,61 +137,55 @@ _ITEM = r"(?:[\s,;|*•\"'\[-]|\\[nr]|\d{1,2}[.)]\s){1,12}"
 _ARGS = r"\s(?:[^\n|;]{0,160}?\s)?"
 _P = r"-[pP](?:\s|=|(?=[\"']))"
 _COMMANDS = {  # and what stands between them and a password
-    r"(?:redis-cli|valkey-cli)": _ARGS + "(?:-a|--pass)",
-    r"(?:sqlcmd|bcp|osql|isql|zip|unzip|mosquitto_(?:pub|sub)|ipmitool|ncftp\w*)": _ARGS + "-P",
-    r"sshpass": _ARGS + "-p",
-    r"(?:mongo(?:sh|dump|restore|import|export|stat)?|cqlsh|clickhouse-client|influx|user(?:add|mod)|\w*(?:registry|docker|podman|helm|oc"
-    r"|cf|bluemix|ibmcloud|nerdctl|buildah|oras|az|argocd|rancher|harbor|skopeo|crane) login|twine upload|xfreerdp|rdesktop|evil-winrm|crackmapexec"
-    r"|nxc|psexec\w*|hydra|medusa|netexec|unrar|7z\w?|conan \w+|oc login|cadaver|ab|siege|proxychains|svn|az \w+(?: \w+){0,3} (?:create|update|login)"
-    r"|nuget|dotnet|jfrog|jf|pscp|psftp|mysqladmin|mariadb-admin|ncat|vncdo|rcon|mcrcon|weed|lftp|adduser|ansible\w*|impala-shell|beeline|snowsql"
-    r"|vsql|isql-fb|gsec|isc\w*|curlftpfs|tigervnc|wmic|winexe|dbca|expdp|neo4j|cypher-shell|etcdctl|arangosh|couchbase-cli|cbq|crate|trino)":
-        rf"{_ARGS}{_P}\s?",
-    r"(?:ldap\w+|add-(?:generic|internet)-password|kadmin(?:\.local)?|kinit|mqttx|clickhouse)": _ARGS + "-w",
-    r"(?:plink|pscp|psftp|putty|kadmin(?:\.local)?|ssh)": _ARGS + "-pw",
-    r"(?:create|unlock|set)-keychain(?:-password)?": _ARGS + "-p",
-    r"openssl (?:enc|aes|des|rsa|pkcs12|req|dgst)\w*": _ARGS + "-k",
-    r"openssl passwd": _ARGS + r"(?:-\w+ )+(?:(?:-salt|-stdin) \S+ )?",
+    r"(?:redis|valkey)-cli": _ARGS + "(?:-a|--pass)",
+    r"(?:sqlcmd|bcp|osql|isql|zip|unzip|mosquitto_pub|mosquitto_sub|ipmitool|ncftp\w*)": _ARGS + "-P",
+    r"(?:mongo(?:sh|dump|restore|import|export|stat)?|cqlsh|clickhouse-client|influx|user(?:add|mod)|docker login|podman login|registry login"
+    r"|oc login|cf login|ibmcloud login|nerdctl login|buildah login|oras login|az login|argocd login|crane (?:auth )?login|twine upload|rdesktop"
+    r"|evil-winrm|crackmapexec|nxc|netexec|psexec|hydra|medusa|conan user|conan remote|cadaver|siege|az \w+ (?:server|vm|db|user|admin)"
+    r"|nuget|dotnet nuget|jfrog|mysqladmin|mcrcon|impala-shell|beeline|snowsql|vsql|curlftpfs|winexe|neo4j|cypher-shell|arangosh|couchbase-cli"
+    r"|sshpass)": rf"{_ARGS}{_P}\s?|(?<=sshpass)\s-p",
+    r"(?:ldap(?:search|add|modify|passwd|delete|whoami|compare)|add-(?:generic|internet)-password|kadmin)": _ARGS + "-w",
+    r"(?:plink|pscp|psftp|kadmin)": _ARGS + "-pw",
+    r"(?:create|unlock|set)-keychain": _ARGS + "-p",
+    r"openssl (?:enc|rsa|pkcs12)": _ARGS + "-k",
+    r"openssl passwd": _ARGS + r"(?:-\w+ )+",
     r"ssh-keygen": _ARGS + "-[NP]",
-    r"(?:gh|flyctl|fly) secrets? set": _ARGS + "(?:-b|--body)",
+    r"secrets? set": _ARGS + "(?:-b|--body)",
     r"(?:7za?|7zr|rar|unrar) [a-z]": _ARGS + r"-h?p(?=\S)",
-    r"(?:htpasswd|mosquitto_passwd)": r" (?:-[a-zA-Z]{1,5} ){0,3}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4} (?:-[a-zA-Z]{1,3} )?\S{1,80} \S{1,80}\s",
-    r"htpasswd": r" -[a-zA-Z]{0,4}n[a-zA-Z]{0,4}b?[a-zA-Z]{0,4} (?:-\w+ )?\S{1,80}\s",
+    r"(?:htpasswd|mosquitto_passwd)": r" (?:-[a-zA-Z]{1,5} ){0,3}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4} (?:-[a-zA-Z]{1,3} )?(?:\S{1,80} )?\S{1,80}\s(?=\S+(?:\s*$|\s*[\n|;&]))",
     r"net use": r" \S{1,80} \\\S{1,80}(?: /user:\S{1,80})?\s",
     r"net user": r" [^\s/]\S{0,80}\s(?=[^/\s*])",
-    r"(?:cmdkey|runas|xfreerdp|schtasks|wmic|mstsc|net|sc|odbcconf|vncviewer)":
-        r"\s(?:[^\n|;]{0,160}?\s)?/(?:pass(?:word)?|p|rp|pw)[:= ]",
+    r"(?:cmdkey|runas|xfreerdp|schtasks|wmic|mstsc)": r"\s(?:[^\n|;]{0,160}?\s)?/(?:pass(?:word)?|p|rp|pw)[:= ]",
     r"encrypt_string": r"(?=\s[\"'])",
     r"snmp-server community": r"\s",
-    r"snmp(?:walk|get|set|bulkwalk)": _ARGS + "-[cAX]",
+    r"snmp(?:walk|get|set)": _ARGS + "-[cAX]",
     r"rabbitmqctl (?:add_user|change_password)": r" \S{1,80}\s",
     r"(?:ejabberdctl|prosodyctl) (?:register|change_password)": r" \S{1,80} \S{1,80}\s",
     r"samba-tool user (?:create|add)": r" \S{1,80}\s(?=[^-])",
-    r"wpa_passphrase": r" (?:\"[^\"\n]{1,40}\"|'[^'\n]{1,40}'|\S{1,40})\s",
-    r"-setairportnetwork": r" \S{1,20} (?:\"[^\"\n]{1,40}\"|\S{1,40})\s",
-    r"(?:nmcli|networksetup|wpa_cli|iwctl|netsh|nmap|mount|mysqladmin|svnadmin|vncserver|tightvnc\w*|proxmark|kubectl)":
-        _ARGS + r"(?:password|psk|passphrase|wep-key\d?|wifi-sec\.psk)",
-    r"(?:wpa_cli|netsh wlan)": _ARGS + r"(?:psk|key|keyMaterial)[ =]",
+    r"(?:wpa_passphrase|-setairportnetwork)": r"(?: en\d)? (?:\"[^\"\n]{1,40}\"|'[^'\n]{1,40}'|\S{1,40})\s",
+    r"(?:nmcli|wpa_cli|iwctl|netsh wlan|networksetup)": _ARGS + r"(?:password|psk|passphrase|wep-key\d?|wifi-sec\.psk|key|keyMaterial)(?: \d(?= ))?",
     r"mc (?:alias set|config host add)": r" \S{1,60} \S{1,200} \S{1,80}\s",
     r"dscl": _ARGS + r"-passwd \S{1,80}\s(?:\S{1,80}\s(?=\S))?",
     r"(?:sysadminctl|dsconfigad)": _ARGS + r"-(?:newPassword|password|adminPassword)",
-    r"(?:composer config|poetry config) (?:-\S+ |--\S+ )*http-basic\.\S{1,60}": r" \S{1,80}\s",
-    r"poetry config pypi-token\.\S{1,40}": r"\s",
-    r"dotnet user-secrets set": r" (?:\"[^\"\n]{1,80}\"|\S{1,80})\s",
-    r"(?:wrangler|vercel|netlify) (?:secret|env) (?:set|put|add) \w{1,60}": r"\s(?=[^-\s])",
-    r"bw (?:login \S{1,80}|unlock)": r"\s(?=[^-\s])",
+    r"http-basic\.": r"\S{1,60} \S{1,80}\s",
+    r"config pypi-token\.": r"\S{1,40}\s",
+    r"user-secrets set": r" (?:\"[^\"\n]{1,80}\"|\S{1,80})\s",
+    r"bw (?:login|unlock)": r"(?<=login) \S{1,80}\s(?=[^-\s])|(?<=unlock)\s(?=[^-\s])",
     r"conan remote login": r" \S{1,80} \S{1,80}\s(?:-p )?",
     r"db2 connect to": r" \S{1,80} user \S{1,80} using\s",
     r"(?:docker|podman) secret create": r" \S{1,60}\s(?=[\"'])",
     r"(?:smbclient|rpcclient)": r" [\"']?[/\\]{2}\S{1,120} (?=[^-\s])",
-    r"(?i:requirepass|masterauth|rootpw|bindpw|CONFIG SET (?:requirepass|masterauth))": r"\s",
-    r"(?:[>#$\n] ?|\A|: )AUTH": r" (?:[\w.-]{1,40}\s)?(?=[^\s\"'{(]{3,100}[\"']?(?:\s|\Z))(?![A-Z]+\s)",
-    r"(?:\w{1,8} LOGIN|/?(?i:nickserv|ns) (?i:identify)|(?i:ACL SETUSER) \S{1,60}(?: on)?)": r" (?:[\w.+-]{1,60}@?[\w.-]{0,60}\s|>)(?=\S)",
-    r"(?:enable |username \S{1,60} (?:privilege \d+ )?|neighbor \S{1,60} |line \S+ |ppp \S+ |^ *)(?:secret|password)": r"(?: [057-9])?\s(?=[^\s=:,.;\"'(])",
-    r"(?:key-string|pre-shared-key|wpa-psk ascii|tacacs-server key|radius-server key|isakmp key|server-key|plaintext-password|plain-text-password-value)":
+    r"lftp": _ARGS + r"-u [\w.@-]{1,60},",
+    r"(?:requirepass|masterauth|rootpw|bindpw)": r"\s",
+    r"oathtool": _ARGS + r"(?:-b|--base32)",
+    r"AUTH": r" (?:[\w.-]{1,40}\s)?(?=[^\s\"'{(]{3,100}[\"']?(?:\r?\n|\Z))(?!PLAIN|LOGIN|CRAM)",
+    r"LOGIN": r" [\w.+-]{1,60}(?:@[\w.-]{1,60})?\s(?=\S{3,80}\s*(?:\n|\Z))",
+    r"(?i:nickserv|acl setuser)": r" (?:(?i:identify) (?:\S{1,40} (?=\S))?|\S{1,60}(?: on)? >)",
+    r"(?:enable|username \w{1,40}(?: privilege \d+)?|neighbor [\d.]{7,15}) (?:secret|password)": r"(?: [057-9])?\s(?=[^\s=:,.;\"'(])",
+    r"(?:key-string|pre-shared-key|wpa-psk ascii|tacacs-server key|radius-server key|isakmp key|plaintext-password|plain-text-password-value)":
         r"(?: [067])?\s",
-    r"(?:ENV|ARG|setx|setenv|export|set -g?x\w*|set -x|configure set|config:?set|git config(?: --\w+)*|npm config set|set-env)":
-        r" (?:\S{0,80}?(?:PASS(?:WORD|PHRASE|WD)?|PWD|SECRET|TOKEN|_KEY|[pP]ass(?:word|phrase|wd)?|[sS]ecret|[tT]oken|_key|Key))(?:\s|=)",
 }
+_ASKED = r"(?i:(?:passw|pass ?phrase|pin)[^\n]{0,30}\n?[^\n]{0,40}\b)"  # a prompt, before what is sent
 AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
@@ -212,8 +206,8 @@ PLACES = (
     Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
-    Place("password", 1, r"(?:" + "|".join(_COMMANDS) + r")\s",
-          rf"(?:{'|'.join(name + tail for name, tail in _COMMANDS.items())})(?:=|\s*)(?P<v>)(?=[^\s/|<>&;-])"),
+    Place("password", 1, r"\b(?:" + "|".join(_COMMANDS) + r")",
+          rf"(?:{'|'.join(f'{name}(?:{tail})' for name, tail in _COMMANDS.items())})(?:=|\s*)(?P<v>)(?=[^\s/|<>&;-])"),
     Place("secret", 3, r"(?:vault login |--with-token <<<)", r"(?:vault login|--with-token <<<)\s{1,4}(?P<v>)(?=[^-])"),
     Place("password", 1, r"(?:sqlplus |oracle:thin:)", r"(?:sqlplus |\w+:\w+:)\w{1,30}/(?P<v>[^\s@\"'/]{3,60})@"),
     Place("password", 2, r"-U [\"']?[\w.\\]+%", r"-U [\"']?[\w.\\-]{1,64}%(?P<v>)", r"(?:^|\s)(?:smb|rpc|net\b)"),
