@@ -153,6 +153,11 @@ def accept(
     return Finding(key.rule, start, max(end, key_end)) if key else Finding(rule, start, end)
 
 
+def _lines(before: str, pattern: str) -> str:
+    """What stands before a place on its line, and on the line before for a pattern that goes on there."""
+    return "\n".join(before.split("\n")[-2 if r"\n" in pattern else -1 :])
+
+
 def judge_place(text: str, pos: int, floor: int) -> Finding | None:
     """What stands in a place for secrets."""
     low = max(0, pos - 300)
@@ -169,14 +174,14 @@ def judge_place(text: str, pos: int, floor: int) -> Finding | None:
         starts = [lead.start() for lead in leads] if place.lead else [pos]
         matches = (rx(place.find).match(text, start) for start in starts)
         match = next((one for one in matches if one and one.end() > pos), None)
-        if match is None or (place.line and not re.search(place.line, text[low:pos].rpartition("\n")[2])):
+        if match is None or (place.line and not re.search(place.line, _lines(text[low:pos], place.line))):
             continue
         start, end = match.span("v")
         if place.need < 0:
             finding = Finding(place.rule, start, end) if is_basic(match["v"]) else None
         else:
             value = Value(start, end, True) if end > start else read(text, start)
-            finding = accept(text, place.rule, value, place.need)
+            finding = accept(text, place.rule, value, place.need, literal=place.need == 1)
         if finding:
             return finding
     return None

@@ -185,7 +185,7 @@ _COMMANDS = {  # and what stands between them and a password
     r"(?:key-string|pre-shared-key|wpa-psk ascii|tacacs-server key|radius-server key|isakmp key|plaintext-password|plain-text-password-value)":
         r"(?: [067])?\s",
 }
-_ASKED = r"(?i:(?:passw|pass ?phrase|pin)[^\n]{0,30}\n?[^\n]{0,40}\b)"  # a prompt, before what is sent
+_ASKED = r"(?i)(?:passw|pass ?phrase|pin\b)[^\n]*\n?[^\n]*\Z"  # a prompt, before what is sent
 AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
@@ -214,8 +214,11 @@ PLACES = (
     Place("password", 1, r"[\"']-u[\"'], ?[\"']",
           r"\W-u\W{3,4}[^\s:\"']{1,64}:(?P<v>[^\"'\n]{3,200})", r"\b(?:curl|https?|wget)\b"),
     Place("password", 1, r"[\"']-p[^\s=\"'-]", r"\W-p(?P<v>[^\"'\n]{3,200})[\"']", r"\b(?:mysql|mariadb)"),
-    Place("password", 1, _STDIN, r"(?:echo|printf)\s+(?:-n\s+)?(?P<q>\\?[\"'])?(?P<v>" + _WORD + r")\\?[\"']?"
-          r"\s*\|[^|\n]{0,80}?" + _STDIN, lead=r"(?:echo|printf)\s"),
+    Place("password", 1, r"(?:echo|printf|print|Write-Output)[ \t][^|\n]*\|", r"\w[\w-]*\s+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?"
+          r"(?P<q>\\?[\"'])?(?:[\w.-]{1,40}:(?=[^|\n]{1,80}chpasswd))?(?P<v>" + _WORD + r")(?:\\n)?\\?[\"']?\s*\|[^|\n]{0,90}?" + _STDIN),
+    Place("password", 1, r"<<<", r"<<<\s*(?P<v>)(?=[^$\s])", _STDIN),
+    Place("password", 1, r"\bsend(?:_user|line)?[ (]", r"\w+[ (]+(?:-- )?[\"'](?P<v>[^\"'\n\\$]{3,80})(?:\\[rn])", _ASKED),
+    Place("password", 1, r"(?i:connect|conn|impdp|expdp|sqlldr|rman|target) ", r"\w+ \w{1,30}/(?P<v>[^\s@\"'/]{3,60})@\w"),
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
           r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?')"
           r"|IDENTIFIED BY\s+(?=\\?\"))(?P<v>)"),
@@ -233,8 +236,10 @@ PLACES = (
     Place("password", 2, r"(?i:passw\w{1,3}|pass|pw)[)\]]? = [\[(]?[\"']",
           r"\w+[)\]]? = [\[(]?[\"'][^\"'\n]{0,60}[\"'], {0,2}(?P<v>)(?=[\"'])", r"\w, ?$"),
     Place("secret", 3,
-          r"(?:jwt\.(?:sign|encode|verify|decode)|(?:hmac|AES)\.new|createHmac|Fernet|WiFi\.begin|[a-z]Password|getConnection)\(",
-          r"(?:(?:Fernet|\w+Password|hmac\.new|AES\.new)\(|getConnection\([^()\n]{1,120}?,\s?[\"'][^\"'\n]{0,60}[\"'],|[\w.]+\([^()\n]{1,80}?,)\s{0,8}(?P<v>)(?=b?[\"'])"),
+          r"(?:jwt\.(?:sign|encode|verify|decode)|(?:hmac|AES)\.new|createHmac|Fernet|WiFi\.begin|[a-z]Password)\(",
+          r"(?:(?:Fernet|\w+Password|hmac\.new|AES\.new)\(|[\w.]+\([^()\n]{1,80}?,)\s{0,8}(?P<v>)(?=b?[\"'])"),
+    Place("password", 1, r"[cC]onnection\(\s*[\"']jdbc:",
+          r"\w+\(\s*[\"'][^()\n\"']{1,200}[\"'],\s*[\"'][^\"'\n]{0,60}[\"'],\s*(?P<v>)(?=[\"'])"),
     Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|code|(?:x-(?:amz|goog)-)?signature)=",
           r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
     Place("seed-phrase", 0, r"(?i:mnemonic|(?:seed|recovery|backup|secret)[ _-]phrase)",
