@@ -16,7 +16,7 @@ import functools
 import hashlib
 from typing import Any
 
-from recollect.redact import below, judge, prose, rules, values
+from recollect.redact import below, cards, judge, prose, rules, values
 from recollect.redact.below import BELOW, MANIFEST, VALUES, judge_below
 from recollect.redact.judge import META, Finding, judge_key, judge_place, judge_word
 from recollect.redact.rules import KEYS, PLACES, SHAPED, WORDS, rx
@@ -61,6 +61,7 @@ def _landmark() -> Any:
     marks += [
         MANIFEST,
         VALUES,
+        cards.MARK,
         rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
         r"(?:PASSWORD|PASSPHRASE|PASSWD|PASS|PWD|SECRET|TOKEN|KEY)[ \t]+[\w+/\-\"']{4}",
         f"(?i:{prose.MARKS})",
@@ -140,6 +141,10 @@ def _find(text: str) -> list[Finding]:
             if not finding and char >= done and rx(BELOW).match(text, char):
                 cells, done = judge_below(text, char, done)
                 below += [cell for cell in cells if cell]
+            if not finding and rx(cards.MARK).match(text, char):
+                near = [Finding("card", *span) for span in cards.find_card(text, char)]
+                below += near
+                resume = max(resume, near[0].end) if near else resume
             if finding and found and finding.start < found[-1].end and finding.end > found[-1].start:
                 last = found.pop()  # one run, which is left behind as a whole
                 rule = last.rule if last.start <= finding.start else finding.rule

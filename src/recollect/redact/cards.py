@@ -1,0 +1,65 @@
+"""Numbers of payment cards, and the codes and dates beside them.
+
+A number is a card's by its issuer's prefix, its length and its check digit; one in ten of all numbers has the right
+digit, so that something beside it has to speak of cards, too.
+"""
+
+from recollect.redact.rules import rx
+
+MARK = r"[2-6][0-9]{3}[ ./_-]?[0-9]{4}[ ./_-]?[0-9]{2}|3[0-9]{3}[ .-][0-9]{6}[ .-]"
+_NUMBER = r"(?<![\w.+/-])(?P<v>[2-6]\d{3}(?:[ ./_-]?\d){8,15})(?![\w-]|[.]\d)"
+_ISSUERS = (  # prefixes and lengths: Visa, Mastercard, American Express, Discover and RuPay, Diners, JCB, UnionPay, Maestro, Mir
+    (r"4", (13, 16, 19)),
+    (r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", (16,)),
+    (r"3[47]", (15,)),
+    (r"6011|64[4-9]|65|60|81|82|508", (16, 19)),
+    (r"3(?:0[0-5]|095|6|[89])", (14, 16)),
+    (r"35(?:2[89]|[3-8])", (16, 19)),
+    (r"62", (16, 17, 18, 19)),
+    (r"5(?:0|[6-9])|6(?:3|7)", (16, 18, 19)),
+    (r"220[0-4]", (16,)),
+)
+_ABOUT = (
+    r"(?i)(?<![a-z])(?:card|cards|visa|master ?card|amex|american express|discover|diners|jcb|unionpay|maestro|rupay|mir|elo|cvv2?|cvc2?|csc|cid|pan|ccn"
+    r"|expir\w*|exp|exp_?(?:month|year|date)|valid thru|payments?|checkout|billing|kredit\w*|karte\w*|carte|tarjeta|cartão|cartao|credit|debit|debito|débito"
+    r"|track ?[12]|stripe|cc[-_ ]?(?:num\w*|exp|csc)|card_?num\w*|cardno)(?![a-z])|(?:card|cc)[-_]?num|card\[|карт|卡|カード|कार्ड|بطاق|银联|信用|\b(?:0[1-9]|1[0-2]) ?/ ?(?:20)?[23]\d\b"
+)
+_GROUPS = r"\d{4}([ .-])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ .-])\d{6}\2\d{4,5}"
+_SECURITY = (
+    r"(?:cvv2?|cvc2?|csc|cid|cvn|security code|card code|prüfziffer\w*|kartenprüfnummer|sicherheitscode|cryptogramme|code de sécurité|código de seguridad"
+    r"|código de segurança|код безопасности|проверочный код|安全码|验证码|セキュリティコード|सीवीवी|رمز الأمان|رمز التحقق)"
+)
+_BESIDE = rf"(?i){_SECURITY}\W{{0,3}}(?:[\"'\]]{{0,3}}\s?(?::|=|是|は|is|ist|est|es|é|—|</?\w{{1,12}}>|:)?\s?[\"'（(]?)?(?P<v>\d{{3,4}})(?!\d)"
+
+
+def is_card(digits: str) -> bool:
+    """Whether digits are a card's number: prefix, length, check digit."""
+    known = any(len(digits) in sizes and rx(prefix).match(digits) for prefix, sizes in _ISSUERS)
+    doubled = (int(digit) * (1 + n % 2) for n, digit in enumerate(reversed(digits)))
+    return known and len(set(digits)) > 2 and sum(n // 10 + n % 10 for n in doubled) % 10 == 0
+
+
+def find_card(text: str, pos: int) -> list[tuple[int, int]]:
+    """Where the number of a card at pos stands, and the code beside it."""
+    number = rx(_NUMBER).match(text, pos)
+    if number is None:
+        return []
+    value = number["v"]
+    while value and not is_card("".join(filter(str.isdigit, value))):
+        shorter = value.rpartition(" ")[0]  # what follows may be a date
+        value = shorter if len(shorter) > 12 else ""
+    if not value:
+        return []
+    end = pos + len(value)
+    low, high = max(0, pos - 160), end + 120
+    alone = not rx(r"[0-9A-Fa-f]{2}[\s.-]\Z").search(text, low, pos) and not rx(r"[\s.-][0-9A-F]{3}").match(text, end)
+    grouped = alone and rx(_GROUPS).fullmatch(value)
+    if not grouped and not rx(_ABOUT, 0).search(text, low, high):
+        return []
+    found = [(pos, end)]
+    if track := rx(r"[=D]\d{7,24}").match(text, end):
+        return [(pos, track.end())]
+    for code in rx(_BESIDE, 0).finditer(text, low, high):
+        found.append(code.span("v"))
+    row = rx(r"([\"']?\s?[,;\t|]\s?[\"']?)(?:\d{1,2}[-/]\d{2,4}|20\d\d-\d\d|\d{4})\1(?P<v>\d{3,4})(?!\d)").match(text, end)
+    return [*found, row.span("v")] if row else found
