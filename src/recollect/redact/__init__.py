@@ -16,8 +16,9 @@ import functools
 import hashlib
 from typing import Any
 
-from recollect.redact import below, cards, judge, prose, rules, values
+from recollect.redact import below, cards, encoded, judge, prose, rules, values
 from recollect.redact.below import BELOW, MANIFEST, VALUES, judge_below
+from recollect.redact.encoded import find_encoded
 from recollect.redact.judge import META, Finding, judge_key, judge_place, judge_word
 from recollect.redact.rules import KEYS, PLACES, SHAPED, WORDS, rx
 
@@ -62,6 +63,7 @@ def _landmark() -> Any:
         MANIFEST,
         VALUES,
         cards.MARK,
+        *encoded.MARKS,
         rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
         r"(?:PASSWORD|PASSPHRASE|PASSWD|PASS|PWD|SECRET|TOKEN|KEY)[ \t]+[\w+/\-\"']{4}",
         f"(?i:{prose.MARKS})",
@@ -107,7 +109,11 @@ def _find_below(text: str) -> list[Finding]:
     return found
 
 
-def _find(text: str) -> list[Finding]:
+_DEEPEST = 3  # how often text is decoded
+ENCODED = "|".join(encoded.MARKS)
+
+
+def _find(text: str, depth: int = 0) -> list[Finding]:
     """The findings of one reading; a later one may overlap an earlier."""
     data = text.encode("utf-8", "surrogatepass")
     search = _landmark().search
@@ -145,6 +151,9 @@ def _find(text: str) -> list[Finding]:
                 near = [Finding("card", *span) for span in cards.find_card(text, char)]
                 below += near
                 resume = max(resume, near[0].end) if near else resume
+            if not finding and depth < _DEEPEST and resume == char + 1 and rx(ENCODED, 0).match(text, char):
+                spans, resume = find_encoded(text, char, floor, functools.partial(_find, depth=depth + 1))
+                below += [Finding("encoded", *span) for span in spans]
             if finding and found and finding.start < found[-1].end and finding.end > found[-1].start:
                 last = found.pop()  # one run, which is left behind as a whole
                 rule = last.rule if last.start <= finding.start else finding.rule
