@@ -123,7 +123,7 @@ def _find(text: str, depth: int = 0) -> list[Finding]:
     narrow = len(data) == len(text)  # ASCII: a byte is a character
     found: list[Finding] = []
     below: list[Finding] = []
-    byte = char = done = 0
+    byte = char = done = decoded = 0
     while hit is not None:
         start = hit.start()
         while data[start] & 0xC0 == 0x80:
@@ -151,9 +151,11 @@ def _find(text: str, depth: int = 0) -> list[Finding]:
                 near = [Finding("card", *span) for span in cards.find_card(text, char)]
                 below += near
                 resume = max(resume, near[0].end) if near else resume
-            if not finding and depth < _DEEPEST and resume == char + 1 and rx(ENCODED, 0).match(text, char):
-                spans, resume = find_encoded(text, char, floor, functools.partial(_find, depth=depth + 1))
+            fresh = not finding and resume == char + 1 and char >= decoded and depth < _DEEPEST
+            if fresh and rx(ENCODED, 0).match(text, char):
+                spans, decoded = find_encoded(text, char, floor, functools.partial(_find, depth=depth + 1))
                 below += [Finding("encoded", *span) for span in spans]
+                resume = max(resume, decoded) if spans else resume
             if finding and found and finding.start < found[-1].end and finding.end > found[-1].start:
                 last = found.pop()  # one run, which is left behind as a whole
                 rule = last.rule if last.start <= finding.start else finding.rule

@@ -8,11 +8,12 @@ import base64
 import binascii
 import itertools
 import re
+import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from recollect.redact.rules import PROSE, rx
+from recollect.redact.rules import rx
 from recollect.redact.values import TELLING, oddness
 
 
@@ -42,7 +43,9 @@ _SEED = (
     r"|\b(?:12|15|18|21|24|twelve|fifteen|eighteen|twenty-?four)[ -]words?|words\s*[:=]|semilla|frase de recuperaci|phrase de r|wiederherstellungs(?:phrase|w))"
     r"|助记词|助記詞|シード|リカバリーフレーズ|сид-?фраз|мнемо|العبارة|सीड|\b1[ .|)]+[a-z]{3,8}[ |]+(?:5|7|9|13)[ .|)]+[a-z]{3,8}\b"
 )
-MARKS = (_BASE64, rf"(?:{_HEX}){{14}}", rf"(?:{_BYTE}){{6}}", _DUMP, _NUMBERS, _SPACED, _ESCAPED, _JOINT, _JOINED, _REVERSED, _SEED)
+_MEMBERS = r"\\?[\"']?kty\\?[\"']?\s*:|\\?[\"']ciphertext\\?[\"']\s*:\s*\\?[\"'][0-9a-f]{32}"
+_ARRAY = r"\[\s*(?:[0-9]{1,3},\s*){12}"
+MARKS = (_MEMBERS, _ARRAY, _BASE64, rf"(?:{_HEX}){{10}}", "H4sIA", "[A-Z2-7]{32}", rf"(?:{_BYTE}){{6}}", _DUMP, _NUMBERS, _SPACED, _ESCAPED, _JOINT, _JOINED, _REVERSED, _SEED)
 _LONGEST = 20_000  # of what is decoded
 _STRING = r"\\?([\"'`])(?P<v>[^\"'`\n\\]{1,200})\\?\1"
 
@@ -51,6 +54,10 @@ def find_encoded(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
     """The secrets of what begins at pos in another writing, and where to go on looking."""
     if rx(f"{_JOINED}|{_JOINT}").match(text, pos):
         return _find_joined(text, pos, floor, find)
+    if rx(_MEMBERS).match(text, pos):
+        return _find_members(text, pos, floor)
+    if rx(_ARRAY).match(text, pos):
+        return _find_array(text, pos)
     if rx(_REVERSED).match(text, pos):
         return _find_reversed(text, pos, floor, find)
     if rx(_SEED, 0).match(text, pos):
@@ -62,7 +69,7 @@ def find_encoded(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
         (rf"(?:{_DUMP}[^\n]*\n?)(?:[0-9a-f]{{4,8}}:? [^\n]{{0,120}}\n?)*", _read_dump),
         (r"(?:(?:&#)?\d{2,3}[;,]?\s?){8,}", _read_numbers),
         (r"(?:[!-~] )+[!-~](?!\S)", lambda run: run.replace(" ", "")),
-        (rf"(?:{_HEX})+", lambda run: bytes.fromhex(run).decode("latin-1")),
+        (rf"(?:{_HEX})+(?![0-9a-fA-F])", lambda run: bytes.fromhex(run).decode("latin-1")),
     ):
         run = rx(pattern).match(text, pos, pos + _LONGEST)
         if run and run.end() - pos >= 12:
@@ -106,9 +113,19 @@ def _find_base64(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
         return [], pos + 1
     body = re.sub(r"\s|\\", "", unquote(run.group())).rstrip("=").translate(str.maketrans("-_", "+/"))
     try:
-        raw = base64.b64decode(body[: len(body) // 4 * 4 if len(body) % 4 == 1 else None] + "=" * (-len(body) % 4))
+        if rx(r"[A-Z2-7]{32}").match(text, pos):
+            start, run = pos, rx(r"[A-Z2-7]+={0,6}").match(text, pos) or run
+            raw = base64.b32decode(run.group().rstrip("=")[: (run.end() - pos) // 8 * 8])
+        else:
+            raw = base64.b64decode(body[: len(body) // 4 * 4 if len(body) % 4 == 1 else None] + "=" * (-len(body) % 4))
     except (binascii.Error, ValueError):
         return [], run.end()
+    if raw[:2] == b"\x1f\x8b":
+        line = text[max(0, start - 80) : start + 0] + text[run.end() : run.end() + 60].partition("\n")[0]
+        try:
+            raw = zlib.decompressobj(31).decompress(raw, _LONGEST * 4)
+        except zlib.error:
+            return [Span(start, run.end())] if rx(TELLING).search(line) else [], run.end()
     plain = raw.decode("utf-16-le", "replace") if raw[1:2] == b"\0" else raw.decode("utf-8", "replace")
     if sum(map(str.isprintable, plain)) < 0.9 * len(plain):
         return [], run.end()
@@ -193,8 +210,32 @@ def _find_seed(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
     return [Span(start, best[-1].end() if start == best[-size].start() else best[size - 1].end())], max(pos + 1, best[-1].end())
 
 
-_NOT = PROSE | frozenset("""
-    the and for are was but not you all his her had one's our out has him how its let's she too did get yes got they them then than
-    these those from into over here there where when which while would could should also been each more most such phrase words word
-    mnemonic seed seeds recovery backup wallet metamask ledger trezor secret
+_NOT = frozenset("""
+    the and for with was were are but not his her has had from have been our its did does mnemonic recovery backup wallet
+    metamask ledger trezor words
 """.split())  # no words of a wallet
+
+
+def _find_members(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
+    """The private members of a key in JSON, near what says that it is one: a JWK, a wallet's file."""
+    low, high = max(floor, pos - 3000), pos + 3000
+    low = max(low, text.rfind("{", low, pos))
+    other = text.find("}", pos, high)
+    names = r"(?:d|p|q|dp|dq|qi|k)"
+    if text[pos : pos + 9].lstrip("\"'\\").startswith("c"):
+        other, names = high, r"(?:ciphertext|mac)"
+    members = rx(rf"(?<![\w-])\\?[\"']?{names}\\?[\"']?\s*:\s*\\?[\"'](?P<v>[\w+/=-]{{20,2000}})").finditer(text, low, other if other > 0 else high)
+    spans = [Span(*member.span("v")) for member in members]
+    return spans, spans[-1].end if spans else pos + 1
+
+
+def _find_array(text: str, pos: int) -> tuple[list[Span], int]:
+    """A key of 64 bytes, or of 32 behind a telling name, as a list of numbers."""
+    run = rx(r"\[\s*(?:\d{1,3}\s*,\s*){15,127}\d{1,3}\s*\]").match(text, pos)
+    if run is None:
+        return [], pos + 1
+    numbers = [int(number) for number in re.findall(r"\d+", run.group())]
+    before = text[max(0, pos - 60) : pos]
+    random = max(numbers) < 256 and len(set(numbers)) > len(numbers) // 2 and sum(map(int.__gt__, numbers[1:], numbers)) < 0.8 * len(numbers)
+    secret = len(numbers) == 64 or (len(numbers) in (16, 24, 32) and re.search(TELLING, before))
+    return [Span(pos, run.end())] if random and secret else [], run.end()

@@ -63,9 +63,10 @@ _MIXED = r"(?!.*-[0-9a-f]{32,}$)(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
 _MORE = r"[\"'],\s{0,24}[\"'](?P<v>[^\"'\s]{6,200})(?=[\"'])"  # of a list
 _WRAP = (  # the rest of a secret, alone in the next line
     r"[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+-]{0,24}"
-    r"(?P<v>(?=[\w+/-]{0,200}[A-Z])(?=[\w+/-]{0,200}[a-z])[\w+/-]{8,200}={0,2})"
+    r"(?P<v>(?=[\w.+/-]{0,200}[A-Z])(?=[\w.+/-]{0,200}[a-z])[\w+/-][\w.+/-]{7,200}={0,2})"
     r"(?=[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$))"
 )
+_JOINED = r"\\?[\"'`]\s{0,4}[+.&]\s{0,40}\\?[\"'`](?P<v>[\w+/=.~-]{4,200})(?=\\?[\"'`])"  # another string of a program
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
 
@@ -149,6 +150,8 @@ def accept(
     while not value.quoted and end - start >= 200 and (more := rx(BARE, 0).match(text, end)):
         end = more.end()
     end = _wrapped(text, end) if end - start > 15 else end
+    while value.quoted and (more := rx(_JOINED).match(text, end)) and rank(more["v"], more["v"]) > 1:
+        end = more.end("v")
     key, key_end = judge_key(text, start, start)
     return Finding(key.rule, start, max(end, key_end)) if key else Finding(rule, start, end)
 

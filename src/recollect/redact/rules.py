@@ -49,7 +49,7 @@ _PREFIXED = r"""
     google (?:AIza|GOCSPX-|1//0|4/0A|AQ\.Ab|ya29\.)
     github (?:gh[pousr]_|github_pat_)  gitlab (?:gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-|GR1348941)
     npm npm_[A-Za-z0-9]{16}  pypi pypi-[\w-]{20}  huggingface (?:hf|api_org)_  digitalocean do[por]_v1_
-    twilio (?:AC|SK)[0-9a-f]{8}  mailgun key-[0-9a-f]{8}  sendgrid SG\.[\w-]{16,32}\.
+    mailgun key-[0-9a-f]{8}  sendgrid SG\.[\w-]{16,32}\.
     databricks (?:dapi|dose|dkea)[0-9a-f]{8}  linear lin_[a-z]+_  vault hv[sbr]\.
     doppler dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[\w-]+\.)?  notion (?:secret|ntn)_[A-Za-z0-9]{20}  figma fig[dour]_
     shopify shp(?:at|ca|pa|ss|ua|tka)_  square sq0[a-z]{3}-  planetscale pscale_[a-z_]{1,20}_  postman PMA[KT]-
@@ -85,17 +85,23 @@ _LINES = (  # of base64; between two of them a gutter, a line break in any form,
     r"(?:(?:\s|\\+[nr]){1,8}(?=[A-Za-z]*(?:[0-9+/=]|\Z))[A-Za-z0-9+/]{1,15}={0,2})?"
 )
 _PEM = (  # up to the END line; without one, the lines of base64 that follow
-    r"(?: BLOCK)? ?-----?(?:(?:(?!----[- ]?BEGIN)[\s\S]){16,16000}?----[- ]?END [A-Z0-9 ]{0,40}-{0,5}"
+    r"(?: BLOCK)? ?-----?(?:(?:(?!----[- ]?BEGIN)[\s\S]){16,16000}?----[- ]?END [A-Za-z0-9 ]{0,40}-{0,5}"
     r"|(?:(?:[ \t\r]*+(?:\n|\\++[nr]))++[ \t>|]*+[\w-]{1,30}+: [^\n\\]{0,200}+){0,6}+" + _LINES + ")"
 )  # each of the headers begins a line
 KEYS = (
     *(Key(rule, mark, r"[\w-]{16,400}", True) for rule, mark in zip(*[iter(_PREFIXED.split())] * 2, strict=True)),
     *(Key(rule, mark, r"[\w+/=%,.-]{16,400}", True) for rule, mark in zip(*[iter(_BASE64.split())] * 2, strict=True)),
-    Key("private-key", r"----[- ]?BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY", _PEM),
+    Key("private-key", r"----[- ]?BEGIN (?:[A-Z0-9 ]{0,30}PRIVATE KEY|OpenVPN Static key V1)", _PEM),
     Key("private-key", r"----[- ]?END [A-Z0-9 ]{0,30}PRIVATE KEY", r"(?: BLOCK)? ?-{1,5}"),
     Key("private-key", r"(?:b3BlbnNzaC1rZXktdjE|MII[A-Za-z0-9+/]{3}IBA(?:DANBgkqhkiG9w0BAQEFAASC|AKCA))", _LINES),
     Key("private-key", r"LS0tLS1CRUdJTiB(?:QUklW|SU0E|FQy|PUEVO|FTkNS|EU0E)", _LINES),  # base64 of BEGIN
     Key("private-key", r"Private-Lines: [0-9]+", r"(?:\s|\\[nr])+(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)+"),
+    Key("private-key", r"(?:/u3\+7QAAAA|zs7OzgAAAA)", r"[\w+/=]{40,}"),  # a Java key store
+    Key("wallet", r"(?:nsec1|sEd)[02-9A-Za-z]{16}", r"[0-9A-Za-z]{10,60}"),
+    Key("wallet", r"6P[RYnyfgr][1-9A-HJ-NP-Za-km-z]{30}", r"[1-9A-HJ-NP-Za-km-z]{25}(?!\w)"),
+    Key("wallet", r"S[A-D][A-Z2-7]{40}", r"[A-Z2-7]{14}(?!\w)", True),
+    Key("wallet", r"[5KL][1-9A-HJ-NP-Za-km-z]{40}", r"[1-9A-HJ-NP-Za-km-z]{10,11}(?!\w)", True),
+    Key("tor", r"(?:ED25519-V3:|RSA1024:|descriptor:x25519:)", r"[\w+/=]{40,}"),
     Key("aws", r"A(?:KIA|SIA|BIA|CCA)", r"[A-Z0-9]{16}(?![A-Z0-9])(?:[\s\"',;:|=/]{1,12}[\w/+]{40}(?![\w/+=]))?"),
     Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.(?:[\s\\\"'+]{1,40}(?=eyJ))?[\w-]{6,}"
         r"(?:\.(?:[\s\\\"'+]{1,40}(?=[\w-]{24}))?[\w-]*){0,3}"),
@@ -108,6 +114,8 @@ KEYS = (
     Key("mailgun", r"-[0-9a-f]{8}-", r"[0-9a-f]{8}(?![0-9A-Za-z-])", back=r"[0-9a-f]{32}"),
     Key("mailchimp", r"-us[0-9]", r"[0-9]?(?![0-9A-Za-z])", back=r"[0-9a-f]{32}"),
     Key("newrelic", r"NRAL", r"(?!\w)", back=r"[0-9a-fF]{32,40}"),
+    Key("twilio", r"(?:AC|SK)[0-9a-f]{8}", r"[0-9a-f]{24}(?!\w)(?:[\s\"',;:|=/]{1,12}[0-9a-f]{32}(?!\w))?"),
+    Key("asana", r"[0-9]/[0-9]{13,17}[/:][0-9]{6}", r"[0-9]*:?[0-9a-f]{20,32}(?!\w)"),
     Key("telegram", r"[0-9]:AA[\w-]{4}", r"[\w-]{28,}", back=r"(?:bot)?[0-9]{7,11}"),
     Key("discord", r"\.[\w-]{6}\.[\w-]{12}", r"[\w-]{15,}", True, r"[MNO][\w-]{22,30}"),
     Key("terraform", r"\.atlasv1\.", r"[\w=-]{50,}", back=r"[A-Za-z0-9]{14}"),
@@ -244,6 +252,10 @@ PLACES = (
           r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
     Place("seed-phrase", 0, r"(?i:mnemonic|(?:seed|recovery|backup|secret)[ _-]phrase)",
           r"\w{1,30}(?:[ -]\w{1,30})?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
+    Place("private-key", 0, r"(?i:(?:secret|private) key)[^\n]{0,12}\n[\w+/]{20}", r"[^\n]+\n(?P<v>[\w+/]{40,1000}={0,2})(?=\s|\Z)"),
+    Place("private-key", 0, r"wg gen(?:key|psk)", r"[^\n]*\n(?P<v>[\w+/]{43}=)"),
+    Place("secret", 4, r"(?://|#|--)[ \t]", r"[\"'](?P<v>[\w+/=.-]{16,200})[\"'][^\"'\n]{0,30}?(?://|#|--)[ \t][^\n]{0,40}(?i:key|token|secret|passw|credential)",
+          lead=r"[\"'](?=\w{16})"),
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|(?:webhook|outlook)\.office)\.com/",
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhook(?:b2)?|catch)/(?P<v>[\w/@+-]{12,})"),
     Place("webhook", 4, r"(?:/bot/v2/hook|/webhook|/with/key|\.infura\.io/v3|\.alchemy\.com/v2)/[\w-]{20}",
@@ -275,7 +287,7 @@ WORDS = (
          1, 1, 2, 2, short=4),
     Word("secret", r"(?:api|app|client|session|jwt|cookie|auth|shared|signing|webhook|consumer)[_-]?secret|secret[_-]?key"
          r"(?:[_-]?base)?", 1, 1, 3, 3, short=8),
-    Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key"
+    Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key|(?:wallet|xrp|ripple|stellar|master) seed|(?-i:\b)(?:pfx|p12|pkcs12|keystore|jks)"
          r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
          3, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT)",
@@ -300,7 +312,7 @@ PUBLIC = frozenset("""
     sort start starting stop sync total unique
 """.split())  # a name that begins like this is no secret: next_token, primary_key
 NEUTRAL = frozenset("""
-    admin again aws b base confirm confirmation current db default dev gitlab github hex live main new old plain primary
+    admin again aws b b64 base base64 confirm confirmation current db default dev gitlab github hex live main new old plain primary
     prod production raw repeat root s secondary stage staging test v val value verify
 """.split())  # a name may go on like this and say no more
 PLAIN = frozenset("""
