@@ -48,8 +48,8 @@ def fingerprint() -> str:
 
 
 @functools.cache
-def _landmark() -> Any:
-    """All marks as one RE2."""
+def _landmarks() -> list[Any]:
+    """Return the searches for all marks. Two automata are faster than one that holds both their states."""
     import re2
 
     options = re2.Options()
@@ -58,19 +58,32 @@ def _landmark() -> Any:
     plain = "|".join(row.mark for row in KEYS if not row.back and " " not in row.mark)
     words = "|".join(word.words for word in WORDS if word.rule != "key")
     keys = "|".join(word.words for word in WORDS if word.rule == "key")
-    marks = [row.mark for row in KEYS if row.back or " " in row.mark] + [*{row.mark: 0 for row in PLACES}]
-    marks += [
-        MANIFEST,
-        VALUES,
-        cards.MARK,
-        *encoded.MARKS,
-        rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
-        r"(?:PASSWORD|PASSPHRASE|PASSWD|PASS|PWD|SECRET|TOKEN|KEY)[ \t]+[\w+/\-\"']{4}",
-        f"(?i:{prose.MARKS})",
-        rf"(?:{plain})[\w.+/%=~$-]{{10}}",
-        f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",
-    ]
-    return re2.compile("|".join(marks).encode(), options)
+    setting = r"(?:PASSWORD|PASSPHRASE|PASSWD|PASS|PWD|SECRET|TOKEN|KEY)[ \t]+[\w+/\-\"']{4}"
+    groups = (
+        [
+            *(row.mark for row in KEYS if row.back or " " in row.mark),
+            *(row.mark for row in PLACES),
+            rf"(?:{plain})[\w.+/=%~$-]{{10}}",
+            f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",
+            rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
+            f"(?i:{prose.MARKS})",
+            *(MANIFEST, VALUES, setting, cards.MARK),
+        ],
+        encoded.MARKS,
+    )
+    return [re2.compile("|".join(dict.fromkeys(group)).encode(), options).search for group in groups]
+
+
+_NONE = 1 << 62  # after every mark
+
+
+def _next(hits: list[int], data: bytes, at: int) -> int:
+    """Return where the next mark at or after `at` begins; `hits` keeps what each search found."""
+    for number, search in enumerate(_landmarks()):
+        if hits[number] < at:
+            hit = search(data, at)
+            hits[number] = hit.start() if hit else _NONE
+    return min(hits)
 
 
 _UNSEEN = "\xa0\xad\u200b\u200c\u200d\u2060\ufeff"
@@ -116,16 +129,15 @@ ENCODED = "|".join(encoded.MARKS)
 def _find(text: str, depth: int = 0) -> list[Finding]:
     """The findings of one reading; a later one may overlap an earlier."""
     data = text.encode("utf-8", "surrogatepass")
-    search = _landmark().search
-    hit = search(data)
-    if hit is None:
+    hits = [-1] * len(_landmarks())
+    start = _next(hits, data, 0)
+    if start == _NONE:
         return []
     narrow = len(data) == len(text)  # ASCII: a byte is a character
     found: list[Finding] = []
     below: list[Finding] = []
     byte = char = done = decoded = 0
-    while hit is not None:
-        start = hit.start()
+    while start < _NONE:
         while data[start] & 0xC0 == 0x80:
             start -= 1  # a mark may begin with any byte: back to where its character begins
         char += start - byte if narrow else len(data[byte:start].decode("utf-8", "surrogatepass"))
@@ -163,7 +175,7 @@ def _find(text: str, depth: int = 0) -> list[Finding]:
             found += [finding] if finding else []
         byte = start + (resume - char if narrow else len(text[char:resume].encode("utf-8", "surrogatepass")))
         char = resume
-        hit = search(data, byte)
+        start = _next(hits, data, byte)
     return found + below
 
 

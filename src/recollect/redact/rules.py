@@ -222,7 +222,7 @@ PLACES = (
     Place("password", 1, r"[\"']-u[\"'], ?[\"']",
           r"\W-u\W{3,4}[^\s:\"']{1,64}:(?P<v>[^\"'\n]{3,200})", r"\b(?:curl|https?|wget)\b"),
     Place("password", 1, r"[\"']-p[^\s=\"'-]", r"\W-p(?P<v>[^\"'\n]{3,200})[\"']", r"\b(?:mysql|mariadb)"),
-    Place("password", 1, r"(?:echo|printf|print|Write-Output)[ \t][^|\n]*\|", r"\w[\w-]*\s+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?"
+    Place("password", 1, r"\b(?:echo|printf|print|Write-Output)[ \t]", r"\w[\w-]*\s+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?"
           r"(?P<q>\\?[\"'])?(?:[\w.-]{1,40}:(?=[^|\n]{1,80}chpasswd))?(?P<v>" + _WORD + r")(?:\\n)?\\?[\"']?\s*\|[^|\n]{0,90}?" + _STDIN),
     Place("password", 1, r"<<<", r"<<<\s*(?P<v>)(?=[^$\s])", _STDIN),
     Place("password", 1, r"\bsend(?:_user|line)?[ (]", r"\w+[ (]+(?:-- )?[\"'](?P<v>[^\"'\n\\$]{3,80})(?:\\[rn])", _ASKED),
@@ -254,8 +254,8 @@ PLACES = (
           r"\w{1,30}(?:[ -]\w{1,30})?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
     Place("private-key", 0, r"(?i:(?:secret|private) key)[^\n]{0,12}\n[\w+/]{20}", r"[^\n]+\n(?P<v>[\w+/]{40,1000}={0,2})(?=\s|\Z)"),
     Place("private-key", 0, r"wg gen(?:key|psk)", r"[^\n]*\n(?P<v>[\w+/]{43}=)"),
-    Place("secret", 4, r"(?://|#|--)[ \t]", r"[\"'](?P<v>[\w+/=.-]{16,200})[\"'][^\"'\n]{0,30}?(?://|#|--)[ \t][^\n]{0,40}(?i:key|token|secret|passw|credential)",
-          lead=r"[\"'](?=\w{16})"),
+    Place("secret", 4, r"[\"'][),;\]]{1,4}\s{0,4}(?://|#|--)[ \t]",
+          r"[\"'](?P<v>[\w+/=.-]{16,200})[\"'][),;\]]{1,4}\s{0,4}(?://|#|--)[^\n]{0,80}(?i:key|token|secret|passw|credential)", lead=r"[\"'](?=\w{16})"),
     Place("webhook", 3, r"(?:hooks\.(?:slack|zapier|slack-gov)|discord(?:app)?|(?:webhook|outlook)\.office)\.com/",
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhook(?:b2)?|catch)/(?P<v>[\w/@+-]{12,})"),
     Place("webhook", 4, r"(?:/bot/v2/hook|/webhook|/with/key|\.infura\.io/v3|\.alchemy\.com/v2)/[\w-]{20}",
