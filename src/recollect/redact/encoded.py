@@ -188,6 +188,8 @@ _SIZES = (24, 21, 18, 15, 12)
 def _find_seed(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
     """The words of a wallet, near what tells of them."""
     low, high = max(floor, pos - 260), min(len(text), pos + 700)
+    if not rx(r"(?:(?<![A-Za-z])[A-Za-z]{3,8}(?![A-Za-z])[^A-Za-z]{1,16}){11}").search(text, low, high):
+        return [], pos + 1
     words = [each for each in rx(r"[A-Za-z]+").finditer(text, low, high)]
     run: list[re.Match[str]] = []
     gap = ""

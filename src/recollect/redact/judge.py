@@ -237,8 +237,9 @@ def judge_word(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
     name = named(text, pos)
     if name and (finding := _judge_tie(text, *name)):
         return finding, name[2]
-    noun = rx(NOUN, 0).match(text, pos)
-    if noun and (name or not rx(ANY_WORD).match(text, pos)):
+    english = rx(ENGLISH).match(text, pos) if name else rx(ANY_WORD).match(text, pos)  # found as names are
+    noun = None if english else rx(NOUN, 0).match(text, pos)
+    if noun:
         kind, start, end = noun.lastgroup or "", pos, noun.end()
     elif name and name[0].loose < NEVER:
         kind, start, end = "password" if name[0].rule == "password" else "token", name[1], name[2]

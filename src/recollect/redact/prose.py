@@ -7,10 +7,10 @@ an answer, any word of a password.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from recollect.redact.languages import LANGUAGES
+from recollect.redact.languages import LANGUAGES, Language
 from recollect.redact.rules import ABOUT, PLAIN, PROSE, rx
 from recollect.redact.values import Value
 
@@ -33,11 +33,11 @@ def _nouns(kind: str) -> str:
     return rf"(?<![^\W_ء-ي])(?:{spaced})(?![A-Za-z0-9_À-ɏЀ-ӿऀ-ॣ])|{dense}"
 
 
-def _sided(part: str) -> str:
+def _sided(part: str, languages: Iterable[Language] = LANGUAGES) -> str:
     """The words of a part: of spaced languages as whole words, of the others anywhere."""
-    dense = "|".join(getattr(each, part) for each in LANGUAGES if each.dense)
-    spaced = "|".join(getattr(each, part) for each in _SPACED)
-    return rf"(?:(?<![^\W_])(?:{spaced})(?![^\W_])|{dense})"
+    dense = "|".join(getattr(each, part) for each in languages if each.dense)
+    spaced = "|".join(getattr(each, part) for each in languages if not each.dense)
+    return rf"(?:(?<![^\W_])(?:{spaced})(?![^\W_]){'|' if dense else ''}{dense})"
 
 
 NOUN = "(?i)" + "|".join(f"(?P<{kind}>{_nouns(kind)})" for kind in KINDS)
@@ -53,8 +53,10 @@ _OTHER = r"[\u0370-\u1fff\u2e80-\uffef]"  # a letter of no Latin script
 _QUOTED = r"[\"`“„«「『](?P<q>[^\"`“”„«»「」『』\n]{2,80})[\"`”“»」』]|(?<!\w)['‘](?P<s>[^'‘’\n]{2,80})['’](?!\w)"
 _SIGN = "\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef"  # of scripts without spaces
 _WORD = rf"(?P<w>(?![:=*.!?])[^\s\"`“”„«»「」『』<>,;{_SIGN}،؛؟।…—–()]{{2,120}})"
-_LINK = rf"(?:{_sided('link')}|(?<!\w)(?:to|as|à|till|är|è|er)(?!\w)|[:=：—–]|\s-(?=\s))[\s:*：、，,]*"
-_USE = rf"{_sided('use')}(?:\s+(?:in|den|das|le|la|el|o|a|just|simply|only))?[\s:]*"
+_TO = r"|(?<!\w)(?:to|as|à|till|är|è|er)(?!\w)|[:=：—–]|\s-(?=\s))[\s:*：、，,]*"
+_LINK, _LINK_ENGLISH = (rf"(?:{_sided('link', rows)}{_TO}" for rows in (LANGUAGES, LANGUAGES[:1]))
+_THERE = r"(?:\s+(?:in|den|das|le|la|el|o|a|just|simply|only))?[\s:]*"
+_USE, _USE_ENGLISH = (_sided("use", rows) + _THERE for rows in (LANGUAGES, LANGUAGES[:1]))
 _END = rf"[.!?]*(?:\s*(?:[,;.!?)\]…—–。、，；！？।؟،]|$|\s-\s)|\s*\([a-z]|\s+(?:{'|'.join(e.rest for e in _SPACED)})(?![^\W_])|\s*(?:{'|'.join(e.rest for e in LANGUAGES if e.dense)}))"
 _OF = (  # how a noun may go on before its link: for the server, der Datenbank, от почты
     r"(?i)[\s*_\"'`’)]*(?:\Z|[,(:=：—–]|(?:for|of|on|to|in|at|from|we|i|you|he|she|they|there|that|für|vom|von|zum|zur|der|des|dem|im|am"
@@ -68,8 +70,9 @@ _DETERMINER = (
     r"(?:the|my|your|our|his|her|a|an|das|mein|dein|unser|ein|le|la|mon|ma|ton|notre|une?|el|mi|tu|nuestra|uma?|o|a|minha|meu|sua"
     r"|мой|моя|твой|наш|我的|你的|मेरा|मेरे)"
 )
-_ROLE = (
-    rf"[\"'`”»」』]?[,.]?\s*(?:[—–-]\s*)?{_sided('role')}(?:\s+{_DETERMINER})?(?:\s*的|\s+[\w-]{{2,12}})?\s*[*_\"'`]?\Z"
+_OPENING, _CLOSING = r"[\"'`”»」』]?[,.]?\s*(?:[—–-]\s*)?", r"(?:\s*的|\s+[\w-]{2,12})?\s*[*_\"'`]?\Z"
+_ROLE, _ROLE_ENGLISH = (
+    rf"{_OPENING}{_sided('role', rows)}(?:\s+{_DETERMINER})?{_CLOSING}" for rows in (LANGUAGES, LANGUAGES[:1])
 )
 
 
@@ -113,6 +116,11 @@ def told(text: str, kind: str, begin: int, end: int) -> Iterator[Told]:
     yield from _words(text, begin, part, end, kind)
 
 
+def _is_english(text: str, begin: int, end: int) -> bool:
+    """Whether a noun is an English one, whose values right behind it are found as those of names are."""
+    return bool(rx(ENGLISH).fullmatch(text, begin, end) or not rx(NOUN, 0).match(text, begin))
+
+
 def _codes(text: str, end: int) -> Iterator[Told]:
     """A list of codes, as one value."""
     first = rx(rf"[^\n]{{0,60}}?(?:\n[^\n]{{0,4}})?(?<![\w-])(?P<v>{_CODE})(?![\w-])", 0).match(text, end, end + 120)
@@ -148,16 +156,17 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
     head = part.split(None, 1)[0].lower() if part[:1].isspace() and part.strip() else ""
     if head in ABOUT and not rx(r"(?i)\s*(?:re)?set to\b").match(part):
         return
+    if kind == "token" and not rx(r"(?=\S{8})\S*(?:\d|[a-z][A-Z]|[A-Z]{2}[a-z])").search(part):
+        return
     fits = rx(_OF, 0).match(part)
     if text[begin - 1 : begin] in ("/", ".", "#", "-", "=", "&", "?") or not rx(
         r"[\s,:：='’\"*`)_（(]|[^\x00-\x7f]|\Z", 0
     ).match(part):
         return  # in a path or an identifier
-    links = {each.end(): each.start() for each in rx(_LINK, re.IGNORECASE).finditer(part)}
-    uses = {each.end() for each in rx(_USE, re.IGNORECASE).finditer(part)}
-    english = rx(ENGLISH).fullmatch(text, begin, end) or not rx(NOUN, 0).match(
-        text, begin
-    )  # whose values behind a name are found as such
+    english = _is_english(text, begin, end)
+    link, use = (_LINK_ENGLISH, _USE_ENGLISH) if english and part.isascii() else (_LINK, _USE)
+    links = {each.end(): each.start() for each in rx(link, re.IGNORECASE).finditer(part)}
+    uses = {each.end() for each in rx(use, re.IGNORECASE).finditer(part)}
     own = rx(rf"\s*[:：]\s*(?P<v>{_OTHER}+(?:\s{_OTHER}+){{0,2}})\s*\Z", 0).match(part) if kind == "password" else None
     if own and rx(_OTHER, 0).match(text, begin) and not plain(own["v"]) and not rx(f"[{_SIGN}]", 0).search(own["v"]):
         yield Told(Value(end + own.start("v"), end + own.end("v"), True), 0)
@@ -208,7 +217,10 @@ def told_before(text: str, kind: str, start: int, floor: int) -> Iterator[Told]:
     """The values that may precede a noun that starts at `start`."""
     low = max(floor, text.rfind("\n", max(0, start - 100), start) + 1, start - 100)
     part = text[low:start]
-    role = rx(_ROLE, re.IGNORECASE).search(part, max(0, len(part) - 40))
+    if not part.strip():
+        return
+    english = part.isascii() and rx(ENGLISH).match(text, start)
+    role = rx(_ROLE_ENGLISH if english else _ROLE, re.IGNORECASE).search(part, max(0, len(part) - 40))
     if role is None:
         return
     part = part[: role.start()]
