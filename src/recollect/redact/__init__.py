@@ -86,6 +86,7 @@ def _next(hits: list[int], data: bytes, at: int) -> int:
     return min(hits)
 
 
+_NARROW = {0xFF00 + sign: 0x20 + sign for sign in range(1, 95)} | {0xA0: " "}  # signs as wide as Chinese ones
 _UNSEEN = "\xa0\xad\u200b\u200c\u200d\u2060\ufeff"
 _NOISE = rf"(?:\x1b|\\u001b)\[[0-9;]*[mK]|[{_UNSEEN[1:]}]"  # colours, and signs without a width
 
@@ -93,7 +94,8 @@ _NOISE = rf"(?:\x1b|\\u001b)\[[0-9;]*[mK]|[{_UNSEEN[1:]}]"  # colours, and signs
 def scan(text: str) -> list[Finding]:
     """The secrets in a text, sorted, none overlapping another."""
     found = _find(text)
-    escaped = "\x1b" in text or ("\\" in text and "\\u001b[" in text)
+    wide = not text.isascii() and rx(r"[\uff10-\uff5a]{4}", 0).search(text) is not None
+    escaped = wide or "\x1b" in text or ("\\" in text and "\\u001b[" in text)
     if escaped or (not text.isascii() and any(map(text.__contains__, _UNSEEN))):
         found += _find_below(text)
     if not found:
@@ -114,7 +116,7 @@ def _find_below(text: str) -> list[Finding]:
         at = noise.end()
         gone.append(gone[-1] + at - noise.start())
         starts.append(at - gone[-1])
-    plain = ("".join(parts) + text[at:]).replace("\xa0", " ")
+    plain = ("".join(parts) + text[at:]).translate(_NARROW)
     found = []
     for one in _find(plain):
         start, last = (pos + gone[bisect.bisect_right(starts, pos) - 1] for pos in (one.start, one.end - 1))

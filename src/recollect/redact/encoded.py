@@ -40,11 +40,11 @@ _JOINED = r"[\"'`]\s*\]\s*\.join\(|(?:join|concat\w*)\(\[?[\"'`]|[\"'`]\.join\(\
 _REVERSED = r"[\"']\s*(?:\[::-1\]|\.split\([\"']{2}\)\.reverse|\.reverse\(|\)\.reverse|\|\s*rev\b)|\b(?:strrev|reverse)\([\"']"
 _SEED = (
     r"(?i:mnemonic|seed|metamask|ledger|trezor|phantom|yoroi|exodus|electrum|bip-?39|wallet|(?:recovery|backup|secret) (?:phrase|words|card)"
-    r"|\b(?:12|15|18|21|24|twelve|fifteen|eighteen|twenty-?four)[ -]words?|words\s*[:=]|semilla|frase de recuperaci|phrase de r|wiederherstellungs(?:phrase|w))"
+    r"|\b(?:12|15|18|21|24|twelve|fifteen|eighteen|twenty-?four)[ -]words?|words\s*[:=]|write (?:these|them|it) down|semilla|frase de recuperaci|phrase de r|wiederherstellungs(?:phrase|w))"
     r"|助记词|助記詞|シード|リカバリーフレーズ|сид-?фраз|мнемо|العبارة|सीड|\b1[ .|)]+[a-z]{3,8}[ |]+(?:5|7|9|13)[ .|)]+[a-z]{3,8}\b"
 )
 _MEMBERS = r"\\?[\"']?kty\\?[\"']?\s*:|\\?[\"']ciphertext\\?[\"']\s*:\s*\\?[\"'][0-9a-f]{32}"
-_ARRAY = r"\[\s*(?:[0-9]{1,3},\s*){12}"
+_ARRAY = r"[\[{(]\s*(?:(?:0x[0-9a-fA-F]{2}|[0-9]{1,3}),\s*){12}"
 MARKS = (_MEMBERS, _ARRAY, _BASE64, rf"(?:{_HEX}){{10}}", "H4sIA", "[A-Z2-7]{32}", rf"(?:{_BYTE}){{6}}", _DUMP, _NUMBERS, _SPACED, _ESCAPED, _JOINT, _JOINED, _REVERSED, _SEED)
 _LONGEST = 20_000  # of what is decoded
 _STRING = r"\\?([\"'`])(?P<v>[^\"'`\n\\]{1,200})\\?\1"
@@ -233,11 +233,11 @@ def _find_members(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
 
 def _find_array(text: str, pos: int) -> tuple[list[Span], int]:
     """A key of 64 bytes, or of 32 behind a telling name, as a list of numbers."""
-    run = rx(r"\[\s*(?:\d{1,3}\s*,\s*){15,127}\d{1,3}\s*\]").match(text, pos)
+    run = rx(r"[\[{(]\s*(?:(?:0x[0-9a-fA-F]{2}|\d{1,3})\s*,\s*){15,127}(?:0x[0-9a-fA-F]{2}|\d{1,3}),?\s*[\]})]").match(text, pos)
     if run is None:
         return [], pos + 1
-    numbers = [int(number) for number in re.findall(r"\d+", run.group())]
-    before = text[max(0, pos - 60) : pos]
+    numbers = [int(number, 0) for number in re.findall(r"0x\w+|[1-9]\d*|0", run.group())]
+    before = text[max(0, pos - 60) : pos] + text[run.end() : run.end() + 40]
     random = max(numbers) < 256 and len(set(numbers)) > len(numbers) // 2 and sum(map(int.__gt__, numbers[1:], numbers)) < 0.8 * len(numbers)
     secret = len(numbers) == 64 or (len(numbers) in (16, 24, 32) and re.search(TELLING, before))
-    return [Span(pos, run.end())] if random and secret else [], run.end()
+    return ([Span(pos, run.end())], run.end()) if random and secret else ([], pos + 1)

@@ -53,17 +53,20 @@ _OTHER = r"[\u0370-\u1fff\u2e80-\uffef]"  # a letter of no Latin script
 _QUOTED = r"[\"`“„«「『](?P<q>[^\"`“”„«»「」『』\n]{2,80})[\"`”“»」』]|(?<!\w)['‘](?P<s>[^'‘’\n]{2,80})['’](?!\w)"
 _SIGN = "\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef"  # of scripts without spaces
 _WORD = rf"(?P<w>(?![:=*.!?])[^\s\"`“”„«»「」『』<>,;{_SIGN}،؛؟।…—–()]{{2,120}})"
-_TO = r"|(?<!\w)(?:to|as|à|till|är|è|er)(?!\w)|[:=：—–]|\s-(?=\s))[\s:*：、，,]*"
+_TO = r"|(?<!\w)(?:to|as|à|till|är|è|er|pra|para|por|auf|zu|en|на)(?!\w)|[:=：—–]|\s-(?=\s))[\s:*：、，,]*"
 _LINK, _LINK_ENGLISH = (rf"(?:{_sided('link', rows)}{_TO}" for rows in (LANGUAGES, LANGUAGES[:1]))
 _THERE = r"(?:\s+(?:in|den|das|le|la|el|o|a|just|simply|only))?[\s:]*"
 _USE, _USE_ENGLISH = (_sided("use", rows) + _THERE for rows in (LANGUAGES, LANGUAGES[:1]))
 _END = rf"[.!?]*(?:\s*(?:[,;.!?)\]…—–。、，；！？।؟،]|$|\s-\s)|\s*\([a-z]|\s+(?:{'|'.join(e.rest for e in _SPACED)})(?![^\W_])|\s*(?:{'|'.join(e.rest for e in LANGUAGES if e.dense)}))"
+_AFTER = (  # a verb behind the value
+    r"[\"'`”»」』]?\s*(?:hai\b|है|रखा|genommen|gesetzt|gewählt|vergeben|eingestellt|benutzt|verwendet|hinterlegt|にし|に設定|です|だよ|でした)"
+)
 _OF = (  # how a noun may go on before its link: for the server, der Datenbank, от почты
     r"(?i)[\s*_\"'`’)]*(?:\Z|[,(:=：—–]|(?:for|of|on|to|in|at|from|we|i|you|he|she|they|there|that|für|vom|von|zum|zur|der|des|dem|im|am"
     r"|de|du|des|d['’]|della?|da|do|das|dos|para|del|pour|sur|au|en|от|для|к|на|из|в|у|का|के|की|में|ل|لل|ال|de la|no|na)\b|[^\x00-\u036f])"
 )
 _ING = r"(?i)\w*(?:ed|ing|able|ible|ally|less|ive|ée?s?|ad[oa]s?|id[oa]s?|iert|ого|ен|ена|ено|ны|ый|ая|ое|ть|ся)\Z|(?:ge|ver|be|ent)[a-zä-ü]+t\Z"
-_DIGITS = r"(?<![\w.,:/#$€£+-])(?:[A-Z]-)?(?:\d{4,9}|\d{3}[ -]\d{3}|\d{2} \d{2}(?: \d{2})?|\d{4}[ -]\d{4}|(?:\d[ -]){3,7}\d)(?![\w%/°]|[.,:-]\d)"
+_DIGITS = r"(?<![A-Za-z0-9_.,:/#$€£+-])(?:[A-Z]-)?(?:\d{4,9}|\d{3}[ -]\d{3}|\d{2} \d{2}(?: \d{2})?|\d{4}[ -]\d{4}|(?:\d[ -]){3,7}\d)(?![A-Za-z0-9_%/°]|[.,:-]\d)"
 _CODE = r"(?=[0-9A-Za-z-]*\d)[0-9A-Za-z]{3,12}(?:-[0-9A-Za-z]{3,12}){1,9}|(?<![\w-])\d{8,12}|(?=[A-Za-z]*\d)[0-9A-Za-z]{8,16}|\d{4} \d{4}"
 _JOIN = r"(?:[\s,;、，;/|]|(?<![^\W_])(?:and|und|et|y|e|и|و|और|or)(?![^\W_])|和|と){1,6}"
 _DETERMINER = (
@@ -137,6 +140,8 @@ def _clause(part: str, end: int) -> Iterator[Told]:
     ends = [link.end() for link in rx(_LINK, re.IGNORECASE).finditer(part)]
     if rx(r".*(?:है|हैं|था|です|だ)\s*\Z", 0).match(part):  # the verb stands at the end
         ends.insert(0, len(part) - len(part.lstrip()))
+    if part.lstrip()[:1] in "\"'“«„「『":
+        ends.insert(0, len(part) - len(part.lstrip()))
     for behind in ends:
         clause = rx(rf"{_QUOTED}|(?P<w>[^\s,;.!?。，、।؟،()…—–][^,;.!?。，、।؟،()\n…—–]{{1,50}})", 0).match(
             part, behind
@@ -167,6 +172,9 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
     link, use = (_LINK_ENGLISH, _USE_ENGLISH) if english and part.isascii() else (_LINK, _USE)
     links = {each.end(): each.start() for each in rx(link, re.IGNORECASE).finditer(part)}
     uses = {each.end() for each in rx(use, re.IGNORECASE).finditer(part)}
+    dense = rx(rf"\s*[:：]\s*(?P<v>[{_SIGN}]{{2,8}}?)\s*(?:[，,。、；;！!]|\Z)", 0).match(part) if kind == "password" else None
+    if dense and rx(f"[{_SIGN}]", 0).match(text, begin) and not any(each in dense["v"] for each in PLAIN) and not plain(dense["v"]):
+        yield Told(Value(end + dense.start("v"), end + dense.end("v"), True), 0)
     own = rx(rf"\s*[:：]\s*(?P<v>{_OTHER}+(?:\s{_OTHER}+){{0,2}})\s*\Z", 0).match(part) if kind == "password" else None
     if own and rx(_OTHER, 0).match(text, begin) and not plain(own["v"]) and not rx(f"[{_SIGN}]", 0).search(own["v"]):
         yield Told(Value(end + own.start("v"), end + own.end("v"), True), 0)
@@ -175,7 +183,10 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
         gap, word = part[: found.start()], found[group]
         foreign = rx(_OTHER, 0).search(text, begin, end + found.start()) is not None
         link = links.get(found.start(), -1)
-        linked = link >= 0 and not (english and gap.rstrip()[-1:] == "=") and bool(fits or not gap[:link].strip())
+        after = rx(_AFTER, 0).match(part, found.end()) if count < 4 else None
+        linked = after is not None or link >= 0 and not (english and gap.rstrip()[-1:] == "=") and bool(
+            fits or group != "w" or len(gap[:link].split()) < 3
+        )
         start = end + found.start(group)
         used = found.start() in uses
         if not (linked or used or foreign or (count == 0 and not english)) or count > 12:
@@ -202,7 +213,7 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
             yield Told(value, 3, False)
         elif (
             final
-            and ((linked and not rx(r"(?i)(?:to|as)\s*\Z").search(gap)) or used or latin)
+            and ((linked and not rx(r"(?i)\b(?:to|as|pra|para|por|auf|zu|en|на)\s*\Z", 0).search(gap)) or used or latin)
             and len(word) > 3
             and not plain(word)
             and not rx(_ING, 0).match(word)

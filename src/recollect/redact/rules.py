@@ -45,7 +45,7 @@ class Word(NamedTuple):
 # fmt: off
 # Rule, prefix, rule, prefix ...: keys that go on with 16 or more of A-Z a-z 0-9 _ -, and in _BASE64 of + / = as well.
 _PREFIXED = r"""
-    anthropic sk-ant-  openrouter sk-or-  openai (?:(?:sk|sess)-|ek_[0-9a-f]{8})
+    honeycomb hca[a-z]{2}_  anthropic sk-ant-  openrouter sk-or-  openai (?:(?:sk|sess)-|ek_[0-9a-f]{8})
     google (?:AIza|GOCSPX-|1//0|4/0A|AQ\.Ab|ya29\.)
     github (?:gh[pousr]_|github_pat_)  gitlab (?:gl(?:pat|dt|rtr?|cbt|ptt|ft|imt|agent|oas|soat|ffct|wt)-|GR1348941)
     npm npm_[A-Za-z0-9]{16}  pypi pypi-[\w-]{20}  huggingface (?:hf|api_org)_  digitalocean do[por]_v1_
@@ -158,7 +158,9 @@ _COMMANDS = {  # and what stands between them and a password
     r"openssl (?:enc|rsa|pkcs12)": _ARGS + "-k",
     r"openssl passwd": _ARGS + r"(?:-\w+ )+",
     r"ssh-keygen": _ARGS + "-[NP]",
-    r"secrets? set": _ARGS + "(?:-b|--body)",
+    r"(?:secrets? (?:set|create|add|put)|put-parameter|create-secret|put-secret-value|update-secret)": _ARGS
+        + "(?:-b|--body|--value|--secret-string|--data)",
+    r"(?:vault )?(?:operator unseal|unseal)|rclone obscure": r"\s(?=[^-\s])",
     r"(?:7za?|7zr|rar|unrar) [a-z]": _ARGS + r"-h?p(?=\S)",
     r"(?:htpasswd|mosquitto_passwd)": r" (?:-[a-zA-Z]{1,5} ){0,3}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4} (?:-[a-zA-Z]{1,3} )?(?:\S{1,80} )?\S{1,80}\s(?=\S+(?:\s*$|\s*[\n|;&]))",
     r"net use": r" \S{1,80} \\\S{1,80}(?: /user:\S{1,80})?\s",
@@ -218,7 +220,7 @@ PLACES = (
           rf"(?:{'|'.join(f'{name}(?:{tail})' for name, tail in _COMMANDS.items())})(?:=|\s*)(?P<v>)(?=[^\s/|<>&;-])"),
     Place("secret", 3, r"(?:vault login |--with-token <<<)", r"(?:vault login|--with-token <<<)\s{1,4}(?P<v>)(?=[^-])"),
     Place("password", 1, r"(?:sqlplus |oracle:thin:)", r"(?:sqlplus |\w+:\w+:)\w{1,30}/(?P<v>[^\s@\"'/]{3,60})@"),
-    Place("password", 2, r"-U [\"']?[\w.\\]+%", r"-U [\"']?[\w.\\-]{1,64}%(?P<v>)", r"(?:^|\s)(?:smb|rpc|net\b)"),
+    Place("password", 1, r"-U [\"']?[\w.\\]+%", r"-U [\"']?[\w.\\-]{1,64}%(?P<v>)", r"(?:^|\s)(?:smb|rpc|net\b)"),
     Place("password", 1, r"[\"']-u[\"'], ?[\"']",
           r"\W-u\W{3,4}[^\s:\"']{1,64}:(?P<v>[^\"'\n]{3,200})", r"\b(?:curl|https?|wget)\b"),
     Place("password", 1, r"[\"']-p[^\s=\"'-]", r"\W-p(?P<v>[^\"'\n]{3,200})[\"']", r"\b(?:mysql|mariadb)"),
@@ -230,6 +232,16 @@ PLACES = (
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
           r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?')"
           r"|IDENTIFIED BY\s+(?=\\?\"))(?P<v>)"),
+    Place("password", 1, r"[ \t]--?[a-zA-Z-]*(?:passphrase|password|passwd|pass|pwd?|secret)[ \t=]+[^\s$<-]",
+          r"\s--?[a-zA-Z-]*(?:phrase|word|wd|pass|pw|secret)[ \t=]+(?P<v>)(?=[^\s$<|>&;-])"),
+    Place("password", 1, r"[ \t]-[AX][ \t]", r"\s-[AX]\s+(?P<v>)(?=[^-\s$<])", r"\bsnmp"),
+    Place("password", 1, r"(?:PASSWORD|password)\s+'", r"\w+\s+(?P<v>)(?=')", r"(?i)\b(?:user|role|with|set|encrypted|login)\b[^'\n]*\Z"),
+    Place("password", 1, r"[\"'](?:jdbc|dbi|mysql|pgsql|odbc|sqlsrv|oci)[:=]",
+          r"[\"'][^\"'\n]{1,200}[\"'],\s*[\"'][^\"'\n]{0,60}[\"'],\s*(?P<v>)(?=[\"'])"),
+    Place("password", 1, r"(?:Credentials?|BasicAuth|basic_auth|PasswordAuthentication|Authenticator)\(",
+          r"\w+\(\s*[\"'][^\"'\n]{0,80}[\"']\s*,\s*(?P<v>)(?=[\"'])"),
+    Place("secret", 3, r"(?:[sS]ecretKey|[pP]rivateKey|secret_key|private_key)\(",
+          r"\w+\((?:[\w.]+\()?\s*(?P<v>)(?=b?[\"'])"),
     Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
     Place("password", 1, r":(?:[56]4[0-9]{2}|\*):[\w.*-]{1,64}:[\w.@*-]{1,64}:[^\s:]",  # of a .pgpass file
           r":[\d*]+(?::[\w.@*-]{1,64}){2}:(?P<v>(?:\\[:\\]|[^\s\"'`\\]){3,200})", r"(?:^|[\s\"'`])[\w.*/-]{1,200}$"),
@@ -246,9 +258,7 @@ PLACES = (
     Place("secret", 3,
           r"(?:jwt\.(?:sign|encode|verify|decode)|(?:hmac|AES)\.new|createHmac|Fernet|WiFi\.begin|[a-z]Password)\(",
           r"(?:(?:Fernet|\w+Password|hmac\.new|AES\.new)\(|[\w.]+\([^()\n]{1,80}?,)\s{0,8}(?P<v>)(?=b?[\"'])"),
-    Place("password", 1, r"[cC]onnection\(\s*[\"']jdbc:",
-          r"\w+\(\s*[\"'][^()\n\"']{1,200}[\"'],\s*[\"'][^\"'\n]{0,60}[\"'],\s*(?P<v>)(?=[\"'])"),
-    Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|code|(?:x-(?:amz|goog)-)?signature)=",
+    Place("url-query", 4, r"[?&](?:amp;)?(?i:key|k|sig|auth|jwt|code|app_?id|subscription-key|(?:x-(?:amz|goog)-)?signature)=",
           r"[?&](?:amp;)?[\w-]+=(?P<v>[^\s&\"'<>`#\\?]{12,2000})"),
     Place("seed-phrase", 0, r"(?i:mnemonic|(?:seed|recovery|backup|secret)[ _-]phrase)",
           r"\w{1,30}(?:[ -]\w{1,30})?[^\w\n]{0,12}(?:is\W{1,4})?(?P<v>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b"),
@@ -290,7 +300,7 @@ WORDS = (
     Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key|(?:wallet|xrp|ripple|stellar|master) seed|(?-i:\b)(?:pfx|p12|pkcs12|keystore|jks)"
          r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
          3, 2, 3, 3, short=8),
-    Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT)",
+    Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT|_SESSION)",
          3, 3, 4, NEVER, short=12),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|parola|wlan-schlüssel)", 2, 2, 2, 2, short=6),
     Word("password", r"(?:^|[^A-Za-z0-9])psk|(?:become|sudo|default|mail|ftp|proxy|redis|mysql|pg|postgres|mongo)[_-]pass"
@@ -316,6 +326,7 @@ NEUTRAL = frozenset("""
     prod production raw repeat root s secondary stage staging test v val value verify
 """.split())  # a name may go on like this and say no more
 PLAIN = frozenset("""
+    请 输入 不能 为空 已 未 需要 长度 至少 过期 過期 重置 修改 忘记 见 无 同上 空 管理
     above any ascii auth valid eaten automatic back bad basic bearer below blank blob bool boolean bytes change changed char char[]
     chars clear click cleartext compromised confirmed constant correct custom default deleted deprecated digest disabled
     disclosed done double email empty enabled encoded encrypted enter environment error exists expired external fail

@@ -10,7 +10,7 @@ from recollect.redact.rules import BIGRAMS, NEUTRAL, PLAIN, PROSE, UNSET, rx
 
 _FAKE = (  # stands for a secret: placeholders, regular expressions
     r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|(?<![A-Za-z0-9_])example(?![a-z_])|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
-    r"|change.?me|CHANGE.?ME|replace.?(?:me|with|this)|REPLACE.?(?:ME|WITH|THIS)|[_-](?:here|HERE)$"
+    r"|(?:^|please.)[cC]hange.?me[!\d]{0,4}$|^CHANGE.?ME|replace.?(?:me|with|this)|REPLACE.?(?:ME|WITH|THIS)|[_-](?:here|HERE)$"
     r"|abcdefghijk|ABCDEFGHIJK|^--[a-z]|^![A-Za-z]{2,12}$|^:[a-z_]\w*$|^&(?:lt|#)|^<[\w\s:-]*>?$"
     r"|^%(?:[sd]|[a-z_]\w*%)$|^\[[\w\s-]*\]?$|^\{(?![a-z_]\w*\})|\(\?|\[\^|\[0-9|\[[aA]-|\[\\x|\\[sSwWdD]"
     r"|^(?:\\x[0-9a-f]{2})+$|^[\w\s./:=-]*%[sd](?![\w%])|[a-z]\|[a-z]+\||\]\|\w"
