@@ -26,9 +26,9 @@ def test_a_newer_version_rescans_everything_once(database_url: tuple[str, str, P
     with open_memory(home, database=url) as memory:
         memory.ingest(folder=tmp_path / "t")
         jobs = Jobs(memory.owner)
-        assert rescan(memory.database, memory.owner, jobs, "redact_v1", newer) == 0, "the version has not changed"
-        assert rescan(memory.database, memory.owner, jobs, "redact_v2", newer) == 2502 + 1 + 1
-        assert rescan(memory.database, memory.owner, jobs, "redact_v2", newer) == 0
+        assert rescan(memory.database, memory.owner, jobs, VERSION, newer) == 0, "the version has not changed"
+        assert rescan(memory.database, memory.owner, jobs, VERSION + 1, newer) == 2502 + 1 + 1
+        assert rescan(memory.database, memory.owner, jobs, VERSION + 1, newer) == 0
         assert not any("swordfish" in text for text in texts(memory))
         with memory.database.read() as tx:
             rest = repr(tx.rows("SELECT summary FROM memory_compactions")) + repr(
@@ -38,15 +38,13 @@ def test_a_newer_version_rescans_everything_once(database_url: tuple[str, str, P
         assert "[redacted:fish]" in rest
 
 
-def test_rules_that_changed_under_the_same_version_rescan_too(
-    database_url: tuple[str, str, Path], tmp_path: Path
-) -> None:
+def test_text_that_an_older_version_judged_is_judged_again(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
     _, url, home = database_url
     write(tmp_path / "t" / "-p" / f"{SESSION}.jsonl", claude(1, "swordfish"))
     with open_memory(home, database=url) as memory:
         memory.ingest(folder=tmp_path / "t")
         with memory.database.write() as tx:  # as an earlier build left it
-            tx.run("UPDATE memory_jobs SET input_watermark = :old, success_watermark = :old", {"old": VERSION})
+            tx.run("UPDATE memory_jobs SET input_watermark = :old, success_watermark = :old", {"old": "redact_v1#0"})
             tx.run("UPDATE memory_transcript_entries SET content = 'login: bob pass: Zk29dkQ7pw'")
         memory.ingest(folder=tmp_path / "t")
         assert "Zk29dkQ7pw" not in str(texts(memory))
@@ -58,7 +56,7 @@ def test_another_agents_texts_are_not_touched(database_url: tuple[str, str, Path
     with open_memory(home, database=url, agent_id="a") as a, open_memory(home, database=url, agent_id="b") as b:
         a.ingest(folder=tmp_path / "t")
         b.ingest(folder=tmp_path / "t")
-        rescan(a.database, a.owner, Jobs(a.owner), "redact_v2", newer)
+        rescan(a.database, a.owner, Jobs(a.owner), VERSION + 1, newer)
         assert (texts(a), texts(b)) == (["[redacted:fish]"], ["swordfish"])
 
 
@@ -73,6 +71,6 @@ def test_a_rescan_whose_process_was_killed_is_taken_up_at_once(
         memory.ingest(folder=tmp_path / "t")
         killed = Jobs(memory.owner, worker=dead)
         with memory.database.write() as tx:
-            killed.enqueue(tx, "redact", [("stored text", "redact_v2")])
+            killed.enqueue(tx, "redact", [("stored text", str(VERSION + 1))])
             assert killed.claim(tx, "redact", limit=1)
-        assert rescan(memory.database, memory.owner, Jobs(memory.owner), "redact_v2", newer) == 1
+        assert rescan(memory.database, memory.owner, Jobs(memory.owner), VERSION + 1, newer) == 1

@@ -1,6 +1,6 @@
 """When the rules of redaction are not those of last time, what is stored goes through them once.
 
-A job whose input is their version and a hash of their tables: the same rules, nothing to do. A run that was cut short
+A job whose input is their version: the same rules, nothing to do. A run that was cut short
 begins anew, which is harmless: text that is clean stays as it is.
 """
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from recollect.redact import fingerprint
 from recollect.store.database import Database, Row
 from recollect.store.jobs import Jobs
 from recollect.text import in_texts
@@ -27,11 +26,11 @@ _PLACES = (  # (table, columns of its key, column with text)
 )
 
 
-def rescan(database: Database, owner: Owner, jobs: Jobs, version: str, redact: Callable[[str], str]) -> int:
+def rescan(database: Database, owner: Owner, jobs: Jobs, version: int, redact: Callable[[str], str]) -> int:
     """How many texts changed; nothing is read when these rules were here before, or another process is at it."""
     with database.write() as tx:
         jobs.reap(tx, KIND)
-        jobs.enqueue(tx, KIND, [("stored text", f"{version}#{fingerprint()}")])
+        jobs.enqueue(tx, KIND, [("stored text", str(version))])
         leases = jobs.claim(tx, KIND, limit=1, hurry=True)
     changed = 0
     for lease in leases:

@@ -13,16 +13,15 @@ Invariant: scan(redact(text)) is empty for every text, hence redact is idempoten
 
 import bisect
 import functools
-import hashlib
 from typing import Any
 
-from recollect.redact import below, cards, encoded, judge, prose, rules, values
+from recollect.redact import cards, encoded, prose
 from recollect.redact.below import BELOW, MANIFEST, VALUES, judge_below
 from recollect.redact.encoded import find_encoded
 from recollect.redact.judge import META, Finding, judge_key, judge_place, judge_word
 from recollect.redact.rules import KEYS, PLACES, SHAPED, WORDS, rx
 
-VERSION = "redact_v1"
+VERSION = 2  # of the rules: what was stored under another one is judged again
 
 _FOLLOW_KEY = r"s?(?:[_.\-0-9][\w.\-]{0,24})?[\\\"'`*\]]{0,6}(?:\s*[:=,>]{1,2}|\s+value:)\s*[\\\"'`]{0,4}[\w+/\-]{6}"
 _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` and `_LINK` say it more exactly
@@ -36,15 +35,6 @@ _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` an
     r"|(?:re)?set|changed)[\s:]"
     r"|[a-z]+-[a-z]+-[a-z]+-[a-z]|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
 )
-
-
-@functools.cache
-def fingerprint() -> str:
-    """Of every table and pattern: another one, and what is stored was judged by other rules."""
-    spaces = (vars(rules), vars(values), vars(judge), vars(below), globals())
-    tables = [each for space in spaces for each in sorted(space.items()) if each[0].strip("_").isupper()]
-    told = [(name, sorted(each) if isinstance(each, frozenset) else each) for name, each in tables]
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
 
 @functools.cache
@@ -168,7 +158,7 @@ def _find(text: str, depth: int = 0) -> list[Finding]:
             fresh = not finding and resume == char + 1 and char >= decoded and depth < _DEEPEST
             if fresh and rx(ENCODED, 0).match(text, char):
                 spans, decoded = find_encoded(text, char, floor, functools.partial(_find, depth=depth + 1))
-                below += [Finding("encoded", *span) for span in spans]
+                below += [Finding(span.rule, span.start, span.end) for span in spans]
                 resume = max(resume, decoded) if spans else resume
             if finding and found and finding.start < found[-1].end and finding.end > found[-1].start:
                 last = found.pop()  # one run, which is left behind as a whole

@@ -61,5 +61,7 @@ def find_card(text: str, pos: int) -> list[tuple[int, int]]:
         return [(pos, track.end())]
     for code in rx(_BESIDE, 0).finditer(text, low, high):
         found.append(code.span("v"))
-    row = rx(r"([\"']?\s?[,;\t|]\s?[\"']?)(?:\d{1,2}[-/]\d{2,4}|20\d\d-\d\d|\d{4})\1(?P<v>\d{3,4})(?!\d)").match(text, end)
+    row = rx(r"([\"']?\s?[,;\t|]\s?[\"']?)(?:\d{1,2}[-/]\d{2,4}|20\d\d-\d\d|\d{4})\1(?P<v>\d{3,4})(?!\d)").match(
+        text, end
+    )
     return [*found, row.span("v")] if row else found

@@ -22,6 +22,7 @@ class Span(NamedTuple):
 
     start: int
     end: int
+    rule: str = "encoded"
 
 
 Find = Callable[[str], list[Any]]  # where the secrets of a text stand
@@ -31,27 +32,47 @@ _WIDE = r"[I-Za-f][AQgw][AB][\w+/]A[C-H][AEIMQUYcgkosw048]A"  # the same, of UTF
 _HEX = r"[2-7][0-9a-fA-F]"
 _BYTE = rf"(?:\\\\?x|0x|%|&#x|\\u00|\\\\u00){_HEX}[;,]?\s?"
 _BASE64 = rf"(?:{_QUAD}){{5}}|(?:{_WIDE}){{3}}"
-_DUMP = rf"[0-9a-f]{{4,8}}:? +(?:{_HEX} ?){{8}}"
+_DUMP = rf"\b[0-9a-f]{{4,8}}:? +(?:{_HEX} ?){{8}}"
 _NUMBERS = r"(?:(?:&#)?[0-9]{2,3}[;,]\s?){8}"
 _SPACED = r"(?:[!-~] ){12}[!-~]"
 _ESCAPED = r"%(?:25)*(?:3[aA]|2[fF]|3[dD]|40|26)"
 _JOINT = r"[\w+/=.~-]\\?[\"'`](?:\s*[+.&]\s*|\s*\\\s*|\s+\n\s*|\)?\.(?:append|concat|add)\(\s*)\\?[\"'`][\w+/=.~-]"
 _JOINED = r"[\"'`]\s*\]\s*\.join\(|(?:join|concat\w*)\(\[?[\"'`]|[\"'`]\.join\(\s*[\[(]"
-_REVERSED = r"[\"']\s*(?:\[::-1\]|\.split\([\"']{2}\)\.reverse|\.reverse\(|\)\.reverse|\|\s*rev\b)|\b(?:strrev|reverse)\([\"']"
+_REVERSED = (
+    r"[\"']\s*(?:\[::-1\]|\.split\([\"']{2}\)\.reverse|\.reverse\(|\)\.reverse|\|\s*rev\b)|\b(?:strrev|reverse)\([\"']"
+)
 _SEED = (
-    r"(?i:mnemonic|seed|metamask|ledger|trezor|phantom|yoroi|exodus|electrum|bip-?39|wallet|(?:recovery|backup|secret) (?:phrase|words|card)"
-    r"|\b(?:12|15|18|21|24|twelve|fifteen|eighteen|twenty-?four)[ -]words?|words\s*[:=]|write (?:these|them|it) down|semilla|frase de recuperaci|phrase de r|wiederherstellungs(?:phrase|w))"
+    r"(?i:mnemonic|\bseed\b[\"']?\s*(?:[:=]|is\b)|seed[ _-]?(?:phrase|words?|\.txt)|wallet (?:seed|words|backup)|metamask|ledger|trezor|phantom|yoroi|exodus|electrum|bip-?39|(?:recovery|backup|secret) (?:phrase|words|card)"
+    r"|\b(?:12|15|18|21|24|twelve|fifteen|eighteen|twenty-?four)[ -]words?|\bwords\s*[:=]|write (?:these|them|it) down|semilla|frase de recuperaci|phrase de r|wiederherstellungs(?:phrase|w))"
     r"|助记词|助記詞|シード|リカバリーフレーズ|сид-?фраз|мнемо|العبارة|सीड|\b1[ .|)]+[a-z]{3,8}[ |]+(?:5|7|9|13)[ .|)]+[a-z]{3,8}\b"
 )
 _MEMBERS = r"\\?[\"']?kty\\?[\"']?\s*:|\\?[\"']ciphertext\\?[\"']\s*:\s*\\?[\"'][0-9a-f]{32}"
 _ARRAY = r"[\[{(]\s*(?:(?:0x[0-9a-fA-F]{2}|[0-9]{1,3}),\s*){12}"
-MARKS = (_MEMBERS, _ARRAY, _BASE64, rf"(?:{_HEX}){{10}}", "H4sIA", "[A-Z2-7]{32}", rf"(?:{_BYTE}){{6}}", _DUMP, _NUMBERS, _SPACED, _ESCAPED, _JOINT, _JOINED, _REVERSED, _SEED)
+MARKS = (
+    _MEMBERS,
+    _ARRAY,
+    _BASE64,
+    rf"\b(?:{_HEX}){{10}}",
+    rf"\\x(?:{_HEX}){{10}}",
+    "H4sIA",
+    r"\b[A-Z2-7]{32}",
+    rf"(?:{_BYTE}){{6}}",
+    _DUMP,
+    _NUMBERS,
+    _SPACED,
+    _ESCAPED,
+    _JOINT,
+    _JOINED,
+    _REVERSED,
+    _SEED,
+)
 _LONGEST = 20_000  # of what is decoded
 _STRING = r"\\?([\"'`])(?P<v>[^\"'`\n\\]{1,200})\\?\1"
 
 
 def find_encoded(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span], int]:
     """The secrets of what begins at pos in another writing, and where to go on looking."""
+    floor = min(floor, pos)
     if rx(f"{_JOINED}|{_JOINT}").match(text, pos):
         return _find_joined(text, pos, floor, find)
     if rx(_MEMBERS).match(text, pos):
@@ -69,7 +90,7 @@ def find_encoded(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
         (rf"(?:{_DUMP}[^\n]*\n?)(?:[0-9a-f]{{4,8}}:? [^\n]{{0,120}}\n?)*", _read_dump),
         (r"(?:(?:&#)?\d{2,3}[;,]?\s?){8,}", _read_numbers),
         (r"(?:[!-~] )+[!-~](?!\S)", lambda run: run.replace(" ", "")),
-        (rf"(?:{_HEX})+(?![0-9a-fA-F])", lambda run: bytes.fromhex(run).decode("latin-1")),
+        (rf"(?:\\x)?(?:{_HEX})+(?![0-9a-fA-F])", lambda run: bytes.fromhex(run.removeprefix("\\x")).decode("latin-1")),
     ):
         run = rx(pattern).match(text, pos, pos + _LONGEST)
         if run and run.end() - pos >= 12:
@@ -93,7 +114,10 @@ def _read_bytes(run: str) -> str:
 
 
 def _read_dump(run: str) -> str:
-    rows = (re.split(r"  [^\s0-9a-f]|  \|| {2,}(?=\S+\Z)", re.sub(r"\A[0-9a-f]{4,8}:? +", "", line))[0] for line in run.split("\n"))
+    rows = (
+        re.split(r"  [^\s0-9a-f]|  \|| {2,}(?=\S+\Z)", re.sub(r"\A[0-9a-f]{4,8}:? +", "", line))[0]
+        for line in run.split("\n")
+    )
     digits = "".join(re.findall(r"[0-9a-f]{2}", " ".join(rows)))
     return bytes.fromhex(digits).decode("latin-1").rstrip("\0\n")
 
@@ -108,7 +132,9 @@ def _find_base64(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
     start = pos
     back = len(rx(r"[\w+/-]*\Z").search(text, max(floor, pos - 4000), pos).group())  # type: ignore[union-attr]
     start -= back // 4 * 4
-    run = rx(r"(?:[\w+/-]+(?:\\?\n\s{0,12}(?=[\w+/-]{16}))?)+={0,2}|(?:[\w+/-]|%2[BbFf]|%3[Dd])+").match(text, start, start + _LONGEST)
+    run = rx(r"(?:[\w+/-]+(?:\\?\n\s{0,12}(?=[\w+/-]{16}))?)+={0,2}|(?:[\w+/-]|%2[BbFf]|%3[Dd])+").match(
+        text, start, start + _LONGEST
+    )
     if run is None or run.end() - start < 16:
         return [], pos + 1
     body = re.sub(r"\s|\\", "", unquote(run.group())).rstrip("=").translate(str.maketrans("-_", "+/"))
@@ -134,7 +160,7 @@ def _find_base64(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
 
 def _mapped(spans: list[Any], starts: list[int]) -> list[Span]:
     """The same places in the text that was turned: starts[i] is where sign i of the turned one begins."""
-    return [Span(starts[span.start], starts[span.end - 1] + 1) for span in spans]
+    return [Span(starts[span.start], starts[span.end - 1] + 1, span.rule) for span in spans]
 
 
 def _find_escaped(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span], int]:
@@ -148,13 +174,13 @@ def _find_escaped(text: str, pos: int, floor: int, find: Find) -> tuple[list[Spa
         parts.append(plain)
         starts += [sign.start()] * len(plain)
     starts.append(end)
-    return [Span(starts[span.start], starts[span.end]) for span in find("".join(parts))], end
+    return [Span(starts[span.start], starts[span.end], span.rule) for span in find("".join(parts))], end
 
 
 def _find_joined(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span], int]:
     """The secrets of a chain of strings that are joined."""
-    low = max(floor, text[max(0, pos - 600) : pos].rfind("\n") + max(0, pos - 600) + 1)
-    high = pos + 1500
+    low = max(floor, text[max(0, pos - 200) : pos].rfind("\n") + max(0, pos - 200) + 1)
+    high = pos + 900
     strings = list(itertools.islice(rx(_STRING).finditer(text, low, high), 40))
     between = r"\s*(?:[+.,&\\]\s*|\)?\.(?:append|concat|add)\(\s*)?\n?\s*\Z"
     chain: list[re.Match[str]] = []
@@ -170,7 +196,7 @@ def _find_joined(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
     starts = [*range(low, low + len(head)), *(at for string in chain for at in range(*string.span("v")))]
     spans = find(head + "".join(string["v"] for string in chain) + text[chain[-1].end("v") : chain[-1].end() + 1])
     inside = [span for span in spans if span.start >= len(head) and span.end <= len(starts)]
-    return _mapped(inside, starts), max(pos + 1, chain[-1].end())
+    return _mapped(inside, starts), max(pos + 40, chain[-1].end())
 
 
 def _find_reversed(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span], int]:
@@ -182,6 +208,7 @@ def _find_reversed(text: str, pos: int, floor: int, find: Find) -> tuple[list[Sp
     return [], pos + 1
 
 
+_BETWEEN = r"[,;|.)\"'`:•·-]*"  # what may stand between two words, besides numbers and white space
 _SIZES = (24, 21, 18, 15, 12)
 
 
@@ -190,7 +217,7 @@ def _find_seed(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
     low, high = max(floor, pos - 260), min(len(text), pos + 700)
     if not rx(r"(?:(?<![A-Za-z])[A-Za-z]{3,8}(?![A-Za-z])[^A-Za-z]{1,16}){11}").search(text, low, high):
         return [], pos + 1
-    words = [each for each in rx(r"[A-Za-z]+").finditer(text, low, high)]
+    words = list(rx(r"[A-Za-z]+").finditer(text, low, high))
     run: list[re.Match[str]] = []
     gap = ""
     best: list[re.Match[str]] = []
@@ -199,23 +226,27 @@ def _find_seed(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
         fits = fits and word is not None and word.group().lower() not in _NOT
         between = re.sub(r"[\d\s]+|(?<=\d)[.):]", "", text[run[-1].end() : word.start()]) if run and word else ""
         between = "".join(dict.fromkeys(re.sub(r"\\[nrt]", "", between)))
-        if run and (not fits or (len(run) > 1 and between != gap) or not re.fullmatch(r"[,;|.)\"'`:•·-]*", between)):
+        if run and (not fits or (len(run) > 1 and between != gap) or not re.fullmatch(_BETWEEN, between)):
             best = max(best, run, key=len)
-            run = [run[-1]] if fits and between and len(run) == 1 else []
+            run = run[-1:] if fits and re.fullmatch(_BETWEEN, between) else []
         if fits and word is not None:
             gap = between if len(run) == 1 else gap
             run.append(word)
-    size = next((size for size in _SIZES if len(best) == size), 0) or next((size for size in _SIZES if 12 <= size < len(best) < size + 3), 0)
+    size = len(best) if len(best) in _SIZES else 0
     if not size:
-        return [], pos + 1
+        return [], pos + 250
     start = best[0].start() if best[0].start() > pos else best[-size].start()
-    return [Span(start, best[-1].end() if start == best[-size].start() else best[size - 1].end())], max(pos + 1, best[-1].end())
+    return [Span(start, best[-1].end() if start == best[-size].start() else best[size - 1].end())], max(
+        pos + 1, best[-1].end()
+    )
 
 
-_NOT = frozenset("""
+_NOT = frozenset(
+    """
     the and for with was were are but not his her has had from have been our its did does mnemonic recovery backup wallet
     metamask ledger trezor words
-""".split())  # no words of a wallet
+""".split()
+)  # no words of a wallet
 
 
 def _find_members(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
@@ -226,18 +257,26 @@ def _find_members(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
     names = r"(?:d|p|q|dp|dq|qi|k)"
     if text[pos : pos + 9].lstrip("\"'\\").startswith("c"):
         other, names = high, r"(?:ciphertext|mac)"
-    members = rx(rf"(?<![\w-])\\?[\"']?{names}\\?[\"']?\s*:\s*\\?[\"'](?P<v>[\w+/=-]{{20,2000}})").finditer(text, low, other if other > 0 else high)
+    members = rx(rf"(?<![\w-])\\?[\"']?{names}\\?[\"']?\s*:\s*\\?[\"'](?P<v>[\w+/=-]{{20,2000}})").finditer(
+        text, low, other if other > 0 else high
+    )
     spans = [Span(*member.span("v")) for member in members]
-    return spans, spans[-1].end if spans else pos + 1
+    return spans, max(pos + 1, other if other > 0 else high)
 
 
 def _find_array(text: str, pos: int) -> tuple[list[Span], int]:
     """A key of 64 bytes, or of 32 behind a telling name, as a list of numbers."""
-    run = rx(r"[\[{(]\s*(?:(?:0x[0-9a-fA-F]{2}|\d{1,3})\s*,\s*){15,127}(?:0x[0-9a-fA-F]{2}|\d{1,3}),?\s*[\]})]").match(text, pos)
+    run = rx(r"[\[{(]\s*(?:(?:0x[0-9a-fA-F]{2}|\d{1,3})\s*,\s*){15,127}(?:0x[0-9a-fA-F]{2}|\d{1,3}),?\s*[\]})]").match(
+        text, pos
+    )
     if run is None:
         return [], pos + 1
     numbers = [int(number, 0) for number in re.findall(r"0x\w+|[1-9]\d*|0", run.group())]
     before = text[max(0, pos - 60) : pos] + text[run.end() : run.end() + 40]
-    random = max(numbers) < 256 and len(set(numbers)) > len(numbers) // 2 and sum(map(int.__gt__, numbers[1:], numbers)) < 0.8 * len(numbers)
+    random = (
+        max(numbers) < 256
+        and len(set(numbers)) > len(numbers) // 2
+        and sum(map(int.__gt__, numbers[1:], numbers)) < 0.8 * len(numbers)
+    )
     secret = len(numbers) == 64 or (len(numbers) in (16, 24, 32) and re.search(TELLING, before))
     return ([Span(pos, run.end())], run.end()) if random and secret else ([], pos + 1)

@@ -242,7 +242,7 @@ def judge_word(text: str, pos: int, floor: int) -> tuple[Finding | None, int]:
     noun = None if english else rx(NOUN, 0).match(text, pos)
     if noun:
         kind, start, end = noun.lastgroup or "", pos, noun.end()
-    elif name and name[0].loose < NEVER:
+    elif name and name[0].loose < NEVER and text[max(0, name[1] - 1) : name[1]] not in ("{", "$"):
         kind, start, end = "password" if name[0].rule == "password" else "token", name[1], name[2]
     else:
         return None, name[2] if name and text[pos].isalnum() else pos + 1
@@ -317,10 +317,8 @@ def _is_literal(text: str, start: int, tie: str, value: Value) -> bool:
     if tie == "=":
         behind = rx(r"[\s;&\"'`|\\}]|,\S|\Z").match(text, value.end)
         return behind is not None and (text[start].isupper() or line.count("(") <= line.count(")"))
-    typed = (
-        text.startswith("passwd", start)
-        or not text[start].isupper()
-        and rx(r"[A-Z][A-Za-z]*\Z").match(text, value.start, value.end)
+    typed = text.startswith("passwd", start) or (
+        not text[start].isupper() and rx(r"[A-Z][A-Za-z]*\Z").match(text, value.start, value.end)
     )
     alone = not line.strip(" \t>*-\"'+") and rx(r"[ \t]*(?:#[^\n]*)?(?:\\?[\r\n]|\\n|\Z)").match(text, value.end)
     return tie.endswith(" ") and tie.strip(" \"'*") == ":" and alone is not None and bool(alone) and not typed

@@ -47,13 +47,14 @@ MARKS = "|".join(  # what the landmarks look for; the passwords and tokens of En
     for row in LANGUAGES
     for words in (row.number, row.recovery, row.answer, *(() if row is LANGUAGES[0] else (row.password, row.token)))
 )
-_REACH = 110  # how far a value may stand from its noun
+_REACH = 90  # how far a value may stand from its noun
 _STOP = r"[.!?](?:[\"'”»」』](?=[\s.]|$)|(?=\s|$))|[。！？।؟\n]|\\n|\[redacted:"  # the end of a sentence
 _OTHER = r"[\u0370-\u1fff\u2e80-\uffef]"  # a letter of no Latin script
 _QUOTED = r"[\"`“„«「『](?P<q>[^\"`“”„«»「」『』\n]{2,80})[\"`”“»」』]|(?<!\w)['‘](?P<s>[^'‘’\n]{2,80})['’](?!\w)"
 _SIGN = "\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef"  # of scripts without spaces
 _WORD = rf"(?P<w>(?![:=*.!?])[^\s\"`“”„«»「」『』<>,;{_SIGN}،؛؟।…—–()]{{2,120}})"
 _TO = r"|(?<!\w)(?:to|as|à|till|är|è|er|pra|para|por|auf|zu|en|на)(?!\w)|[:=：—–]|\s-(?=\s))[\s:*：、，,]*"
+_FIRM = rf"(?:{_sided('link')}|[:=：—–])[\s:*：、，,]*"
 _LINK, _LINK_ENGLISH = (rf"(?:{_sided('link', rows)}{_TO}" for rows in (LANGUAGES, LANGUAGES[:1]))
 _THERE = r"(?:\s+(?:in|den|das|le|la|el|o|a|just|simply|only))?[\s:]*"
 _USE, _USE_ENGLISH = (_sided("use", rows) + _THERE for rows in (LANGUAGES, LANGUAGES[:1]))
@@ -137,7 +138,7 @@ def _codes(text: str, end: int) -> Iterator[Told]:
 
 def _clause(part: str, end: int) -> Iterator[Told]:
     """The rest of the clause behind a link."""
-    ends = [link.end() for link in rx(_LINK, re.IGNORECASE).finditer(part)]
+    ends = [link.end() for link in rx(_FIRM, re.IGNORECASE).finditer(part)]
     if rx(r".*(?:है|हैं|था|です|だ)\s*\Z", 0).match(part):  # the verb stands at the end
         ends.insert(0, len(part) - len(part.lstrip()))
     if part.lstrip()[:1] in "\"'“«„「『":
@@ -169,11 +170,21 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
     ).match(part):
         return  # in a path or an identifier
     english = _is_english(text, begin, end)
-    link, use = (_LINK_ENGLISH, _USE_ENGLISH) if english and part.isascii() else (_LINK, _USE)
+    own_words = rx(ENGLISH).fullmatch(text, begin, end) and part.isascii()
+    link, use = (_LINK_ENGLISH, _USE_ENGLISH) if own_words else (_LINK, _USE)
     links = {each.end(): each.start() for each in rx(link, re.IGNORECASE).finditer(part)}
     uses = {each.end() for each in rx(use, re.IGNORECASE).finditer(part)}
-    dense = rx(rf"\s*[:：]\s*(?P<v>[{_SIGN}]{{2,8}}?)\s*(?:[，,。、；;！!]|\Z)", 0).match(part) if kind == "password" else None
-    if dense and rx(f"[{_SIGN}]", 0).match(text, begin) and not any(each in dense["v"] for each in PLAIN) and not plain(dense["v"]):
+    dense = (
+        rx(rf"\s*[:：]\s*(?P<v>[{_SIGN}]{{2,8}}?)\s*(?:[，,。、；;！!]|\Z)", 0).match(part)
+        if kind == "password"
+        else None
+    )
+    if (
+        dense
+        and rx(f"[{_SIGN}]", 0).match(text, begin)
+        and not any(each in dense["v"] for each in PLAIN)
+        and not plain(dense["v"])
+    ):
         yield Told(Value(end + dense.start("v"), end + dense.end("v"), True), 0)
     own = rx(rf"\s*[:：]\s*(?P<v>{_OTHER}+(?:\s{_OTHER}+){{0,2}})\s*\Z", 0).match(part) if kind == "password" else None
     if own and rx(_OTHER, 0).match(text, begin) and not plain(own["v"]) and not rx(f"[{_SIGN}]", 0).search(own["v"]):
@@ -182,10 +193,12 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
         group = found.lastgroup or "w"
         gap, word = part[: found.start()], found[group]
         foreign = rx(_OTHER, 0).search(text, begin, end + found.start()) is not None
-        link = links.get(found.start(), -1)
+        at = links.get(found.start(), -1)
         after = rx(_AFTER, 0).match(part, found.end()) if count < 4 else None
-        linked = after is not None or link >= 0 and not (english and gap.rstrip()[-1:] == "=") and bool(
-            fits or group != "w" or len(gap[:link].split()) < 3
+        linked = after is not None or (
+            at >= 0
+            and not (english and gap.rstrip()[-1:] == "=")
+            and bool(fits or group != "w" or len(gap[:at].split()) < 3)
         )
         start = end + found.start(group)
         used = found.start() in uses
@@ -213,7 +226,11 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
             yield Told(value, 3, False)
         elif (
             final
-            and ((linked and not rx(r"(?i)\b(?:to|as|pra|para|por|auf|zu|en|на)\s*\Z", 0).search(gap)) or used or latin)
+            and (
+                (linked and not rx(r"(?i)\b(?:to|as|are|pra|para|por|auf|zu|en|на)\s*\Z", 0).search(gap))
+                or used
+                or latin
+            )
             and len(word) > 3
             and not plain(word)
             and not rx(_ING, 0).match(word)

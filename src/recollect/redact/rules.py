@@ -97,10 +97,10 @@ KEYS = (
     Key("private-key", r"LS0tLS1CRUdJTiB(?:QUklW|SU0E|FQy|PUEVO|FTkNS|EU0E)", _LINES),  # base64 of BEGIN
     Key("private-key", r"Private-Lines: [0-9]+", r"(?:\s|\\[nr])+(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)+"),
     Key("private-key", r"(?:/u3\+7QAAAA|zs7OzgAAAA)", r"[\w+/=]{40,}"),  # a Java key store
-    Key("wallet", r"(?:nsec1|sEd)[02-9A-Za-z]{16}", r"[0-9A-Za-z]{10,60}"),
-    Key("wallet", r"6P[RYnyfgr][1-9A-HJ-NP-Za-km-z]{30}", r"[1-9A-HJ-NP-Za-km-z]{25}(?!\w)"),
-    Key("wallet", r"S[A-D][A-Z2-7]{40}", r"[A-Z2-7]{14}(?!\w)", True),
-    Key("wallet", r"[5KL][1-9A-HJ-NP-Za-km-z]{40}", r"[1-9A-HJ-NP-Za-km-z]{10,11}(?!\w)", True),
+    Key("wallet", r"\b(?:nsec1|sEd)[02-9A-Za-z]{16}", r"[0-9A-Za-z]{10,60}"),
+    Key("wallet", r"\b6P[RYnyfgr][1-9A-HJ-NP-Za-km-z]{30}", r"[1-9A-HJ-NP-Za-km-z]{25}(?!\w)"),
+    Key("wallet", r"\bS[A-D][A-Z2-7]{40}", r"[A-Z2-7]{14}(?!\w)", True),
+    Key("wallet", r"\b[5KL][1-9A-HJ-NP-Za-km-z]{40}", r"[1-9A-HJ-NP-Za-km-z]{10,11}(?!\w)", True),
     Key("tor", r"(?:ED25519-V3:|RSA1024:|descriptor:x25519:)", r"[\w+/=]{40,}"),
     Key("aws", r"A(?:KIA|SIA|BIA|CCA)", r"[A-Z0-9]{16}(?![A-Z0-9])(?:[\s\"',;:|=/]{1,12}[\w/+]{40}(?![\w/+=]))?"),
     Key("jwt", r"eyJ[\w-]{6}", r"[\w-]{2,1500}\.(?:[\s\\\"'+]{1,40}(?=eyJ))?[\w-]{6,}"
@@ -115,7 +115,7 @@ KEYS = (
     Key("mailchimp", r"-us[0-9]", r"[0-9]?(?![0-9A-Za-z])", back=r"[0-9a-f]{32}"),
     Key("newrelic", r"NRAL", r"(?!\w)", back=r"[0-9a-fF]{32,40}"),
     Key("twilio", r"(?:AC|SK)[0-9a-f]{8}", r"[0-9a-f]{24}(?!\w)(?:[\s\"',;:|=/]{1,12}[0-9a-f]{32}(?!\w))?"),
-    Key("asana", r"[0-9]/[0-9]{13,17}[/:][0-9]{6}", r"[0-9]*:?[0-9a-f]{20,32}(?!\w)"),
+    Key("asana", r"\b[0-9]/[0-9]{13,17}[/:][0-9]{6}", r"[0-9]*:?[0-9a-f]{20,32}(?!\w)"),
     Key("telegram", r"[0-9]:AA[\w-]{4}", r"[\w-]{28,}", back=r"(?:bot)?[0-9]{7,11}"),
     Key("discord", r"\.[\w-]{6}\.[\w-]{12}", r"[\w-]{15,}", True, r"[MNO][\w-]{22,30}"),
     Key("terraform", r"\.atlasv1\.", r"[\w=-]{50,}", back=r"[A-Za-z0-9]{14}"),
@@ -127,7 +127,7 @@ _JAR = r"(?P<v>(?=[^\n\"'`\\$<{]{0,300}?(?:\d|[a-z][A-Z]))[^\n\"'`\\]{12,4000})"
 _HOST = r"(?:\[[0-9a-fA-F:]{2,40}\]|[\w.${}%-]{1,253})(?::[\w${}]{1,30})?(?:[/?#\s\"'`,;()<>\\\]|]|$)"
 _STDIN = (  # what reads a secret from its standard input
     r"(?:--(?:password|passphrase|api-key|token|secret|key|stdin|data-file|value)[\w-]*[ =]?-?\b|with-token|sudo\b[^|\n]{0,30}? -\w*S|chpasswd"
-    r"|passwd\b|kinit|cryptsetup|luks|smbpasswd|pdbedit|vncpasswd|passphrase|secrets? (?:put|set|create|versions|add)|login|unlock|wpa_|su -|gpg|age"
+    r"|passwd\b|kinit|cryptsetup|luks|smbpasswd|pdbedit|vncpasswd|passphrase|secrets? (?:put|set|create|versions|add)|login|unlock|wpa_|\bsu -|\bgpg\b|\bage\b"
     r"|keytool|htpasswd|mosquitto_passwd|openssl|docker secret|podman secret|variable set|auth |zfs|veracrypt|borg|restic|ansible-vault|sops)"
 )
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
@@ -160,7 +160,7 @@ _COMMANDS = {  # and what stands between them and a password
     r"ssh-keygen": _ARGS + "-[NP]",
     r"(?:secrets? (?:set|create|add|put)|put-parameter|create-secret|put-secret-value|update-secret)": _ARGS
         + "(?:-b|--body|--value|--secret-string|--data)",
-    r"(?:vault )?(?:operator unseal|unseal)|rclone obscure": r"\s(?=[^-\s])",
+    r"(?:vault operator unseal|rclone obscure)": r"\s(?=[^-\s])",
     r"(?:7za?|7zr|rar|unrar) [a-z]": _ARGS + r"-h?p(?=\S)",
     r"(?:htpasswd|mosquitto_passwd)": r" (?:-[a-zA-Z]{1,5} ){0,3}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4} (?:-[a-zA-Z]{1,3} )?(?:\S{1,80} )?\S{1,80}\s(?=\S+(?:\s*$|\s*[\n|;&]))",
     r"net use": r" \S{1,80} \\\S{1,80}(?: /user:\S{1,80})?\s",
@@ -188,12 +188,8 @@ _COMMANDS = {  # and what stands between them and a password
     r"lftp": _ARGS + r"-u [\w.@-]{1,60},",
     r"(?:requirepass|masterauth|rootpw|bindpw)": r"\s",
     r"oathtool": _ARGS + r"(?:-b|--base32)",
-    r"AUTH": r" (?:[\w.-]{1,40}\s)?(?=[^\s\"'{(]{3,100}[\"']?(?:\r?\n|\Z))(?!PLAIN|LOGIN|CRAM)",
     r"LOGIN": r" [\w.+-]{1,60}(?:@[\w.-]{1,60})?\s(?=\S{3,80}\s*(?:\n|\Z))",
     r"(?i:nickserv|acl setuser)": r" (?:(?i:identify) (?:\S{1,40} (?=\S))?|\S{1,60}(?: on)? >)",
-    r"(?:enable|username \w{1,40}(?: privilege \d+)?|neighbor [\d.]{7,15}) (?:secret|password)": r"(?: [057-9])?\s(?=[^\s=:,.;\"'(])",
-    r"(?:key-string|pre-shared-key|wpa-psk ascii|tacacs-server key|radius-server key|isakmp key|plaintext-password|plain-text-password-value)":
-        r"(?: [067])?\s",
 }
 _ASKED = r"(?i)(?:passw|pass ?phrase|pin\b)[^\n]*\n?[^\n]*\Z"  # a prompt, before what is sent
 AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
@@ -232,14 +228,20 @@ PLACES = (
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
           r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?')"
           r"|IDENTIFIED BY\s+(?=\\?\"))(?P<v>)"),
+    Place("password", 1, r"\bAUTH ", r"AUTH (?:[\w.-]{1,40}\s)?(?P<v>[^\s\"'{(]{3,100})(?=[\"']?(?:\r?\n|\Z))", r"(?:^|[>#\"'$:]) ?\Z"),
+    Place("password", 1, r"(?:enable|username \w{1,40}(?: privilege [0-9]+)?|neighbor [0-9.]+) (?:secret|password) ",
+          r"[^\n]*? (?:secret|password) (?:[057-9] )?(?P<v>)(?=\S+[ \t]*(?:\r?\n|\Z))", r"(?:^|[#>])[ \t]*\Z"),
+    Place("password", 1, r"(?:key-string|pre-shared-key|wpa-psk ascii|tacacs-server key|radius-server key|isakmp key|plaintext-password) ",
+          r"[\w-]+(?: ascii| key)? (?:[067] )?(?P<v>)", r"(?:^|[#>])[ \t]*(?:(?:crypto|set)[^\n]{0,60} )?\Z"),
     Place("password", 1, r"[ \t]--?[a-zA-Z-]*(?:passphrase|password|passwd|pass|pwd?|secret)[ \t=]+[^\s$<-]",
-          r"\s--?[a-zA-Z-]*(?:phrase|word|wd|pass|pw|secret)[ \t=]+(?P<v>)(?=[^\s$<|>&;-])"),
+          r"\s--?[a-zA-Z-]*(?:phrase|word|wd|pass|pw|secret)[ \t=]+(?P<v>)(?=[^\s$<|>&;-])", r"(?<!\band)(?<!\bor)(?<!\bthe)(?<!,)\Z"),
     Place("password", 1, r"[ \t]-[AX][ \t]", r"\s-[AX]\s+(?P<v>)(?=[^-\s$<])", r"\bsnmp"),
     Place("password", 1, r"(?:PASSWORD|password)\s+'", r"\w+\s+(?P<v>)(?=')", r"(?i)\b(?:user|role|with|set|encrypted|login)\b[^'\n]*\Z"),
     Place("password", 1, r"[\"'](?:jdbc|dbi|mysql|pgsql|odbc|sqlsrv|oci)[:=]",
           r"[\"'][^\"'\n]{1,200}[\"'],\s*[\"'][^\"'\n]{0,60}[\"'],\s*(?P<v>)(?=[\"'])"),
     Place("password", 1, r"(?:Credentials?|BasicAuth|basic_auth|PasswordAuthentication|Authenticator)\(",
           r"\w+\(\s*[\"'][^\"'\n]{0,80}[\"']\s*,\s*(?P<v>)(?=[\"'])"),
+    Place("password", 2, r"getConnection\(", r"\w+\([^()\n]{1,120}?,\s?[\"'][^\"'\n]{0,60}[\"'],\s*(?P<v>)(?=[\"'])"),
     Place("secret", 3, r"(?:[sS]ecretKey|[pP]rivateKey|secret_key|private_key)\(",
           r"\w+\((?:[\w.]+\()?\s*(?P<v>)(?=b?[\"'])"),
     Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
@@ -327,7 +329,7 @@ NEUTRAL = frozenset("""
 """.split())  # a name may go on like this and say no more
 PLAIN = frozenset("""
     请 输入 不能 为空 已 未 需要 长度 至少 过期 過期 重置 修改 忘记 见 无 同上 空 管理
-    above any ascii auth valid eaten automatic back bad basic bearer below blank blob bool boolean bytes change changed char char[]
+    above any argument arguments ascii flag flags parameter strings auth valid eaten automatic back bad basic bearer below blank blob bool boolean bytes change changed char char[]
     chars clear click cleartext compromised confirmed constant correct custom default deleted deprecated digest disabled
     disclosed done double email empty enabled encoded encrypted enter environment error exists expired external fail
     false field file fine float forgot found generated given gone good hash hashed here hex hidden ignored immutable incorrect
