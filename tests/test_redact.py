@@ -54,10 +54,12 @@ HOSTILE = (
     '"password,', "a.password  b", "password — ",
     "---- BEGIN A PRIVATE KEY BLOCK----\\rxA:  -: ==\\\\n\\\\\\tkya=460xb=1Q/1aP\\\\r1x0MGxAk/F=3=x+AZ/Ilogin",
     "b1a0a519d10abb0bFFFFae1bb100FbF1NRAL//cio0px7xx11A3xYD1aa",
-    "PIN 1234 ", "PIN ", "security question ", "mot de passe ", "كلمة المرور ", "パスワード「", "リカバリーコード ", "als Passwort ",
+    "PIN 1234 ", "PIN ", "security question ", "mot de passe ", "كلمة المرور ", "パスワード「", "リカバリーコード ",
+    "als Passwort ",
     "4111 1111 1111 1111 ", "4111111111111111,", "c2VjcmV0IHBhc3N3b3Jk", "%3A%2F%2Fa", "0x41,0x42,", "\\x41", "65,66,",
     "a b c d ", "'a'+'b'+", "['a','b'].join('", "'abc'[::-1]", "seed: able ", "seed phrase ", '"kty":"d":"', "[1,2,3,",
-    '"ciphertext":"00000000000000000000000000000000",', "echo a | ", "echo a ", "<<< a ", "send \"a", "enable secret a\n",
+    '"ciphertext":"00000000000000000000000000000000",', "echo a | ", "echo a ", "<<< a ", "send \"a",
+    "enable secret a\n",
     " --password ", "redis-cli -a ", "H4sIA", "00000000: 4141 4141 4141 4141 ", "wallet 1 able 7 acid ",
 )  # fmt: skip
 
@@ -397,7 +399,7 @@ def _digest_of_rules() -> str:
 
 
 def test_rules_that_change_have_a_new_version() -> None:
-    assert (VERSION, _digest_of_rules()) == (2, "30b255a03a238c11"), "count VERSION up, and write both down here"
+    assert (VERSION, _digest_of_rules()) == (2, "01b0592186d575b4"), "count VERSION up, and write both down here"
 
 
 def test_the_bench_reports_its_figures_and_its_floor() -> None:

@@ -157,6 +157,18 @@ def _clause(part: str, end: int) -> Iterator[Told]:
             return
 
 
+def _own_script(part: str, end: int) -> Iterator[Told]:
+    """A value behind a colon in the letters of a noun that is not written in Latin ones."""
+    for pattern in (
+        rf"\s*[:：]\s*(?P<v>[{_SIGN}]{{2,8}}?)\s*(?:[，,。、；;！!]|\Z)",
+        rf"\s*[:：]\s*(?P<v>(?![{_SIGN}]){_OTHER}+(?:\s(?![{_SIGN}]){_OTHER}+){{0,2}})\s*\Z",
+    ):
+        own = rx(pattern, 0).match(part)
+        said = own and rx(f"[{_SIGN}]", 0).match(own["v"]) and any(word in own["v"] for word in PLAIN)
+        if own and not said and not plain(own["v"]):
+            yield Told(Value(end + own.start("v"), end + own.end("v"), True), 0)
+
+
 def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[Told]:
     """Words of the sentence, by what ties them to the noun: a link, quotes, their looks."""
     head = part.split(None, 1)[0].lower() if part[:1].isspace() and part.strip() else ""
@@ -174,21 +186,8 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
     link, use = (_LINK_ENGLISH, _USE_ENGLISH) if own_words else (_LINK, _USE)
     links = {each.end(): each.start() for each in rx(link, re.IGNORECASE).finditer(part)}
     uses = {each.end() for each in rx(use, re.IGNORECASE).finditer(part)}
-    dense = (
-        rx(rf"\s*[:：]\s*(?P<v>[{_SIGN}]{{2,8}}?)\s*(?:[，,。、；;！!]|\Z)", 0).match(part)
-        if kind == "password"
-        else None
-    )
-    if (
-        dense
-        and rx(f"[{_SIGN}]", 0).match(text, begin)
-        and not any(each in dense["v"] for each in PLAIN)
-        and not plain(dense["v"])
-    ):
-        yield Told(Value(end + dense.start("v"), end + dense.end("v"), True), 0)
-    own = rx(rf"\s*[:：]\s*(?P<v>{_OTHER}+(?:\s{_OTHER}+){{0,2}})\s*\Z", 0).match(part) if kind == "password" else None
-    if own and rx(_OTHER, 0).match(text, begin) and not plain(own["v"]) and not rx(f"[{_SIGN}]", 0).search(own["v"]):
-        yield Told(Value(end + own.start("v"), end + own.end("v"), True), 0)
+    if kind == "password" and rx(_OTHER, 0).match(text, begin):
+        yield from _own_script(part, end)
     for count, found in enumerate(rx(f"{_QUOTED}|{_WORD}", 0).finditer(part)):
         group = found.lastgroup or "w"
         gap, word = part[: found.start()], found[group]
