@@ -169,18 +169,27 @@ def _own_script(part: str, end: int) -> Iterator[Told]:
             yield Told(Value(end + own.start("v"), end + own.end("v"), True), 0)
 
 
-def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[Told]:
-    """Words of the sentence, by what ties them to the noun: a link, quotes, their looks."""
+def _may_tell(text: str, begin: int, part: str, kind: str) -> bool:
+    """Whether a noun may be followed by its value: it stands in a sentence, and not for something about a secret."""
     head = part.split(None, 1)[0].lower() if part[:1].isspace() and part.strip() else ""
     if head in ABOUT and not rx(r"(?i)\s*(?:re)?set to\b").match(part):
-        return
+        return False
     if kind == "token" and not rx(r"(?=\S{8})\S*(?:\d|[a-z][A-Z]|[A-Z]{2}[a-z])").search(part):
+        return False
+    inside = text[begin - 1 : begin] in ("/", ".", "#", "-", "=", "&", "?")  # of a path or an identifier
+    return not inside and rx(r"[\s,:：='’\"*`)_（(]|[^\x00-\x7f]|\Z", 0).match(part) is not None
+
+
+def _is_plain_word(word: str) -> bool:
+    """Whether a word without digits or signs may be a password: no adjective, and nothing that is said of one."""
+    return len(word) > 3 and not plain(word) and not rx(_ING, 0).match(word)
+
+
+def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[Told]:
+    """Words of the sentence, by what ties them to the noun: a link, quotes, their looks."""
+    if not _may_tell(text, begin, part, kind):
         return
     fits = rx(_OF, 0).match(part)
-    if text[begin - 1 : begin] in ("/", ".", "#", "-", "=", "&", "?") or not rx(
-        r"[\s,:：='’\"*`)_（(]|[^\x00-\x7f]|\Z", 0
-    ).match(part):
-        return  # in a path or an identifier
     english = _is_english(text, begin, end)
     own_words = rx(ENGLISH).fullmatch(text, begin, end) and part.isascii()
     link, use = (_LINK_ENGLISH, _USE_ENGLISH) if own_words else (_LINK, _USE)
@@ -217,23 +226,14 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
         if rx(NOUN, 0).fullmatch(word):
             return
         latin = foreign and word.isascii() and word.islower()
+        firm = linked and not rx(r"(?i)\b(?:to|as|are|pra|para|por|auf|zu|en|на)\s*\Z", 0).search(gap)
         final = rx(_END, re.IGNORECASE).match(part, found.start(group) + len(word))
         if kind == "code":
             if rx(r"(?=[A-Z]*\d)[A-Z0-9]{5,10}").fullmatch(word):
                 yield Told(value, 0)
         elif kind == "token":
             yield Told(value, 3, False)
-        elif (
-            final
-            and (
-                (linked and not rx(r"(?i)\b(?:to|as|are|pra|para|por|auf|zu|en|на)\s*\Z", 0).search(gap))
-                or used
-                or latin
-            )
-            and len(word) > 3
-            and not plain(word)
-            and not rx(_ING, 0).match(word)
-        ):
+        elif final and (firm or used or latin) and _is_plain_word(word):
             yield Told(value, 1)
         else:
             words = rx(_OTHER, 0).match(word) and not linked
