@@ -21,7 +21,7 @@ import recollect.redact as redaction
 from recollect.redact import VERSION, redact, scan
 from recollect.redact.judge import Finding
 from recollect.redact.rules import KEYS, PLACES, WORDS
-from recollect.surfaces.bench.redact import contexts, leaks, measure_recall, run, secrets
+from recollect.surfaces.bench.redact import FIRST_SIGHT, contexts, leaks, measure_forms, measure_recall, run, secrets
 from tests.redact_cases import NEGATIVES, ORDINARY, PASSWORDS, TOKENS
 
 RULES = sorted({*(key.rule for key in KEYS), *(place.rule for place in PLACES), *(word.rule for word in WORDS)})
@@ -400,6 +400,11 @@ def _digest_of_rules() -> str:
 
 def test_rules_that_change_have_a_new_version() -> None:
     assert (VERSION, _digest_of_rules()) == (2, "b3eadcb20855839d"), "count VERSION up, and write both down here"
+
+
+@pytest.mark.parametrize("family", FIRST_SIGHT)
+def test_forms_of_outsiders_are_found(family: str) -> None:
+    assert FIRST_SIGHT[family] < 0.9 < measure_forms()[family]
 
 
 def test_the_bench_reports_its_figures_and_its_floor() -> None:

@@ -440,6 +440,24 @@ def measure_recall(seed: int = 0) -> tuple[int, int, list[tuple[Secret, Context]
     return len(pairs), len(ways), [pair for pair in pairs if leaks(*pair)]
 
 
+# Forms of a set that outsiders wrote before the rules for it stood, and what was found of each family then.
+FORMS = Path(__file__).with_name("redact_forms.jsonl")
+FIRST_SIGHT = {"assignment": 0.5, "command": 0.462, "prose": 0.099}
+
+
+def measure_forms(seed: int = 0) -> dict[str, float]:
+    """Return the share that is found of each family's forms, with secrets drawn by the seed."""
+    rng = random.Random(seed)
+    tried: dict[str, int] = {}
+    found: dict[str, int] = {}
+    for line in FORMS.read_text(encoding="utf-8").splitlines():
+        form = json.loads(line)
+        secret = _draw(form["shape"], rng)
+        tried[form["family"]] = tried.get(form["family"], 0) + 1
+        found[form["family"]] = found.get(form["family"], 0) + (secret not in redact(form["text"].replace("§", secret)))
+    return {family: round(found[family] / count, 3) for family, count in tried.items()}
+
+
 # ---- Real text ---------------------------------------------------------------------------------------------------
 
 
@@ -493,6 +511,8 @@ def run(directory: Path | None, seed: int = 0) -> dict[str, object]:
         "secrets": len(secrets(seed)),
         "contexts": ways,
         "recall": round(1 - len(leaked) / tried, 5),
+        "forms_at_first_sight": FIRST_SIGHT,
+        "forms": measure_forms(seed),
         "words": words,
         "findings": len(found),
         "false_positives_per_10k_words": round(len(found) / max(words, 1) * 10_000, 3),
