@@ -41,7 +41,8 @@ test-clients: $(STAMP)
 	if [ -n "$$CI" ]; then echo "test-clients: failed, it needs node and npm"; exit 1; fi; \
 	echo "test-clients: skipped, it needs node and npm"; exit 0; fi; \
 	echo "$(CLIENTS)" | cmp -s - $(VENV)/clients/.installed || { mkdir -p $(VENV)/clients && \
-	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(VENV)/clients $(CLIENTS) && \
+	npm install --loglevel=error --no-audit --no-fund --ignore-scripts --fetch-retries=5 \
+	    --prefix $(VENV)/clients $(CLIENTS) && \
 	echo "$(CLIENTS)" > $(VENV)/clients/.installed; } && \
 	$(RUN) pytest -n 2 -m clients -rs tests/clients
 
