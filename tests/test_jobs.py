@@ -308,13 +308,13 @@ def test_a_lease_is_free_at_the_moment_it_expires_and_not_before(
 
 def test_a_heartbeat_renews_and_tells_what_is_lost(database: Database, jobs: Jobs, other: Jobs, clock: Clock) -> None:
     with database.write() as tx:
-        kept, expired, taken, ended = (claimed(tx, jobs, key) for key in "abcd")
+        kept, late, taken, ended = (claimed(tx, jobs, key) for key in "abcd")
         clock.advance(LEASE / 2)
         assert jobs.heartbeat(tx, [kept]) == []
         jobs.complete(tx, ended)
         clock.advance(LEASE / 2)
         other.claim(tx, KIND, limit=1, keys=["c"])
-        assert jobs.heartbeat(tx, [kept, expired, taken, ended]) == [expired, taken, ended]
+        assert jobs.heartbeat(tx, [kept, late, taken, ended]) == [taken, ended]
         clock.advance(LEASE - 0.001)
         assert job(tx, "c")["worker"] == "second"
         jobs.complete(tx, kept)
@@ -363,7 +363,6 @@ ACTS: dict[str, Act] = {
     "fail for good": lambda jobs, tx, lease: jobs.fail(tx, lease, "no", permanent=True),
 }
 LOSSES: dict[str, Callable[[Jobs, Transaction, Lease, Clock], object]] = {
-    "it expired": lambda other, tx, lease, clock: clock.advance(LEASE),
     "it expired and was taken": lambda other, tx, lease, clock: (clock.advance(LEASE), claimed(tx, other)),
     "it was taken and completed": lambda other, tx, lease, clock: (
         clock.advance(LEASE),
@@ -400,12 +399,32 @@ def test_the_effect_of_a_lost_lease_is_rolled_back_with_the_transaction(
 ) -> None:
     with database.write() as tx:
         lease = claimed(tx, jobs)
-    clock.advance(LEASE)
+        clock.advance(LEASE)
+        claimed(tx, jobs)
     with pytest.raises(LeaseLost), database.write() as tx:
         jobs.enqueue(tx, "effect", [("of the work", "w1")])
         jobs.complete(tx, lease)
     with database.read() as tx:
         assert jobs.count(tx) == {KIND: {"running": 1}}
+
+
+@pytest.mark.parametrize("act", [*ACTS, "release", "pause"])
+def test_a_lease_that_ran_out_and_that_nobody_took_is_renewed(
+    database: Database, jobs: Jobs, other: Jobs, clock: Clock, act: str
+) -> None:
+    acts = {
+        **ACTS,
+        "release": lambda jobs, tx, lease: jobs.release(tx, lease),
+        "pause": lambda jobs, tx, lease: jobs.pause(tx, lease, "a cap", clock.now),
+    }
+    with database.write() as tx:
+        lease = claimed(tx, jobs)
+        clock.advance(10 * LEASE)
+        assert jobs.heartbeat(tx, [lease]) == []
+        assert other.claim(tx, KIND, limit=1) == []
+        clock.advance(LEASE)
+        acts[act](jobs, tx, lease)
+        assert job(tx)["status"] != "running"
 
 
 def test_an_older_token_is_refused_even_if_its_worker_holds_the_newer_one(
@@ -533,6 +552,24 @@ def test_a_job_can_be_released_any_number_of_times(database: Database, jobs: Job
         jobs.heartbeat(tx, [lease], progress=True)
         assert jobs.release(tx, lease)
         assert job(tx)["attempts"] == 0
+
+
+def test_a_claim_that_does_not_count_is_no_attempt_until_it_begins(database: Database, jobs: Jobs, other: Jobs) -> None:
+    with database.write() as tx:
+        jobs.enqueue(tx, KIND, [("a", "w1")])
+        for _ in range(9):
+            jobs.claim(tx, KIND, limit=1, counts=False)
+            jobs.reap(tx, KIND, lambda worker: True)
+        assert (job(tx)["status"], job(tx)["attempts"]) == ("pending", 0)
+        (lease,) = jobs.claim(tx, KIND, limit=1, counts=False)
+        assert jobs.begin(tx, lease) and jobs.begin(tx, lease)
+        assert job(tx)["attempts"] == 1
+        assert jobs.release(tx, lease)
+        assert job(tx)["attempts"] == 0
+        (again,) = other.claim(tx, KIND, limit=1, counts=False)
+        assert not jobs.begin(tx, lease)
+        other.fail(tx, again, "no")
+        assert job(tx)["attempts"] == 1
 
 
 # reap and bury
@@ -782,7 +819,7 @@ class Life(RuleBasedStateMachine):
 
     def holds(self, lease: Lease) -> bool:
         expected = self.expected[lease.key]
-        return expected.status == "running" and expected.token == lease.token and expected.expires > self.now
+        return expected.status == "running" and expected.token == lease.token
 
     @initialize()
     def there_is_work(self) -> None:
@@ -811,10 +848,16 @@ class Life(RuleBasedStateMachine):
             return
         assert changed == 1
 
-    @rule(name=names, limit=st.integers(1, 3), hurry=st.booleans(), only=st.none() | st.lists(keys, max_size=2))
-    def worker_claims(self, name: str, limit: int, hurry: bool, only: list[str] | None) -> None:
+    @rule(
+        name=names,
+        limit=st.integers(1, 3),
+        hurry=st.booleans(),
+        only=st.none() | st.lists(keys, max_size=2),
+        counts=st.booleans(),
+    )
+    def worker_claims(self, name: str, limit: int, hurry: bool, only: list[str] | None, counts: bool) -> None:
         with self.database.write() as tx:
-            leases = self.workers[name].claim(tx, KIND, limit=limit, keys=only, hurry=hurry)
+            leases = self.workers[name].claim(tx, KIND, limit=limit, keys=only, hurry=hurry, counts=counts)
         due = []
         for key, expected in self.expected.items():
             if only == []:
@@ -831,7 +874,7 @@ class Life(RuleBasedStateMachine):
             expected = self.expected[key]
             expected.status, expected.worker, expected.expires = "running", name, self.now + 100
             expected.token += 1
-            expected.attempts += 1
+            expected.attempts += counts
         got = [(lease.key, lease.token, lease.attempts, lease.watermark) for lease in leases]
         chosen = [(key, self.expected[key]) for key in sorted(due[:limit])]
         assert got == [(key, each.token, each.attempts, each.input) for key, each in chosen]
@@ -866,6 +909,8 @@ class Life(RuleBasedStateMachine):
         lease = data.draw(st.sampled_from(self.leases))
         expected = self.expected[lease.key]
         if self.finish(lease, lambda tx: self.workers["first"].fail(tx, lease, "no", permanent=permanent)):
+            if not lease.counts:
+                expected.attempts = lease.earlier + 1
             if not permanent and expected.attempts < self.policy.max_attempts:
                 expected.status, expected.not_before = "backing_off", self.now + 40
             elif expected.input != lease.watermark:  # what came in the meantime was not tried yet
@@ -887,13 +932,22 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
+    def worker_begins(self, data: st.DataObject) -> None:
+        lease = data.draw(st.sampled_from(self.leases))
+        with self.database.write() as tx:
+            assert self.workers["first"].begin(tx, lease) == self.holds(lease)
+        if self.holds(lease):
+            self.expected[lease.key].attempts = lease.earlier + 1
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data())
     def worker_gives_back(self, data: st.DataObject) -> None:
         lease = data.draw(st.sampled_from(self.leases))
         held, expected = self.holds(lease), self.expected[lease.key]
         with self.database.write() as tx:
             assert self.workers["first"].release(tx, lease) == held
         if held:
-            expected.status, expected.attempts = "pending", max(expected.attempts - 1, 0)
+            expected.status, expected.attempts = "pending", min(expected.attempts, lease.earlier)
 
     @rule(name=names)
     def worker_dies(self, name: str) -> None:

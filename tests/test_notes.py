@@ -908,7 +908,7 @@ def crashing(memory: Memory, at: Step) -> Notebook:
         if step is at:
             raise Crash
 
-    return Notebook(memory.ground, memory.intake, extract(memory), reached=reached)
+    return Notebook(memory.ground, memory.intake, extract(memory), memory._projection, reached=reached)
 
 
 @pytest.mark.parametrize("step", Step)

@@ -12,9 +12,9 @@ import pytest
 
 from recollect.app import Memory, open_memory
 from recollect.artifacts.document import Content, parse
-from recollect.artifacts.ledger import HEADING
+from recollect.artifacts.ledger import FILE, HEADING
 from recollect.artifacts.names import wikilinks
-from recollect.artifacts.projection import FILE, KIND, Projection
+from recollect.artifacts.projection import KIND, Projection
 from recollect.store.jobs import Jobs
 from recollect.surfaces.bench import lineage
 from recollect.types import utc_now

@@ -14,8 +14,8 @@ from recollect.app import Memory, open_memory
 from recollect.artifacts import tombstones
 from recollect.artifacts.document import parse, rendered, sealed
 from recollect.artifacts.files import Files
+from recollect.artifacts.ledger import FILE
 from recollect.artifacts.names import session_token
-from recollect.artifacts.projection import FILE
 from recollect.artifacts.reindex import Reindex, Report
 from recollect.artifacts.tombstones import Tombstone
 from recollect.store.tombstones import entry_hash

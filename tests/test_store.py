@@ -1198,6 +1198,7 @@ WRITES: dict[str, Read] = {
     "Jobs.pause": lambda tx, owner: jobs_of(owner).pause(tx, LEASE, "cap", Clock()()),
     "Jobs.enqueue": lambda tx, owner: jobs_of(owner).enqueue(tx, KIND, [("waiting", "w2")]),
     "Jobs.claim": lambda tx, owner: jobs_of(owner).claim(tx, KIND, limit=9, hurry=True),
+    "Jobs.begin": lambda tx, owner: jobs_of(owner).begin(tx, replace(LEASE, counts=False)),
     "Jobs.heartbeat": lambda tx, owner: jobs_of(owner, lease_seconds=999).heartbeat(tx, [LEASE]),
     "Jobs.complete": lambda tx, owner: jobs_of(owner).complete(tx, LEASE),
     "Jobs.fail": lambda tx, owner: jobs_of(owner).fail(tx, LEASE, "no"),

@@ -138,14 +138,12 @@ class Memory(Records):
         kept = self._upkeep.run()
         report.failed += len(kept.problems)
         report.problems += kept.problems
-        # once more: its head shows memories, which are rows
         outdated = self.briefing.is_outdated()
         if outdated:
             self._restate_loosened()
-        changed = report.succeeded or report.succeeded_no_output or kept.written or outdated
+        changed = report.stored or outdated or self._projection.is_due()
         if changed or not self._projection.exists() or self._projection.is_past():
             self._projection.update()
-            self.briefing.refresh()
         return report
 
     def _restate_loosened(self) -> None:
@@ -229,7 +227,6 @@ class Memory(Records):
         report.erased += sum(each.conversations + each.entries for each in finished)
         report.problems += [Problem("workspace", "NotRefreshed", what) for each in finished for what in each.problems]
         self._projection.update()
-        self._refresh_context()
         return report
 
     @settled
@@ -353,7 +350,6 @@ class Memory(Records):
         held = self._noting.remember(
             text, project=project, everywhere=everywhere, kind=kind, severity=severity, when=when, author=author
         )
-        self.briefing.refresh()
         return self._embedded(held)
 
     def correct(

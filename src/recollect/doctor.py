@@ -281,7 +281,7 @@ class Doctor(Part):
         self._reindex = reindex
         self._files = Files(self._settings.root)
         self._jobs = ground.jobs()
-        self._projection = Projection(ground)
+        self._projection = Projection(ground, also=briefing.refresh if briefing else lambda: None)
 
     def run(self, *, fix: bool = False) -> Report:
         report = Report()

@@ -114,7 +114,7 @@ class Parts:
     def _projection(self) -> Projection:
         from recollect.artifacts.projection import Projection
 
-        return Projection(self.ground)
+        return Projection(self.ground, also=self._refresh_context)
 
     @cached_property
     def _upkeep(self) -> Upkeep:
@@ -128,7 +128,7 @@ class Parts:
         from recollect.turns.notes import Notebook
 
         extract = self._extract(offline=True)  # notes ask no model
-        return Notebook(self.ground, self.intake, extract, changed=self._restate)
+        return Notebook(self.ground, self.intake, extract, self._projection, changed=self._restate)
 
     @cached_property
     def _reader(self) -> Reader:

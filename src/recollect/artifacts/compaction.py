@@ -14,7 +14,6 @@ from recollect.artifacts import bodies, sentence, sets
 from recollect.artifacts.document import Content, rendered, sealed
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
-from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import VERSION, line, sanitized
 from recollect.artifacts.sets import Known
 from recollect.store.artifacts import Indexed
@@ -96,11 +95,10 @@ def document(
 class Compactions:
     """Steps 1 to 4 of compaction-complete; 5 to 7 are the caller's: MEMORY.md, rows, live buffers."""
 
-    def __init__(self, files: Files, agent_id: str, clock: Clock, ledger: Projection | None = None) -> None:
+    def __init__(self, files: Files, agent_id: str, clock: Clock) -> None:
         self._files = files
         self._agent_id = agent_id
         self._clock = clock
-        self._ledger = ledger
 
     def write(self, conversation: Conversation, compacted: Compacted) -> tuple[Indexed, ...]:
         """The rows of the conversation's files once it is among them."""
@@ -119,8 +117,7 @@ class Compactions:
             known = replace(known, contents={**known.contents, own: head})
         before = known.manifest
         updated = max(before.updated_at, now) if before else now
-        refs = self._ledger.refs(name.path) if self._ledger else ()
         by = before.superseded_by if before else None
-        manifest = sets.composed(known, name, before or head, sets.points(before), updated, refs, by)
+        manifest = sets.composed(known, name, before or head, sets.points(before), updated, by)
         sets.commit(self._files, known, name, manifest)
         return sets.index(self._files, known, name, manifest)

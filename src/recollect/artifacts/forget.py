@@ -389,7 +389,7 @@ class Forget(Part):
             to = sets.points(head)
             if to.transcript and parse_name(to.transcript.path) not in known.contents:
                 to = Points()
-            head = sets.composed(known, name, head, to, at, head.memory_md_refs, head.superseded_by)
+            head = sets.composed(known, name, head, to, at, head.superseded_by)
             sets.commit(self._files, known, name, head)
             return sets.index(self._files, known, name, head)
 

@@ -22,6 +22,7 @@ from recollect.markdown import displayed
 from recollect.note import hand
 from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Timestamp, project_name, timestamp
 
+FILE = "MEMORY.md"
 DAYS = 30
 BUDGET = 30_000  # tokens
 ENOUGH = 420  # rows that no budget holds: one takes 250 bytes at least
@@ -123,16 +124,19 @@ def _section(memory: Remembered) -> str:
     return threads if memory.kind is MemoryKind.OPEN_THREAD else others
 
 
-def refs(text: str, file: str, manifest_path: str) -> tuple[str, ...]:
-    """The entries of a MEMORY.md that name a manifest: the file with the heading of their day, newest first."""
-    mark = wikilink(manifest_path, "manifest")
-    day, found = "", []
-    for row in text.splitlines() if mark in text else ():
-        if row.startswith(_DAY):
-            day = row.removeprefix(_DAY)
-        elif row.endswith(mark):
-            found.append(f"{file}#{day}")
-    return tuple(found)
+def path(agent_id: str) -> str:
+    """Where an agent's file lies below the home."""
+    return FILE if agent_id == "default" else f"agents/{agent_id}/{FILE}"
+
+
+def listed_at(ended_at: str | None, captured_at: Timestamp) -> Timestamp:
+    """The time of a conversation's row."""
+    return Timestamp(ended_at or captured_at)
+
+
+def lists(text: str, manifest_path: str) -> bool:
+    """Whether a MEMORY.md has a row of the conversation with this manifest."""
+    return wikilink(manifest_path, "manifest") in text
 
 
 def _fitting(head: str, rows: Sequence[Row], of: int, budget: int) -> Sequence[tuple[str, str]]:

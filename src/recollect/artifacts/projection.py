@@ -1,5 +1,7 @@
-"""Keeps MEMORY.md: one writer at a time, under a lease that covers the write. A projection of the files: of
-their rows, and of those files that have none yet.
+"""Keeps MEMORY.md: one writer at a time, under a lease that covers the write. A projection of the files' rows.
+
+Whoever stores rows that it is made of says in the same transaction that it is `due`; where that process ends before it
+is written, whoever runs next writes it.
 
 Whoever asked while another one was writing makes the job pending again, and the writer goes round once more: nobody's
 conversation is left out.
@@ -9,35 +11,41 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from fnmatch import translate
 
-from recollect.artifacts import ledger, sets
-from recollect.artifacts.document import Content, Manifest
+from recollect.artifacts import ledger
 from recollect.artifacts.files import Files
-from recollect.artifacts.ledger import Placed, Row
+from recollect.artifacts.ledger import FILE, Placed, Row
 from recollect.artifacts.names import Kind
-from recollect.artifacts.names import parse as parse_name
 from recollect.models.base import ToolRefused
-from recollect.store import artifacts, feedback, memories, tombstones
+from recollect.store import artifacts, feedback, memories
 from recollect.store.artifacts import Summarised
+from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
 from recollect.store.jobs import Lease
-from recollect.types import JobStatus, Timestamp, timestamp
+from recollect.types import JobStatus, timestamp
 from recollect.workspace import READ_LIMIT, Workspace
 
 KIND = "ledger"
-FILE = "MEMORY.md"
 _LEADING = 24  # memories of each kind that the head may choose from
 _ROUNDS = 20  # of one writer while others ask again and again
 
 
 class Projection(Part):
-    """`wrote` is called after every change on disk; a test crashes there."""
+    """`also` makes what else follows from the same rows, before the file. `wrote` is called after every change on
+    disk; a test crashes there."""
 
-    def __init__(self, ground: Ground, *, wrote: Callable[[str], None] = lambda path: None) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        *,
+        also: Callable[[], object] = lambda: None,
+        wrote: Callable[[str], None] = lambda path: None,
+    ) -> None:
         super().__init__(ground)
+        self._also = also
         settings = ground.settings
         self._files = Files(settings.root)
         self._folder = Workspace(settings.workspace.parent, most=None)  # beside it lie all artifacts
@@ -50,12 +58,12 @@ class Projection(Part):
     def exists(self) -> bool:
         return (self._folder.root / FILE).is_file()
 
-    def refs(self, manifest_path: str) -> tuple[str, ...]:
-        """Where the file names this manifest now."""
+    def lists(self, manifest_path: str) -> bool:
+        """Whether the file has a row of the conversation with this manifest."""
         try:
-            return ledger.refs(self._folder.read(FILE), self._path, manifest_path)
+            return ledger.lists(self._folder.read(FILE), manifest_path)
         except (OSError, ToolRefused):  # it is not there, or not ours to read
-            return ()
+            return False
 
     def is_test(self, session_id: str) -> bool:
         """Is it one that MEMORY.md leaves out?"""
@@ -77,22 +85,30 @@ class Projection(Part):
             return False
         return ledger.may_be_past(text, self._clock()) and text != self._text()
 
-    def update(self, fresh: Collection[str] = ()) -> bool:
-        """Brings the file up to date; false when another process does, when nothing changed, or when it cannot be
-        written: then the job says why, and tries again when it is asked to.
+    def due(self, tx: Transaction) -> None:
+        """The file has to be brought up to date with what this transaction stores."""
+        self._jobs.enqueue(tx, KIND, [(FILE, f"{timestamp(self._clock())}#{secrets.token_hex(8)}")])
 
-        `fresh` are summaries of conversations whose rows are not yet what their files are, of a caller who comes again
-        when they are."""
+    def is_due(self) -> bool:
+        """Did a process end after it stored rows, and before the file was written?"""
+        with self._database.write() as tx:
+            self._jobs.reap(tx, KIND)
+            job = self._jobs.find(tx, KIND, FILE)
+        return job is not None and job.status is JobStatus.PENDING
+
+    def update(self) -> bool:
+        """Brings the file up to date; false when another process does, when nothing changed, or when it cannot be
+        written: then the job says why, and tries again when it is asked to."""
         changed = False
         with self._database.write() as tx:
             self._jobs.reap(tx, KIND)
-            self._jobs.enqueue(tx, KIND, [(FILE, f"{timestamp(self._clock())}#{secrets.token_hex(8)}")])
+            self.due(tx)
         for _ in range(_ROUNDS):
             with self._database.write() as tx:
                 leases = self._jobs.claim(tx, KIND, limit=1, keys=[FILE], hurry=True)
             if not leases:
                 break
-            changed |= self._write(leases[0], fresh)
+            changed |= self._write(leases[0])
         return changed
 
     def failure(self) -> str:
@@ -101,10 +117,11 @@ class Projection(Part):
             job = self._jobs.find(tx, KIND, FILE)
         return job.last_error if job and job.status is JobStatus.FAILED else ""
 
-    def _write(self, lease: Lease, fresh: Collection[str]) -> bool:
+    def _write(self, lease: Lease) -> bool:
         try:
+            self._also()
             self._folder.sweep(below=False)
-            changed = self._folder.write(FILE, self._text(fresh), limit=READ_LIMIT)
+            changed = self._folder.write(FILE, self._text(), limit=READ_LIMIT)
             if changed:
                 self._wrote(self._path)
         except (OSError, ToolRefused) as error:
@@ -119,43 +136,20 @@ class Projection(Part):
             self._jobs.complete(tx, lease)
         return changed
 
-    def _text(self, fresh: Collection[str] = ()) -> str:
-        rows, older = self._rows(fresh)
+    def _text(self) -> str:
+        rows, older = self._rows()
         return ledger.render(rows, self._placed(), self._clock(), older=older)
 
-    def _rows(self, fresh: Collection[str]) -> tuple[list[Row], int]:
-        """What the database knows, as far as it is shown, and how many more there are; of conversations with fresh
-        files what these say."""
+    def _rows(self) -> tuple[list[Row], int]:
+        """What the database knows, as far as it is shown, and how many more there are."""
         now = self._clock()
         window = timestamp(now - timedelta(days=ledger.DAYS)), timestamp(now)
         with self._database.read() as tx:
             sessions = artifacts.sessions(tx, self._owner, *window)
             tests = sum(map(self.is_test, sessions))
             known = artifacts.newest(tx, self._owner, *window, ledger.ENOUGH + tests)
-        shown = {each.source_path: each for each in known if not self.is_test(each.session_id)}
-        older = len(sessions) - tests - len(shown)
-        told = {name.token for path in fresh if (name := parse_name(path))}
-        found = [_row(path, each) for path, each in shown.items() if path.split("--")[1] not in told]
-        heads = ((path, self._committed(path)) for path in self._standing(fresh))
-        return found + [_row(path, head) for path, head in heads if head and not self.is_test(head.session_id)], older
-
-    def _standing(self, paths: Iterable[str]) -> list[str]:
-        """Without files that were erased: a worker that was at it may have written them after that."""
-        tokens = {path: name.token for path in paths if (name := parse_name(path))}
-        with self._database.read() as tx:
-            gone = tombstones.covered(tx, self._owner, tokens)
-        return [path for path in tokens if path not in gone]
-
-    def _committed(self, path: str) -> Content | None:
-        """What a summary says, if it is ours, what was written, and what its manifest points at."""
-        found = sets.load(self._files, path)
-        if found is None or not isinstance(found.head, Content) or found.head.agent_id != self._owner.agent_id:
-            return None
-        manifest = sets.load(self._files, found.head.manifest_path)
-        if manifest is None or not isinstance(manifest.head, Manifest):
-            return None
-        is_current = manifest.head.summary_path == path and not manifest.head.superseded_by
-        return found.head if is_current else None
+        shown = [each for each in known if not self.is_test(each.session_id)]
+        return [_row(each) for each in shown], len(sessions) - tests - len(shown)
 
     def _placed(self) -> Iterator[Placed]:
         with self._database.read() as tx:
@@ -169,13 +163,13 @@ class Projection(Part):
                 yield Placed(memory, max(told))
 
 
-def _row(path: str, head: Summarised | Content) -> Row:
-    is_chat = bool(head.user if isinstance(head, Content) else head.of_user)
+def _row(head: Summarised) -> Row:
+    path = head.source_path
     return Row(
-        Timestamp(head.ended_at or head.captured_at),
+        ledger.listed_at(head.ended_at, head.captured_at),
         head.session_id,
         head.project,
-        ledger.OF_A_CHAT if is_chat else head.memory_sentence,
+        ledger.OF_A_CHAT if head.of_user else head.memory_sentence,
         path,
         path.removesuffix(f"{Kind.SUMMARY}.md") + f"{Kind.TRANSCRIPT}.md",  # of the same set
         head.manifest_path,

@@ -1,4 +1,4 @@
-"""The end of a conversation as canonical files: transcript, summary, manifest, in this order; then MEMORY.md.
+"""The end of a conversation as canonical files: transcript, summary, manifest, in this order.
 
 What the files hold is decided in pure functions of the conversation, its extraction and the time of the answer; a rerun
 after a crash at any step finds its own files by their idempotency key, writes what is missing and ends in the same
@@ -24,6 +24,7 @@ from recollect.artifacts.sets import Known
 from recollect.extract.values import Extraction, Transcript, Written
 from recollect.occasions import occasions
 from recollect.store.artifacts import Indexed
+from recollect.store.database import Transaction
 from recollect.types import Conversation, Message, Remembered, Role, Timestamp, moment
 
 _FLOW = "session-end"
@@ -164,7 +165,6 @@ class SessionEnd:
         self._agent_id = agent_id
         self._gap = gap  # of silence, after which a conversation has ended
         self._ledger = ledger
-        self._fresh: list[str] = []  # summaries that MEMORY.md does not name yet
 
     def write(
         self,
@@ -205,11 +205,15 @@ class SessionEnd:
 
         return sets.retried(write)
 
-    def project(self) -> None:
-        """Step 7."""
+    def due(self, tx: Transaction) -> None:
+        """Says that MEMORY.md has to be brought up to date."""
         if self._ledger:
-            self._ledger.update(self._fresh)
-        self._fresh.clear()
+            self._ledger.due(tx)
+
+    def project(self) -> None:
+        """Brings MEMORY.md up to date."""
+        if self._ledger:
+            self._ledger.update()
 
     def _write(self, end: Ended) -> Written:
         known = self._look(end.conversation)
@@ -223,13 +227,10 @@ class SessionEnd:
             made[own] = head
         known = replace(known, contents={**known.contents, **made})
         to = sets.newest(made)
-        refs = self._ledger.refs(name.path) if self._ledger else ()
-        manifest = sets.composed(known, name, transcript[0], to, captured, refs)
+        manifest = sets.composed(known, name, transcript[0], to, captured)
         sets.commit(self._files, known, name, manifest)
         gone = self.drop(manifest.superseded, {each.uuid for each in end.messages})
         files = sets.index(self._files, known, name, manifest, gone)
-        if to.summary:
-            self._fresh.append(to.summary.path)
         told = rows.derived(Document(*transcript), Document(*summary) if summary else None)
         return Written(told.stage1, told.stated, files)
 

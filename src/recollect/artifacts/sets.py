@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
 
-from recollect.artifacts import files, rows
+from recollect.artifacts import files, ledger, rows
 from recollect.artifacts.document import Content, Document, Listed, Manifest, parse, rendered, sealed
 from recollect.artifacts.files import Files, RevisionChanged
 from recollect.artifacts.names import Kind, Name, wikilink
@@ -106,7 +106,6 @@ def composed(
     head: Content | Manifest,
     to: Points,
     updated_at: Timestamp,
-    refs: tuple[str, ...] = (),
     superseded_by: str | None = None,
 ) -> Manifest:
     """What the manifest says now: what it points at, every compaction that is there, and what was superseded. `head`
@@ -131,7 +130,7 @@ def composed(
         summary_path=to.summary.path if to.summary else None,
         transcript_path=to.transcript.path if to.transcript else None,
         compaction_path=compactions[-1] if compactions else None,
-        memory_md_refs=refs,
+        memory_md_refs=_refs(known.readable.get(to.summary.path)) if to.summary and not superseded_by else (),
         updated_at=updated_at,
         project_id=head.project_id,
         snapshot=to.snapshot,
@@ -148,7 +147,14 @@ def composed(
     return now
 
 
-_OF_THE_WRITE = ("revision", "updated_at", "memory_md_refs")  # no reason to write
+_OF_THE_WRITE = ("revision", "updated_at")  # no reason to write
+
+
+def _refs(summary: Content | None) -> tuple[str, ...]:
+    """Where MEMORY.md lists a conversation while it lies in its window: the file, and the heading of its day."""
+    if summary is None:
+        return ()
+    return (f"{ledger.path(summary.agent_id)}#{ledger.listed_at(summary.ended_at, summary.captured_at)[:10]}",)
 
 
 def title(project: str, harness: str, started_at: str) -> str:

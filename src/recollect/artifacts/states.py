@@ -33,8 +33,8 @@ class State(StrEnum):
     TRANSCRIPT_ONLY = "transcript written, summary failed"
     NO_MANIFEST = "summary/transcript written, manifest failed"
     FALLBACK = "sentence generation failed, fallback path engaged"  # told, and nothing is left to do
-    NOT_PROJECTED = "artifacts+manifest written, MEMORY.md update failed"
     NOT_INDEXED = "canonical writes done, DB index update failed"
+    NOT_PROJECTED = "artifacts+manifest written, MEMORY.md update failed"
 
 
 BY_EXTRACTION = (State.NOT_WRITTEN, State.TRANSCRIPT_ONLY)  # resumed from the stored answer
@@ -69,10 +69,10 @@ def detect(evidence: Evidence) -> tuple[State, ...]:
     summary = known.readable.get(known.manifest.summary_path or "")
     if summary and summary.memory_sentence_quality == Quality.FALLBACK:
         found.append(State.FALLBACK)
-    if evidence.is_listed != (evidence.belongs and summary is not None):
-        found.append(State.NOT_PROJECTED)
     if any(evidence.rows.get(path) != sha256 for path, sha256 in _expected(known).items()):
         found.append(State.NOT_INDEXED)
+    if evidence.is_listed != (evidence.belongs and summary is not None):
+        found.append(State.NOT_PROJECTED)
     return tuple(found)
 
 
@@ -120,7 +120,7 @@ class Recovery(Part):
             key,
             pending is not None and pending.has_output,
             summary is not None and self._belongs(summary),
-            known.manifest_name is not None and bool(self._projection.refs(known.manifest_name.path)),
+            known.manifest_name is not None and self._projection.lists(known.manifest_name.path),
             {each.source_path: each.source_sha256 for each in indexed},
         )
 
@@ -138,7 +138,7 @@ class Recovery(Part):
             elif state is State.NO_MANIFEST:
                 sets.retried(lambda: self._commit(session_key))
             elif state is State.NOT_PROJECTED:
-                self._projection.update([name.path for name in seen.known.contents if name.kind is Kind.SUMMARY])
+                self._projection.update()
             else:
                 Reindex(self._ground).run()
 
@@ -156,5 +156,4 @@ class Recovery(Part):
         if (there := sets.newest(known.contents)).transcript and not (known.manifest and known.manifest.superseded_by):
             to = there
         by = known.manifest.superseded_by if known.manifest else None
-        refs = self._projection.refs(name.path)
-        sets.commit(self._files, known, name, sets.composed(known, name, head, to, head.captured_at, refs, by))
+        sets.commit(self._files, known, name, sets.composed(known, name, head, to, head.captured_at, by))

@@ -7,7 +7,7 @@
 - A conversation that vanished by a new split is marked `superseded_by` once the files of its successor hold its
   entries. Until then it stays: nothing is forgotten in between.
 
-As everywhere: files first, then MEMORY.md, then rows.
+As everywhere: files first, then rows, then MEMORY.md.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Upkeep(Part):
         self._ledger = ledger
         self._jobs = ground.jobs()
         self._end = SessionEnd(files, agent_id, gap, ledger)
-        self._compactions = Compactions(files, agent_id, ground.clock, ledger)
+        self._compactions = Compactions(files, agent_id, ground.clock)
 
     def run(self) -> Report:
         report = Report()
@@ -94,11 +94,9 @@ class Upkeep(Part):
             return report
         leases = self._claim(needs)
         try:
-            done = [made for lease in leases if (made := self._write(lease, needs[lease.key], report))]
-            if files := [row for each in done for row in each.files]:
-                self._ledger.update([row.source_path for row in files if row.source_kind == Kind.SUMMARY])
-            for each in done:
-                report.written += self._store(each)
+            for lease in leases:
+                if done := self._write(lease, needs[lease.key], report):
+                    report.written += self._store(done)
         except BaseException:  # Ctrl-C, or a bug: gives back what is not done
             with self._database.write() as tx:
                 for lease in leases:
@@ -119,10 +117,11 @@ class Upkeep(Part):
         uuid = uuid or f"c-{digest(session_key, said)[:32]}"
         compacted = Compacted(uuid, each.source, each.session_id, each.source_file, at, said)
         files = self._compactions.write(each, compacted)
-        self._ledger.update()
         with self._database.write() as tx:
             compactions.save(tx, self._owner, [compacted])
             artifacts.replace_sessions(tx, self._owner, [session_key], files, (Kind.COMPACTION, Kind.MANIFEST))
+            self._ledger.due(tx)
+        self._ledger.update()
         return each
 
     # What there is to do
@@ -221,8 +220,7 @@ class Upkeep(Part):
             return _Done(lease, (), (), forget=False)
         nothing = Points(None, None, known.manifest.snapshot)
         now = timestamp(self._clock())
-        refs = self._ledger.refs(known.manifest_name.path)
-        head = sets.composed(known, known.manifest_name, known.manifest, nothing, now, refs, by)
+        head = sets.composed(known, known.manifest_name, known.manifest, nothing, now, by)
         sets.commit(self._files, known, known.manifest_name, head)
         gone = self._end.drop(head.superseded, theirs.get(by, set()))
         return _Done(lease, sets.index(self._files, known, known.manifest_name, head, gone), (), forget=True)
@@ -247,6 +245,7 @@ class Upkeep(Part):
                     answers.delete(tx, self._owner, EXTRACT, key)
                 if done.files:
                     artifacts.replace_sessions(tx, self._owner, [key], done.files, done.kinds)
+                    self._ledger.due(tx)
         except LeaseLost as lost:
             log.warning("%s", lost)
             return 0

@@ -27,8 +27,8 @@ class Fence:
         self.withdrew = False  # were files deleted that MEMORY.md may name?
 
     def is_ours(self, lease: Lease, tx: Transaction) -> bool:
-        """May an answer be stored? Also when the lease ran out and nobody took over: it was paid for. A job that was
-        erased and made anew is another one, though its tokens begin anew, too."""
+        """May an answer be stored? A job that was erased and made anew is another one, though its tokens begin anew,
+        too."""
         return self._jobs.standing(tx, lease) is Standing.OURS
 
     def keep(self, lease: Lease, question: str, answer: str) -> answers.Stored:
@@ -45,9 +45,18 @@ class Fence:
             raise LeaseLost(f"{lease.key} is not ours any more; its answer was not stored")
         return answers.Stored(answer, now)
 
-    def hold(self, lease: Lease, written: Written | None = None) -> None:
-        """Renews the lease. LeaseLost when that cannot be: files are not written, and those that were go if their
-        conversation was erased meanwhile. Where another worker took over, they stay: it writes the same."""
+    def begin(self, lease: Lease) -> None:
+        """Renews the lease and counts the attempt. LeaseLost when the job is not ours: nothing is begun."""
+
+        def begin(tx: Transaction) -> bool:
+            return self._jobs.begin(tx, lease) and not self._jobs.heartbeat(tx, [lease])
+
+        if not committed(self._database, begin):
+            raise LeaseLost(f"{lease.key} was taken over by another process, or erased")
+
+    def hold(self, lease: Lease, written: Written) -> None:
+        """Renews the lease once files are written. LeaseLost when that cannot be: the files go if their conversation
+        was erased meanwhile. Where another worker took over, they stay: it writes the same."""
 
         def renew(tx: Transaction) -> tuple[Standing, bool]:
             standing = self._jobs.standing(tx, lease)
@@ -56,7 +65,7 @@ class Fence:
         standing, is_held = committed(self._database, renew)
         if is_held:
             return
-        if written is not None and standing is Standing.GONE:
+        if standing is Standing.GONE:
             self._withdraw(lease, written)
         raise LeaseLost(f"{lease.key} was taken over by another process, or erased")
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from recollect.extract.values import Written
 from recollect.near import NEGATIONS, Near, weigh
 from recollect.note import hand
 from recollect.occasions import occasions
@@ -106,24 +105,6 @@ def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], pla
         stated[found.id, found.revision] = replace(before or found, sources=sources, occasions=when)
         others.add(found)
     return list(stated.values())
-
-
-def with_written(
-    existing: Sequence[Remembered], written: Mapping[str, Written], scopes: Iterable[tuple[Scope, str]], user: str = ""
-) -> list[Remembered]:
-    """What the rows will say of this user's memories once everything that was written is stored."""
-    held: dict[tuple[str, int], Remembered] = {}
-    for each in existing:
-        sources = tuple(source for source in each.sources if source[0] not in written)
-        if sources:
-            held[each.id, each.revision] = each if sources == each.sources else replace(each, sources=sources)
-    places = set(scopes)
-    for each in (each for files in written.values() for each in files.stated):
-        if (each.scope, each.scope_id) in places and each.user == user:
-            before = held.get((each.id, each.revision))
-            says = before if before and each.loosened else each
-            held[each.id, each.revision] = replace(says, sources=(*(before.sources if before else ()), *each.sources))
-    return [held[key] for key in sorted(held)]
 
 
 class _Pool:

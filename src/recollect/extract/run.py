@@ -1,10 +1,13 @@
 """The runner of phase 1: claims conversations under leases, has a strategy process them, stores what comes of it.
 
 For every conversation: claim its job and mark it `processing`; load its entries up to the claimed watermark; ask the
-strategy; store the answer with its time; resolve its statements and store that, too; write artifacts. When a batch is
-written, MEMORY.md is brought up to date, and then, in one transaction per conversation, the stage-1 row, its memories,
-the conversation's state and the job's end: rows follow files. A rerun after a crash finds what was stored and goes on
-from there: it writes equal artifacts, whatever was learnt elsewhere meanwhile.
+strategy; store the answer with its time; resolve its statements and store that, too; write artifacts; then commit, in
+one transaction, the stage-1 row, its memories, the conversation's state and the job's end: rows follow files. The same
+transaction says that MEMORY.md is due, which is written when the batch is done. A rerun after a crash finds what was
+stored and goes on from there: it writes equal artifacts, whatever was learnt elsewhere meanwhile.
+
+A claim costs nothing. An attempt counts once the strategy is asked or files are written, and a run that is stopped
+gives it back: only what kills or fails a run again and again is out of attempts in the end.
 
 Strategies work in threads, so that models are asked in parallel; everything else happens in the calling thread, which
 renews the leases meanwhile.
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -32,7 +35,7 @@ from recollect.extract.fence import Fence
 from recollect.extract.jobs import KIND, reads_anew, resume, watermark
 from recollect.extract.load import load
 from recollect.extract.notes import Notes
-from recollect.extract.resolve import Place, resolve, with_written
+from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
 from recollect.extract.turns import ChatItems, next_of
 from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written, nothing
@@ -76,8 +79,8 @@ class Step(StrEnum):
     ANSWERED = "answered"  # and stored
     RESOLVED = "resolved"  # and stored
     WRITTEN = "written"  # artifacts
-    PROJECTED = "projected"  # MEMORY.md, once for all that was written
     STORED = "stored"
+    PROJECTED = "projected"  # MEMORY.md, once for all that was stored
 
 
 class Artifacts(Protocol):
@@ -94,8 +97,12 @@ class Artifacts(Protocol):
         """OSError and ArtifactError when it could not be done; nothing is lost by trying again."""
         ...
 
+    def due(self, tx: Transaction) -> None:
+        """MEMORY.md has to be brought up to date with what the transaction stores, by whoever comes to it."""
+        ...
+
     def project(self) -> None:
-        """Brings MEMORY.md up to date with what was written. Holds nobody up when it cannot."""
+        """Brings MEMORY.md up to date. Holds nobody up when it cannot."""
         ...
 
 
@@ -116,6 +123,11 @@ class Report:
     tokens: int = 0
     cost: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)  # (session key, reason)
+
+    @property
+    def stored(self) -> int:
+        """Conversations whose rows were committed."""
+        return self.succeeded + self.succeeded_no_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +223,7 @@ class Extract(Part):
         while waiting and report.claimed < most:
             batch = next_of(waiting, min(_BATCH, most - report.claimed))
             claimed = self._claim(batch, now, again, report)
-            self._process(claimed, report, lambda written: progress(_done(report) + written, total))
+            self._process(claimed, report, lambda: progress(_done(report), total))
         report.waiting = len(waiting)
         return report
 
@@ -309,7 +321,7 @@ class Extract(Part):
             self._jobs.reopen(tx, KIND, sorted(anew))
             due = {key: mark for key, mark in marks.items() if key in anew or _is_due(known.get(key), mark)}
             self._jobs.enqueue(tx, KIND, due.items())
-            leases = self._jobs.claim(tx, KIND, limit=max(len(due), 1), keys=list(due), hurry=now)
+            leases = self._jobs.claim(tx, KIND, limit=max(len(due), 1), keys=list(due), hurry=now, counts=False)
             for lease in leases:
                 group = groups[lease.key]
                 if self._set(tx, group, ConversationStatus.PROCESSING, "") == len(group):
@@ -336,13 +348,12 @@ class Extract(Part):
 
     # Processing
 
-    def _process(self, claimed: Sequence[_Claimed], report: Report, step: Callable[[int], None]) -> None:
+    def _process(self, claimed: Sequence[_Claimed], report: Report, step: Callable[[], None]) -> None:
         """The first Ctrl-C begins nothing new and waits for answers that were asked for; the second gives them up."""
         held = {each.lease.key: each for each in claimed}
-        written: dict[str, Written] = {}  # of those that are held
         items = [(each, self._paid(each.lease)) for each in claimed]
         interrupted: KeyboardInterrupt | None = None
-        beat = self._beat(held)
+        beat, before = self._beat(held), report.stored
         with self._abandoning(held), Threads(self._workers, self._answer, items) as threads:
             while threads.left:
                 try:
@@ -353,37 +364,21 @@ class Extract(Part):
                         report.tokens += paid.usage.tokens
                         report.cost += paid.usage.cost
                         if held.get(each.lease.key) is each:
-                            self._finish(each, future, written, report)
-                            if each.lease.key not in written:
-                                del held[each.lease.key]
-                        step(len(written))
+                            self._finish(each, future, report)
+                            del held[each.lease.key]
+                        step()
                 except KeyboardInterrupt as again:
                     if interrupted is not None:
-                        self._commit(held, written, report, beat)
                         raise
                     interrupted = again
                     threads.cancel()
                     self._stopping(threads.left)
-            self._commit(held, written, report, beat)
+            if report.stored > before or self._fence.withdrew:
+                self._fence.withdrew = False
+                self._artifacts.project()
+                self._reached(Step.PROJECTED)
             if interrupted is not None:
                 raise interrupted
-
-    def _commit(
-        self, held: dict[str, _Claimed], written: dict[str, Written], report: Report, beat: Callable[[], None]
-    ) -> None:
-        """MEMORY.md, then the rows of everything whose files are there."""
-        if written or self._fence.withdrew:
-            self._fence.withdrew = False
-            self._artifacts.project()
-            self._reached(Step.PROJECTED)
-        for key in list(written):
-            beat()
-            if key in held:
-                self._store(held[key], written[key], report)
-            else:
-                report.skipped += 1
-            held.pop(key, None)
-            del written[key]
 
     @contextmanager
     def _abandoning(self, held: dict[str, _Claimed]) -> Iterator[None]:
@@ -434,32 +429,31 @@ class Extract(Part):
         if stored is None:
             extraction = Extraction()
             if strategy.should_process(transcript):
+                self._fence.begin(claimed.lease)
                 extraction = cleaned(strategy.process(transcript, paid))
             stored = self._fence.keep(claimed.lease, question, msgspec.json.encode(extraction).decode())
         self._reached(Step.ANSWERED)
         extraction = msgspec.json.decode(stored.answer, type=Extraction)
         return _Answered(transcript, extraction, stored.answered_at, question, strategy.id)
 
-    def _finish(
-        self, claimed: _Claimed, future: Future[_Answered], written: dict[str, Written], report: Report
-    ) -> None:
-        """From the answer to the files; adds to `written`, or says why not."""
+    def _finish(self, claimed: _Claimed, future: Future[_Answered], report: Report) -> None:
+        """From the answer to the files and rows, or why not."""
         if _is_odd(error := future.exception()):  # it must not hold up the others, and is tried only so often
             log.error("%s", claimed.lease.key, exc_info=error)
             self._fail(claimed, redact(f"{type(error).__name__}: {error}"), report)
             return
         try:
             answered = future.result()
-            stated = self._resolve(claimed.lease, answered, written)
+            stated = self._resolve(claimed.lease, answered)
             self._reached(Step.RESOLVED)
-            self._fence.hold(claimed.lease)
+            self._fence.begin(claimed.lease)
             files = self._artifacts.write(
                 answered.transcript, answered.extraction, stated, answered.captured_at, answered.strategy
             )
             self._fence.hold(claimed.lease, files)
-            written[claimed.lease.key] = files
             report.ungrounded += answered.extraction.ungrounded
             self._reached(Step.WRITTEN)
+            self._store(claimed, files, report)
         except LeaseLost as error:
             log.warning("%s", error)
             report.skipped += 1
@@ -499,7 +493,7 @@ class Extract(Part):
             log.warning("%s", error)
             return None
 
-    def _resolve(self, lease: Lease, answered: _Answered, written: Mapping[str, Written]) -> list[Remembered]:
+    def _resolve(self, lease: Lease, answered: _Answered) -> list[Remembered]:
         """The revisions that the answer states. Decided once, and stored before anything is written."""
         conversation = answered.transcript.conversation
         question = digest(answered.question, "resolved", *filter(None, [conversation.user]))
@@ -508,7 +502,6 @@ class Extract(Part):
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
             existing = [] if stored else self._existing(tx, answered.extraction.statements, scopes, conversation.user)
         if stored is None:
-            known = with_written(existing, written, scopes, conversation.user)
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at
             place = Place(
@@ -518,7 +511,7 @@ class Extract(Part):
                 answered.captured_at,
                 conversation.user,
             )
-            stated = resolve(answered.extraction.statements, known, place)
+            stated = resolve(answered.extraction.statements, existing, place)
             stored = self._fence.keep(lease, question, msgspec.json.encode(stated).decode())
         return msgspec.json.decode(stored.answer, type=list[Remembered])
 
@@ -550,13 +543,9 @@ class Extract(Part):
             memories.replace_sessions(tx, self._owner, {key: written.stated})  # search asks that row for their project
             artifact_rows.replace_sessions(tx, self._owner, [key], written.files, _KINDS)
             answers.delete(tx, self._owner, KIND, key)
+            self._artifacts.due(tx)
 
-        try:
-            committed(self._database, store)
-        except LeaseLost as error:
-            log.warning("%s", error)
-            report.skipped += 1
-            return
+        committed(self._database, store)
         self._reached(Step.STORED)
         report.memories += len(written.stated)
         report.succeeded += written.stage1 is not None
@@ -589,4 +578,4 @@ def _is_odd(error: BaseException | None) -> bool:
 
 
 def _done(report: Report) -> int:
-    return report.succeeded + report.succeeded_no_output + report.failed + report.paused + report.skipped
+    return report.stored + report.failed + report.paused + report.skipped

@@ -1,9 +1,9 @@
 """Jobs and leases: one table for every kind of background work.
 
 A claim gives a Lease: a value with a fencing token that rises with every claim. Whatever a worker commits under a
-lease checks, in the same statement, that the token is still the newest and the lease has not run out; a worker that
-slept past it changes nothing. Every call takes the caller's transaction, so that a job's effect and its completion
-commit together.
+lease checks, in the same statement, that the token is still the newest and the job is still running. A lease that ran
+out is free to be taken; until somebody takes it, its worker may renew it and end the job, so that a laptop that slept
+loses no work. Every call takes the caller's transaction, so that a job's effect and its completion commit together.
 
 A job remembers the newest input it was asked for (input watermark) and the one it did (success watermark). Input that
 arrives while it runs makes it pending again when it completes.
@@ -58,9 +58,15 @@ class Lease:
     kind: str
     key: str
     token: int
-    attempts: int
+    attempts: int  # that count against it, with this one where the claim counts
     watermark: str  # the input that was claimed: extraction and ingest go no further
     expires_at: Timestamp
+    counts: bool = True  # the claim is an attempt; else one is counted by `begin`
+
+    @property
+    def earlier(self) -> int:
+        """Attempts before this one."""
+        return self.attempts - self.counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +108,10 @@ class Jobs:
         limit: int,
         keys: Sequence[str] | None = None,
         hurry: bool = False,
+        counts: bool = True,
     ) -> list[Lease]:
-        """At most `limit` jobs that nobody holds. `hurry` (a person asks) lifts every waiting time."""
+        """At most `limit` jobs that nobody holds. `hurry` (a person asks) lifts every waiting time. Where a claim does
+        not count as an attempt, the worker calls `begin`."""
         if keys is not None and not keys:
             return []
         now = self.clock()
@@ -116,17 +124,24 @@ class Jobs:
             skip_locked=tx.dialect.skip_locked,
         )
         expires = timestamp(now + timedelta(seconds=self.lease_seconds))
-        rows = tx.rows(sql, {**names, **chosen, "limit": limit, "worker": self.worker, "expires": expires})
+        given = {"limit": limit, "worker": self.worker, "expires": expires, "counts": int(counts)}
+        rows = tx.rows(sql, {**names, **chosen, **given})
         return [
-            Lease(kind, key, token, attempts, watermark, expires) for key, token, attempts, watermark in sorted(rows)
+            Lease(kind, key, token, attempts, watermark, expires, counts)
+            for key, token, attempts, watermark in sorted(rows)
         ]
 
+    def begin(self, tx: Transaction, lease: Lease) -> bool:
+        """Counts the attempt, once for a lease: what costs something begins. False when the job is not ours."""
+        return tx.run(_BEGIN, {**self._held(lease), "attempts": lease.earlier + 1}) == 1
+
     def heartbeat(self, tx: Transaction, leases: Iterable[Lease], *, progress: bool = False) -> list[Lease]:
-        """Renews them, returns those that are lost. `progress` (something was committed) forgives earlier attempts."""
-        now = self.clock()
-        names = {"expires": timestamp(now + timedelta(seconds=self.lease_seconds)), "progress": int(progress)}
+        """Renews them, also those that ran out, and returns those that are lost. `progress` (something was committed)
+        forgives earlier attempts."""
+        until = timestamp(self.clock() + timedelta(seconds=self.lease_seconds))
+        names = {"expires": until, "progress": int(progress)}
         ordered = sorted(leases, key=lambda lease: (lease.kind, lease.key))
-        return [lease for lease in ordered if not tx.run(_HEARTBEAT, {**self._held(lease, now), **names})]
+        return [lease for lease in ordered if not tx.run(_HEARTBEAT, {**self._held(lease), **names})]
 
     def complete(
         self,
@@ -137,10 +152,9 @@ class Jobs:
     ) -> None:
         """Ends the jobs, or makes them pending again when newer input arrived. LeaseLost when one is not ours any
         more."""
-        now = self.clock()
         more = {"status": str(status), "not_before": timestamp(not_before) if not_before else ""}
         ordered = sorted(leases, key=lambda lease: (lease.kind, lease.key))
-        rows = [{**self._held(lease, now), **more, "watermark": lease.watermark} for lease in ordered]
+        rows = [{**self._held(lease), **more, "watermark": lease.watermark} for lease in ordered]
         if rows and tx.run_many(_COMPLETE, rows) != len(rows):
             raise LeaseLost(", ".join(f"{lease.kind} {lease.key}" for lease in ordered[:3]) + ": not ours any more")
 
@@ -148,9 +162,10 @@ class Jobs:
         self, tx: Transaction, lease: Lease, error: str, *, permanent: bool = False, at_least: float = 0.0
     ) -> JobStatus:
         """Permanent: the input is bad. Otherwise it is tried again later (`at_least` so many seconds, a day at most),
-        until it is out of attempts."""
-        now = self.clock()
-        held = tx.row(_ATTEMPTS.format(for_update=tx.dialect.for_update), self._held(lease, now))
+        until it is out of attempts. What fails before it began has begun."""
+        if not lease.counts:
+            self.begin(tx, lease)
+        held = tx.row(_ATTEMPTS.format(for_update=tx.dialect.for_update), self._held(lease))
         if held is None:
             raise LeaseLost(f"{lease.kind} {lease.key}: the lease is not ours any more")
         attempts, newest = held
@@ -162,19 +177,19 @@ class Jobs:
         else:
             asked = at_least if at_least < _LONGEST_WAIT else _LONGEST_WAIT  # NaN, too
             delay = max(asked, self.policy.delay(max(attempts, 1), self.chance))
-            later = timestamp(now + timedelta(seconds=delay))
+            later = timestamp(self.clock() + timedelta(seconds=delay))
         names = {"status": status, "not_before": later, "error": error[:500], "attempts": attempts}
-        tx.run(_FAIL, {**self._held(lease, now), **names})
+        tx.run(_FAIL, {**self._held(lease), **names})
         return status
 
     def pause(self, tx: Transaction, lease: Lease, reason: str, until: datetime) -> None:
         """A cap was reached: not before `until`, not even for a person. The attempt does not count."""
-        names = {**self._held(lease, self.clock()), "error": reason[:500], "not_before": timestamp(until)}
+        names = {**self._given_back(lease), "error": reason[:500], "not_before": timestamp(until)}
         self._must_change(tx.run(_PAUSE, names), lease)
 
     def release(self, tx: Transaction, lease: Lease) -> bool:
-        """Gives an untouched job back; the attempt does not count. False when the lease was gone already."""
-        return tx.run(_RELEASE, self._held(lease, self.clock())) == 1
+        """Gives a job back; the attempt does not count. False when the lease was gone already."""
+        return tx.run(_RELEASE, self._given_back(lease)) == 1
 
     def standing(self, tx: Transaction, lease: Lease) -> Standing:
         """Whose the job is, also when the lease ran out; until the transaction ends that does not change."""
@@ -273,8 +288,11 @@ class Jobs:
     def _key(self, kind: str, key: str) -> dict[str, object]:
         return {**self.owner.names(), "kind": kind, "key": key}
 
-    def _held(self, lease: Lease, now: datetime) -> dict[str, object]:
-        return {**self._key(lease.kind, lease.key), "token": lease.token, "now": timestamp(now)}
+    def _held(self, lease: Lease) -> dict[str, object]:
+        return {**self._key(lease.kind, lease.key), "token": lease.token, "now": self._now()}
+
+    def _given_back(self, lease: Lease) -> dict[str, object]:
+        return {**self._held(lease), "earlier": lease.earlier}
 
     @staticmethod
     def _must_change(changed: int, lease: Lease) -> None:
@@ -303,7 +321,7 @@ ON CONFLICT DO NOTHING
 """
 
 _OURS = "tenant = :tenant AND agent_id = :agent_id AND kind = :kind"
-_HELD = f"{_OURS} AND job_key = :key AND fencing_token = :token AND status = 'running' AND lease_expires_at > :now"
+_HELD = f"{_OURS} AND job_key = :key AND fencing_token = :token AND status = 'running'"
 
 _BURY = f"""
 UPDATE memory_jobs SET status = 'dead', last_error = 'its worker died or stalled every time', updated_at = :now
@@ -323,7 +341,7 @@ WITH due AS MATERIALIZED (
   LIMIT :limit {skip_locked}
 )
 UPDATE memory_jobs SET status = 'running', worker = :worker, fencing_token = fencing_token + 1,
-  lease_expires_at = :expires, attempts = attempts + 1, updated_at = :now
+  lease_expires_at = :expires, attempts = attempts + :counts, updated_at = :now
 WHERE tenant = :tenant AND agent_id = :agent_id AND kind = :kind AND job_key IN (SELECT job_key FROM due)
 RETURNING job_key, fencing_token, attempts, input_watermark
 """
@@ -332,6 +350,8 @@ _HEARTBEAT = f"""
 UPDATE memory_jobs SET lease_expires_at = :expires, attempts = CASE WHEN :progress = 1 THEN 0 ELSE attempts END
 WHERE {_HELD}
 """
+
+_BEGIN = f"UPDATE memory_jobs SET attempts = :attempts, updated_at = :now WHERE {_HELD}"
 
 _COMPLETE = f"""
 UPDATE memory_jobs SET
@@ -351,13 +371,13 @@ WHERE {_HELD}
 
 _RELEASE = f"""
 UPDATE memory_jobs SET status = 'pending', lease_expires_at = '',
-  attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END, updated_at = :now
+  attempts = CASE WHEN attempts < :earlier THEN attempts ELSE :earlier END, updated_at = :now
 WHERE {_HELD}
 """
 
 _PAUSE = f"""
 UPDATE memory_jobs SET status = 'paused', lease_expires_at = '', last_error = :error, not_before = :not_before,
-  attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END, updated_at = :now
+  attempts = CASE WHEN attempts < :earlier THEN attempts ELSE :earlier END, updated_at = :now
 WHERE {_HELD}
 """
 

@@ -73,6 +73,7 @@ class Notebook(Part):
         ground: Ground,
         intake: Intake,
         extract: Extract,
+        projection: Projection,
         *,
         changed: Callable[[Remembered], None] = lambda memory: None,
         reached: Callable[[Step], None] = lambda step: None,
@@ -83,7 +84,7 @@ class Notebook(Part):
         self._changed = changed
         self._reached = reached
         self._log = TurnLog(self._settings.turns)
-        self._projection = Projection(ground)
+        self._projection = projection
 
     def remember(
         self,
