@@ -882,6 +882,38 @@ def test_a_crash_at_any_step_changes_nothing_in_the_end(
         assert state(straight) == state(crashed)
 
 
+@pytest.mark.parametrize("step", [Step.CLAIMED, Step.LOADED])
+def test_runs_that_end_before_a_model_is_asked_leave_nothing_dead(memory: Memory, root: Path, step: Step) -> None:
+    for number in range(3):
+        ingest(memory, root, *TALK, name=f"{number:08d}-2222-4333-8444-555555555555")
+    for _ in range(7):
+        mortal = Mortal(memory.database)
+
+        def die(reached: Step, mortal: Mortal = mortal) -> None:
+            if reached is step:
+                mortal.dead = True
+                raise Crash
+
+        with pytest.raises(Crash):
+            extract(memory, by(Scripted()), database=mortal, reached=die).run()
+        with memory.database.write() as tx:
+            tx.run("UPDATE memory_jobs SET lease_expires_at = '' WHERE status = 'running'")
+    assert rows(memory, "SELECT DISTINCT attempts FROM memory_jobs WHERE kind = 'extract'") == [(0,)]
+    assert extract(memory, by(Scripted())).run().succeeded == 3
+
+
+def test_what_was_given_up_is_told_by_every_run(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    refusing = Scripted()
+    refusing.failure = ModelFailed(Failure.REJECTED, "the key is wrong")
+    assert extract(memory, by(refusing)).run(now=True).given_up == 1
+    report = extract(memory, by(Scripted())).run(now=True)
+    assert (report.claimed, report.failed, report.given_up, report.skipped) == (0, 0, 1, 1)
+    assert report.problems == [(memory.conversations()[0].session_key, "rejected: the key is wrong")]
+    memory.retry()
+    assert extract(memory, by(Scripted())).run(now=True).succeeded == 1
+
+
 def test_use_is_counted_on_the_memory_and_its_conversation(memory: Memory, root: Path) -> None:
     ingest(memory, root, *TALK)
     memory.process()

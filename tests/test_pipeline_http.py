@@ -318,3 +318,33 @@ def test_ctrl_c_waits_for_an_answer_that_is_paid_for_and_the_second_does_not(tmp
         assert memory.status().jobs.get("running", 0) == 0
         expected = ConversationStatus.READY if twice else ConversationStatus.ARCHIVED
         assert memory.conversations()[0].status is expected
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
+def test_a_run_that_is_stopped_is_charged_for_what_it_asked_alone(tmp_path: Path, how: signal.Signals) -> None:
+    """A time limit costs no attempt; a kill costs one of the conversation that the model was asked about."""
+    root, home = tmp_path / "projects", tmp_path / "home"
+    for number in range(3):
+        name = f"{number:08d}{SESSION[8:]}"
+        write(root / "-code-tides" / f"{name}.jsonl", session(*TALK, name=name, first=100 * number))
+    with ModelServer([Answer(EXTRACTED), Stall(120)]) as server:
+        env = {
+            **os.environ,
+            "HOME": str(tmp_path),
+            "RECOLLECT_HOME": str(home),
+            "RECOLLECT_EXTRACTION_CONCURRENCY": "1",
+        }
+        env |= {"RECOLLECT_MODEL": DIALECTS[0], "RECOLLECT_MODEL_URL": server.url_for(DIALECTS[0])}
+        run(home, "ingest", "--dir", str(root))
+        program = [sys.executable, "-m", "recollect", "process", "--now"]
+        child = subprocess.Popen(program, env=env, stderr=subprocess.PIPE, text=True)
+        while len(server.requests) < 2 and child.poll() is None:
+            time.sleep(0.02)
+        child.send_signal(how)
+        said = child.communicate(timeout=60)[1]
+        assert child.returncode == (143 if how == signal.SIGTERM else -how) and "Traceback" not in said
+    with open_memory(home, environ={"HOME": str(tmp_path)}) as memory:
+        assert kept(memory) == ["Always run make lint before a commit."], "the first one was committed by itself"
+        with memory.database.read() as tx:
+            jobs = tx.rows("SELECT attempts, COUNT(*) FROM memory_jobs WHERE kind = 'extract' GROUP BY attempts", {})
+        assert dict(jobs) == ({0: 3} if how == signal.SIGTERM else {0: 2, 1: 1})

@@ -1,4 +1,4 @@
-"""How recollect starts other processes: none of them takes a module or a program from the current folder.
+"""How recollect starts other processes, and is stopped: none takes a module or a program from the current folder.
 
 We are often started in a folder that a stranger made, such as a cloned repository. `python -m` searches the current
 folder first, and so does every list of folders that holds an empty or relative element. So this module alone names the
@@ -8,8 +8,10 @@ interpreter, looks for programs and starts them; only the hook, which imports no
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -69,3 +71,23 @@ def run(command: Sequence[str], environ: Mapping[str, str], **options: Any) -> s
 def become(command: Sequence[str]) -> NoReturn:
     """Replace this process by another program."""
     os.execve(command[0], [*command], environment(os.environ))
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: stopped as by Ctrl-C, and soon."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM raises Terminated in the main thread, so that what was begun is given back; once, so that nothing stops
+    that."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

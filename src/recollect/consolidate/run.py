@@ -155,6 +155,10 @@ class Consolidation(Part):
             return self._fail(lease, material.selection, "; ".join(error.args[:_NAMED]), forget=True)
         except (OSError, ToolRefused) as error:
             return self._fail(lease, material.selection, f"the workspace: {error}")
+        except BaseException:  # stopped, or a bug: gives the job back
+            with suppress(StoreBusy), self._database.write() as tx:
+                self._jobs.release(tx, lease)
+            raise
 
     # Before: what is there, and may we?
 
@@ -195,7 +199,7 @@ class Consolidation(Part):
             self._jobs.reap(tx, KIND)
             watermark = _watermark(max(seen.newest, _time(known)), seen.selection, _left(done), is_due=is_due)
             self._jobs.enqueue(tx, KIND, [(KEY, watermark)])
-            leases = self._jobs.claim(tx, KIND, limit=1, keys=[KEY], hurry=now or mending)
+            leases = self._jobs.claim(tx, KIND, limit=1, keys=[KEY], hurry=now or mending, counts=False)
             if leases:
                 return leases[0], (Outcome.SUCCEEDED, "", "")
             status, newest, done = self._jobs.watermarks(tx, KIND, [KEY])[KEY]
@@ -369,10 +373,10 @@ class Consolidation(Part):
     # The end
 
     def _hold(self, lease: Lease, material: Material | None = None) -> None:
-        """The last look before files are written: the job is ours, and nothing of a result's material was erased while
-        it was made."""
+        """The last look before files are written, from which on the attempt counts: the job is ours, and nothing of a
+        result's material was erased while it was made."""
         with self._database.write() as tx:
-            lost = self._jobs.heartbeat(tx, [lease])
+            lost = not self._jobs.begin(tx, lease) or self._jobs.heartbeat(tx, [lease])
             gone = {each.row.session_key for each in material.selection.union} if material else set()
             if gone:
                 gone -= {each.row.session_key for each in stage1.inputs(tx, self._owner)}

@@ -16,8 +16,9 @@ renews the leases meanwhile.
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,7 @@ from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
 from recollect.models.paid import CapReached, Paid, committed, digest
 from recollect.note import is_chat, is_note
+from recollect.processes import Terminated
 from recollect.redact import redact
 from recollect.store import answers, memories, stage1
 from recollect.store import artifacts as artifact_rows
@@ -66,7 +68,9 @@ log = logging.getLogger(__name__)
 
 _KINDS = ("transcript", "summary", "manifest")  # files of a session's end; compactions come and go without it
 _BATCH = 64  # conversations claimed at a time
+_LAST_ANSWERS = 3.0  # seconds that a run waits for answers once it was told to end
 _READ = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
+_GIVEN_UP = (JobStatus.FAILED, JobStatus.DEAD)
 _UNCHANGED = "unchanged since it was extracted"
 _PROMPT_TOKENS, _ANSWER_TOKENS = 1_000, 1_700  # beside its text, what a conversation is taken to cost in an estimate
 
@@ -114,7 +118,7 @@ class Report:
     succeeded: int = 0
     succeeded_no_output: int = 0
     failed: int = 0
-    given_up: int = 0  # of those that failed: not tried again before a person asks
+    given_up: int = 0  # not tried again before a person asks, whenever they failed
     paused: int = 0
     skipped: int = 0  # busy, backing off or unchanged
     waiting: int = 0  # eligible, but more than a run takes up
@@ -333,10 +337,19 @@ class Extract(Part):
             for key, group in groups.items():
                 if key not in anew and known.get(key, ("", "", ""))[2] == marks[key]:
                     self._settle(tx, group, known[key][0])
+            self._tell_given_up(tx, marks.keys() - {lease.key for lease in leases}, marks, report)
         report.claimed += len(claimed)
         report.skipped += len(batch) - len(claimed)
         self._reached(Step.CLAIMED)
         return claimed
+
+    def _tell_given_up(self, tx: Transaction, keys: Collection[str], marks: Mapping[str, str], report: Report) -> None:
+        """Those of them that are left alone until a person asks, as nothing of theirs has changed since."""
+        for key, (status, newest, _) in self._jobs.watermarks(tx, KIND, sorted(keys)).items():
+            if status in _GIVEN_UP and newest == marks[key]:
+                report.given_up += 1
+                job = self._jobs.find(tx, KIND, key)
+                report.problems.append((key, job.last_error if job else ""))
 
     def _settle(self, tx: Transaction, group: Sequence[Conversation], status: JobStatus) -> None:
         """Reopened, and yet the same: what was made of it still holds."""
@@ -349,15 +362,16 @@ class Extract(Part):
     # Processing
 
     def _process(self, claimed: Sequence[_Claimed], report: Report, step: Callable[[], None]) -> None:
-        """The first Ctrl-C begins nothing new and waits for answers that were asked for; the second gives them up."""
+        """The first Ctrl-C begins nothing new and waits for answers that were asked for; the second gives them up.
+        SIGTERM waits for them a moment."""
         held = {each.lease.key: each for each in claimed}
         items = [(each, self._paid(each.lease)) for each in claimed]
         interrupted: KeyboardInterrupt | None = None
-        beat, before = self._beat(held), report.stored
+        beat, before, until = self._beat(held), report.stored, math.inf
         with self._abandoning(held), Threads(self._workers, self._answer, items) as threads:
-            while threads.left:
+            while threads.left and time.monotonic() < until:
                 try:
-                    taken = threads.take(self._jobs.lease_seconds / 4)
+                    taken = threads.take(min(self._jobs.lease_seconds / 4, max(0.0, until - time.monotonic())))
                     beat()
                     if taken is not None:
                         (each, paid), future = taken
@@ -371,6 +385,7 @@ class Extract(Part):
                     if interrupted is not None:
                         raise
                     interrupted = again
+                    until = time.monotonic() + _LAST_ANSWERS if isinstance(again, Terminated) else until
                     threads.cancel()
                     self._stopping(threads.left)
             if report.stored > before or self._fence.withdrew:
@@ -479,7 +494,7 @@ class Extract(Part):
         report.failed += 1
         report.problems.append((claimed.lease.key, reason))
         fail = partial(self._jobs.fail, lease=claimed.lease, error=reason, permanent=permanent, at_least=at_least)
-        report.given_up += self._give_back(claimed, reason, fail) in (JobStatus.FAILED, JobStatus.DEAD)
+        report.given_up += self._give_back(claimed, reason, fail) in _GIVEN_UP
 
     def _give_back(self, claimed: _Claimed, reason: str, end: Callable[[Transaction], Ended]) -> Ended | None:
         def give(tx: Transaction) -> Ended:
@@ -569,7 +584,7 @@ def _is_due(known: tuple[JobStatus, str, str] | None, watermark: str) -> bool:
     if known is None:
         return True
     status, newest, done = known
-    return done != watermark and not (status in (JobStatus.FAILED, JobStatus.DEAD) and newest == watermark)
+    return done != watermark and not (status in _GIVEN_UP and newest == watermark)
 
 
 def _is_odd(error: BaseException | None) -> bool:

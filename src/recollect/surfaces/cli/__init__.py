@@ -12,10 +12,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from threading import current_thread, main_thread
 
 import click
 
 from recollect.errors import RecollectError, UsageError
+from recollect.processes import Terminated, terminable
 
 _COMMANDS = {
     "init": "Plug recollect into the agents on this machine.",
@@ -55,6 +57,7 @@ _COMMANDS = {
 
 
 _WITHOUT_UPKEEP = ("init", "hook")  # the first does more, the second has no time
+_ENDS_AT_ONCE = ("hook", "mcp", "serve", "watch")  # by SIGTERM, or in a way of its own
 
 
 class _Commands(click.Group):
@@ -85,6 +88,8 @@ class _Commands(click.Group):
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Long-term memory for AI agents that a person can read, search, correct and erase."""
+    if context.invoked_subcommand not in _ENDS_AT_ONCE and current_thread() is main_thread():
+        context.with_resource(terminable())
     if context.invoked_subcommand not in _WITHOUT_UPKEEP:
         _mend_hooks()
 
@@ -136,6 +141,8 @@ def guarded(call: Callable[[], object], *, as_json: bool) -> int:
         return _say(as_json, error.kind, error.message, error.hint, 2 if isinstance(error, UsageError) else 1)
     except click.Abort:
         return _say(as_json, "Aborted", "not confirmed; nothing more was done", "", 1)
+    except Terminated:
+        return _say(as_json, "Terminated", "stopped; what was finished is kept", "Run it again to go on.", 143)
     except KeyboardInterrupt:
         return _say(as_json, "Interrupted", "stopped; what was finished is kept", "Run it again to go on.", 130)
     except BrokenPipeError:  # the reader went away (`| head`): not an error of ours

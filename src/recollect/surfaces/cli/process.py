@@ -52,7 +52,7 @@ def command(limit: int | None, now: bool, again: bool, yes: bool, as_json: bool,
     if as_json:
         problems = [*report.problems, *([("", waits)] if waits else [])]
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in problems]})
-    return 1 if report.failed else 0
+    return 1 if report.failed or report.given_up else 0
 
 
 def _ask(opened: Memory, limit: int | None, now: bool, again: bool, as_json: bool) -> None:
@@ -99,7 +99,8 @@ def _describe(report: Report, opened: Memory, now: bool) -> None:
         echo(f"{dropped} of the model dropped: the messages they name do not say so.")
     for key, reason in report.problems[:20]:
         echo(f"  {line(key)}: {reason}", err=True)
-    if report.failed > report.given_up:
+    if report.failed and not report.given_up:
         echo("  They are tried again by themselves; `recollect status` tells when.", err=True)
     if report.given_up:
-        echo("  Where the cause has to be mended first, `recollect retry` takes them up again.", err=True)
+        talks = count(report.given_up, "conversation")
+        echo(f"{talks} given up: mend the cause, then `recollect retry` takes them up again.", err=True)

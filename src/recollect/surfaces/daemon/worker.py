@@ -24,6 +24,7 @@ from recollect.config import Config, Settings
 from recollect.consolidate.run import Outcome
 from recollect.errors import RecollectError
 from recollect.ingest.workers import die_with_parent
+from recollect.processes import terminable
 from recollect.projects.paths import redacted
 from recollect.redact import redact
 from recollect.store import compactions
@@ -171,8 +172,7 @@ def main() -> None:
     settings = Settings(home=Path(order.home), config=order.config, origins={}, environ=dict(os.environ))
     log_to(settings, f"worker-{order.lane}.log")
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # until now there was nothing to finish
-        with Memory(settings) as memory:
+        with terminable(), Memory(settings) as memory:  # until now there was nothing to finish
             serve(memory, orders, answers)
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(1)
