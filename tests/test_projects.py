@@ -84,6 +84,22 @@ def test_whatever_a_strangers_repository_holds_it_is_resolved_at_once(tmp_path: 
     assert look(str(tmp_path)).claim == str(tmp_path / expected)
 
 
+@pytest.mark.parametrize("name", [b"caf\xe9", b"/".join([b"d" * 200] * 4)])
+def test_a_repository_whose_path_cannot_be_stored_is_none(tmp_path: Path, name: bytes) -> None:
+    folder, root = tmp_path / os.fsdecode(name), tmp_path / "projects"
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q")
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy/.git").symlink_to(folder / ".git")
+    with open_memory(tmp_path / "home", environ={}, embedder="none") as memory:
+        for number, cwd in enumerate((tmp_path / "link", tmp_path / "copy"), 1):
+            said(root, cwd, number, at=1)
+            assert memory.intake.told([str(cwd)]) == {str(cwd): str(cwd)}
+        assert memory.ingest(folder=root).entries == 4
+        assert projects_of(memory) == {"1": str(tmp_path / "link"), "2": str(tmp_path / "copy")}
+
+
 def test_the_transcripts_own_remote_serves_for_folders_that_are_gone() -> None:
     folders = Folders(Recorded())
     assert folders.find("/gone/x", "https://a:b@example.com/o/r").project_id == "example.com/o/r"
@@ -474,7 +490,10 @@ def test_a_folder_in_which_the_repository_is_gone_is_not_that_project(
     assert memory.project(app) != FIRST
 
 
-def test_folders_known_from_before_are_recorded_at_the_first_look(memory: Memory, app: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_other_first", [True, False])
+def test_folders_known_from_before_are_recorded_at_the_first_look(
+    memory: Memory, app: Path, tmp_path: Path, *, is_other_first: bool
+) -> None:
     """The rows of a home that was upgraded name no repository."""
     second, third = tmp_path / "second", tmp_path / "third"
     cloned(second, CLIENT_A)
@@ -483,13 +502,18 @@ def test_folders_known_from_before_are_recorded_at_the_first_look(memory: Memory
     with memory.database.write() as tx:
         tx.run("DELETE FROM memory_repositories")
         tx.run("UPDATE memory_projects SET resolved_by = 'remote'")
-    assert told(memory, third) == ""
+    (app / "src").mkdir()
+    if is_other_first:
+        assert told(memory, third) == ""
     for folder in (second, app):
         assert "Aardvark" in told(memory, folder)
-    said(tmp_path / "projects", app / "src", 1, at=LATER)
+    said(tmp_path / "projects", second if is_other_first else app / "src", 1, at=LATER)
     memory.ingest(folder=tmp_path / "projects")
     with memory.database.read() as tx:
         assert tx.rows("SELECT COUNT(*) FROM memory_repositories") == [(2,)]
+    for folder in (second, app):
+        assert "Aardvark" in told(memory, folder)
+    assert told(memory, third) == ""
 
 
 def test_history_of_folders_that_are_gone_is_taken_in_and_tells_no_other_folder(memory: Memory, tmp_path: Path) -> None:
@@ -510,6 +534,19 @@ def test_a_folder_that_says_something_else_afterwards_writes_into_no_known_proje
     git(evil, "remote", "set-url", "origin", CLIENT_B)
     memory.ingest(folder=tmp_path / "codex")
     assert FIRST not in projects_of(memory).values()
+
+
+def test_what_was_said_below_a_folder_that_waits_is_never_the_known_projects(
+    memory: Memory, app: Path, tmp_path: Path
+) -> None:
+    evil = tmp_path / "evil"
+    cloned(evil, CLIENT_A)
+    assert memory.intake.project_of(str(evil)) != FIRST
+    codex(tmp_path / "codex", evil / "src", 1, CLIENT_A)
+    shutil.rmtree(evil)  # before its transcript is read
+    memory.ingest(folder=tmp_path / "codex")
+    assert set(projects_of(memory).values()) == {memory.project(evil)}
+    assert told(memory, evil / "src") == ""
 
 
 def test_a_project_that_is_switched_off_is_so_for_folders_that_claim_it(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import PurePath
 
 from recollect.errors import UsageError
 from recollect.projects.paths import digest, stored
@@ -90,8 +91,8 @@ class Folders:
         known = self._folders.get(self._seal(seen.cwd))
         by = Resolved.REMOTE if seen.remote else Resolved.GIT if seen.top else Resolved.PATH
         claim = Project(self._seal(seen.cwd), self._known_as(self._seal(seen.claim)), by)
-        if not seen.is_there and known is not None:
-            return known
+        if not seen.is_there and (gone := known or self._waited_above(seen.cwd)):
+            return gone
         if not seen.top:
             return self._without_repository(seen, known, claim)
         if known is not None and not seen.is_root and self._grew_from_path(seen, known):
@@ -101,6 +102,7 @@ class Folders:
                 return known
             return replace(claim, project_id=repository.project_id)
         if known is not None and not seen.is_stray and self._grew(seen, known):
+            self._record_places(known.project_id)  # not this one alone: the next one would wait
             self._record(seen.identity, known.project_id)
             return known
         if self._is_known(claim.project_id):
@@ -155,6 +157,12 @@ class Folders:
             seen = look(place.cwd)
             if seen.is_there and seen.top and not seen.is_stray and self._matches(seen, project_id):
                 self._record(seen.identity, project_id)
+
+    def _waited_above(self, cwd: str) -> Project | None:
+        """A folder that is gone was a part of the one around it, if that one waits."""
+        above = (self._folders.get(self._seal(str(each))) for each in PurePath(cwd).parents)
+        found = next((each for each in above if each is not None and each.resolved_by == Resolved.WAITING), None)
+        return replace(found, cwd=self._seal(cwd)) if found else None
 
     def _waiting(self, seen: Sighting, claim: str) -> Project:
         """A project of its own: no other folder, and no other repository in its place, has that name."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from recollect.projects.paths import digest
+from recollect.text import is_utf8
 
 _SCP = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)$")  # git@github.com:owner/repo.git
 _NAME = re.compile(r"[\w.~%+@:/,=&$-]{1,512}")  # no words that a context would be told, and no more than an index takes
@@ -61,15 +62,21 @@ def look(cwd: str) -> Sighting:
         for top in (real, *real.parents):
             dot_git = top / ".git"
             if dot_git.is_symlink() or dot_git.is_file():
-                return _linked(seen, top, dot_git)
+                found = _linked(seen, top, dot_git)
+                return found if _is_storable(found) else seen
             if dot_git.is_dir():
                 remote = normalise_remote(_config(dot_git).url())
-                return replace(
-                    seen, identity=_identity(dot_git, remote), top=str(top), common=str(dot_git), remote=remote
-                )
+                identity = _identity(dot_git, remote)
+                found = replace(seen, identity=identity, top=str(top), common=str(dot_git), remote=remote)
+                return found if _is_storable(found) else seen
     except (OSError, ValueError):
         return Sighting(cwd, os.path.isdir(cwd))  # noqa: PTH112 - it never raises
     return seen
+
+
+def _is_storable(seen: Sighting) -> bool:
+    """May its project be named by its path? A link leads to names that no transcript could hold."""
+    return is_utf8(seen.top + seen.common) and max(len(seen.top), len(seen.common)) <= _LONGEST
 
 
 def normalise_remote(url: str) -> str:
@@ -115,8 +122,6 @@ def _linked(seen: Sighting, top: Path, dot_git: Path) -> Sighting:
         return seen
     directory = Path(os.path.realpath(top / text.removeprefix("gitdir:").strip()))
     common = Path(os.path.realpath(directory / _read(directory / "commondir", _PATH).strip()))
-    if len(str(common)) > _LONGEST:
-        return seen
     config = _config(common)
     if common != directory:  # a worktree
         back = directory / _read(directory / "gitdir", _PATH).strip()
