@@ -155,6 +155,8 @@ def test_more_than_a_memory_is_erased_by_people_alone(world: World) -> None:
         ("project", "confirm", "."),
     ):
         assert told(command(world, *arguments, "--json", **SHELL)).startswith(arguments[0])
+    done = command(world, "project", "confirm", "there", "--json", **SHELL)
+    assert shlex.split(told(done))[:2] == ["project", "confirm"] and shlex.split(told(done))[2].startswith("/")
     assert held(world) == before
 
 

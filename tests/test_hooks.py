@@ -138,7 +138,11 @@ def test_another_clone_is_told_nothing_until_a_person_confirms_it(there: Home, t
     for call in (["search", "lighthouse"], ["remember", "Use tabs."], ["context"], ["timeline"]):
         done = there.run(*call, "--project", str(copy))
         assert command in done.stdout + done.stderr and RULE not in done.stdout
-    assert there.json("project", "confirm", str(copy))["project"] == "example.com/me/tides"
+    for wrong in ("", str(copy / "nowhere"), str(copy / ".git/config")):
+        done = there.run("project", "confirm", wrong)
+        assert done.status == 2 and "folder" in done.stderr
+    expected = {"folder": str(copy), "project": "example.com/me/tides"}
+    assert there.json("project", "confirm", f"{copy}/../copy/") == expected
     assert RULE in there.said("SessionStart", asks)
     there.stop()
     tides.rename(kept)

@@ -319,6 +319,8 @@ class Memory(Records):
     def confirm_project(self, folder: Path | str) -> str:
         """A person says that a folder is the project that it says it is: another clone, or a copy of one. Returns the
         project's id."""
+        if not str(folder):
+            raise UsageError("an empty name is no folder", hint="Name the folder that you confirm.")
         confirmed = self.intake.confirm(self.settings.folder(str(folder)))
         self.briefing.refresh()
         return confirmed.project_id

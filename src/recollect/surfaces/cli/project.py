@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from recollect.surfaces.cli.common import echo, memory, only_for_people, options, print_json
@@ -31,11 +33,12 @@ def confirm(folder: str, as_json: bool, agent_id: str | None) -> int:
 
     New sessions there belong to that project. What was said there before stays what it is.
     """
-    only_for_people("confirm a project", "project", "confirm", folder)
+    only_for_people("confirm a project", "project", "confirm", str(Path(folder).absolute()))  # they run it elsewhere
     with memory(agent_id) as opened:
         found = opened.confirm_project(folder)
+        place = opened.settings.folder(folder)
     if as_json:
-        print_json({"folder": folder, "project": found})
+        print_json({"folder": place, "project": found})
     else:
-        echo(f"{folder} is {found}.")
+        echo(f"{place} is {found}.")
     return 0
