@@ -47,7 +47,8 @@ class Problem:
 
 
 class Ignore:
-    """Globs over paths: `**` spans folders, `~` is the home folder, a glob without a slash matches any one name."""
+    """Globs over paths: `**` spans folders, `~` is the home folder, a glob without a slash matches any one name.
+    `/**` at the end changes nothing: a folder that matches takes all below it with it."""
 
     def __init__(self, globs: Iterable[str], user_home: str) -> None:
         self._patterns = [_compile(glob, user_home) for glob in globs]
@@ -63,8 +64,11 @@ class Ignore:
 def _compile(glob: str, user_home: str) -> re.Pattern[str]:
     if glob == "~" or glob.startswith("~/"):
         glob = user_home.rstrip("/") + glob[1:]
+    glob = glob.rstrip("/")
+    while glob.endswith("/**") and glob != "/**":  # what is said in a folder is in it
+        glob = glob[:-3].rstrip("/") or "/**"
     parts = []
-    for token in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", glob.rstrip("/"), re.DOTALL):
+    for token in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|.", glob, re.DOTALL):
         if token == "**/":
             parts.append("(?:.*/)?")
         elif token == "**":
