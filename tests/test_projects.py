@@ -117,6 +117,13 @@ def test_the_transcripts_own_remote_serves_for_folders_that_are_gone() -> None:
         ("/a/*/c", "/a/b/b/c", False),
         ("/a/**/c", "/a/b/b/c", True),
         ("/a/**", "/a/b", True),
+        ("/a/**", "/a", True),
+        ("/a/**", "/ab", False),
+        ("/**", "/a", True),
+        ("**", "/a", True),
+        ("~/private/**", "/home/me/private", True),
+        ("**/secret-*/**", "/w/secret-x", True),
+        ("**/secret-*/**", "/w/secret", False),
         ("~/private/**", "/home/me/private/x", True),
         ("~/private", "/home/me/private/deep/x.jsonl", True),
         ("~/private", "/other/private/x", False),
@@ -612,7 +619,8 @@ def test_a_secret_in_the_name_of_a_folder_or_a_branch_is_not_stored(tmp_path: Pa
             continue
         more = {"session": session, "cwd": str(folder), "gitBranch": f"fix/{TOKEN}"}
         lines = [claude(n, f"We never deploy {number} on Fridays.", **more) for n in (1, 2)]
-        lines.append(claude(3, "Noted.", role="assistant", **more))
+        tool = {"type": "tool_use", "id": "t1", "name": f"mcp__{TOKEN}__x", "input": {}}
+        lines.append(claude(3, [{"type": "text", "text": "Noted."}, tool], role="assistant", **more))
         write(root / str(folder).replace("/", "-") / f"{session}.jsonl", b"".join(lines))
     for _ in range(2):  # in the second run they go on
         with open_memory(home, environ={}, embedder="none") as memory:

@@ -18,7 +18,7 @@ def stamp(seconds: float) -> str:
 
 
 def claude(
-    number: int, text: str, *, role: str = "user", session: str = SESSION, at: float | None = None, **more: Any
+    number: int, text: object, *, role: str = "user", session: str = SESSION, at: float | None = None, **more: Any
 ) -> bytes:
     """One Claude Code record; a minute apart by number unless `at` (seconds) says otherwise."""
     record = {

@@ -5,6 +5,7 @@ Shared by the sources, so that "Bash" of one agent and "exec_command" of another
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -47,12 +48,19 @@ def summarise(name: str, arguments: bytes | msgspec.Raw | str | None) -> str:
 
 
 def line(name: str, target: str) -> str:
+    name = _name(name)
     if not target:
         return f"[{name}]"
     target = clean(" ".join(target[: _LONGEST * 8].split()))
     if len(target) > _LONGEST:
         target = target[: _LONGEST - 1] + "…"
     return f"[{name}] {target}" if target else f"[{name}]"
+
+
+@lru_cache(maxsize=1024)
+def _name(name: str) -> str:
+    """Whoever sets up a server of tools names it."""
+    return clean(name)
 
 
 def _target(arguments: Any) -> str:
