@@ -639,6 +639,35 @@ def test_a_secret_in_the_name_of_a_folder_or_a_branch_is_not_stored(tmp_path: Pa
     assert leaks(home) == []
 
 
+@pytest.mark.parametrize("source", ["claude", "codex", "pi"])
+def test_a_secret_in_the_id_of_a_session_is_not_stored(tmp_path: Path, source: str) -> None:
+    root, home, session = tmp_path / "projects", tmp_path / "home", f"s-{TOKEN}"
+    words = "We never deploy on Fridays."
+    if source == "codex":
+        text = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": words}]}
+        kinds = {"session_meta": {"id": session, "cwd": "/code/x"}, "response_item": text}
+        records = [{"timestamp": stamp(1), "type": kind, "payload": each} for kind, each in kinds.items()]
+    elif source == "pi":
+        text = {"role": "user", "content": words, "timestamp": 0}
+        head = {"type": "session", "id": session, "version": 3, "cwd": "/code/x", "timestamp": stamp(1)}
+        records = [head, {"type": "message", "id": "1", "parentId": None, "timestamp": stamp(2), "message": text}]
+    else:
+        records = [json.loads(claude(1, words, session=session, uuid="u-1"))]
+    data = "".join(json.dumps(each) + "\n" for each in records).encode()
+    write(root / "-code-x" / f"{session}.jsonl", data)
+    with open_memory(home, environ={}, embedder="none") as memory:
+        assert memory.ingest(folder=root).entries == 1 and memory.ingest(folder=root).files == 0
+        memory.process(now=True)
+        memory.consolidate(now=True)
+        write(root / "-code-x" / f"{session}.jsonl", data + b'{"type":"x"}\n')  # it goes on
+        assert memory.ingest(folder=root).files == 1
+        (talk,) = memory.conversations()
+        with memory.database.write() as tx:
+            tx.run("UPDATE memory_conversations SET status = 'active'")
+        assert memory.intake.end(talk.source, session) == 1
+    assert leaks(home) == []
+
+
 @pytest.mark.parametrize("switch", ["disabled_projects", "ignore"])
 def test_a_switch_that_names_a_secret_holds_before_and_after(tmp_path: Path, switch: str) -> None:
     root, folder = tmp_path / "projects", tmp_path / "code" / f"a-{TOKEN}"

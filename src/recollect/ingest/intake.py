@@ -211,7 +211,7 @@ class Intake(Part):
     def end(self, source: str, session_id: str) -> int:
         """The agent said that a session ended: nobody waits for silence. How many conversations that changed."""
         with self._database.read() as tx:
-            found = conversation_rows.of_session_id(tx, self._owner, source, session_id)
+            found = conversation_rows.of_session_id(tx, self._owner, source, stored(session_id))
             active = [each for each in found if each.status is ConversationStatus.ACTIVE]
             decided = [(each, *self._outcome(tx, each)) for each in active]
         return self._decide(decided)

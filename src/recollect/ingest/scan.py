@@ -170,7 +170,8 @@ def _found(root: str, path: str, status: os.stat_result) -> Found | None:
 def _key(root: str, path: str) -> str:
     key = path[len(root) :].lstrip(os.sep).removesuffix(".zst")
     folder, slash, name = (key if os.sep == "/" else PurePath(key).as_posix()).rpartition("/")
-    return f"{stored(folder)}{slash}{name}"
+    stem, suffix = os.path.splitext(name)  # noqa: PTH122 - this loop is measured
+    return f"{stored(folder)}{slash}{stored(stem)}{suffix}"
 
 
 def _is_below(path: str, folder: str) -> bool:

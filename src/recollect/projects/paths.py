@@ -1,4 +1,4 @@
-"""The name of a folder as it may be stored: without secrets, and still different for different folders.
+"""The name of a folder or a session as it may be stored: without secrets, and still different for different ones.
 
 A name without a secret is stored as it is. In one with a secret the secret gives way to a marker, and a hash of the
 whole name follows. Switches, and the search for a repository, go by the raw name, which is kept in memory only.
@@ -11,12 +11,13 @@ import re
 from functools import lru_cache
 
 _HASH = re.compile(r"#[0-9a-f]{12}$")
+_PLAIN = re.compile(r"(?:rollout-|agent-)?[0-9a-fTZ_.-]{0,128}")  # times and UUIDs: no secret is looked for
 
 
 @lru_cache(maxsize=4096)
 def stored(path: str) -> str:
     """The path as it may be stored. What is stored already stays as it is."""
-    if shown(path) != path or (clean := redacted(path)) == path:
+    if _PLAIN.fullmatch(path) or shown(path) != path or (clean := redacted(path)) == path:
         return path
     return f"{clean}#{digest(path)}"
 

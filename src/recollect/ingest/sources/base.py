@@ -108,6 +108,11 @@ def as_text(value: object) -> str:
     return value.replace("\0", "") if "\0" in value else value
 
 
+def session_name(value: object) -> str:
+    """The id of a session as it may be stored; empty when it is no text."""
+    return stored(as_text(value))
+
+
 def clean(text: str) -> str:
     """Text as it may be stored: no injected block, no secret, no NUL, no white space around it."""
     if "\0" in text:

@@ -45,6 +45,7 @@ from recollect.ingest.sources.base import (
     content_id,
     decode,
     read_time,
+    session_name,
 )
 from recollect.ingest.sources.tags import Wrappers, inside, quoted
 from recollect.ingest.sources.tools import summarise
@@ -154,7 +155,7 @@ _PERSON = (None, "human", "channel")  # kinds of origin
 
 
 def begin(key: PurePath) -> ClaudeState:
-    return ClaudeState(session_id=key.stem)
+    return ClaudeState(session_id=session_name(key.stem))
 
 
 def fold(state: ClaudeState, line: bytes, offset: int) -> Sequence[Change]:
@@ -219,9 +220,9 @@ def _time(state: ClaudeState, record: _Record) -> Timestamp:
 
 def _session(state: ClaudeState, record: _Record) -> str:
     """Where it was said: a fork stamps what it copies with its own session, and names the other."""
-    state.session_id = as_text(record.session_id) or state.session_id
+    state.session_id = session_name(record.session_id) or state.session_id
     source = record.forked_from
-    return (isinstance(source, dict) and as_text(source.get("sessionId"))) or state.session_id
+    return (isinstance(source, dict) and session_name(source.get("sessionId"))) or state.session_id
 
 
 def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: int) -> Sequence[Change]:

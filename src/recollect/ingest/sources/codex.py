@@ -42,6 +42,7 @@ from recollect.ingest.sources.base import (
     content_id,
     decode,
     read_time,
+    session_name,
 )
 from recollect.ingest.sources.codex_payload import (
     HANDED_ON,
@@ -156,7 +157,7 @@ def begin(key: PurePath) -> CodexState:
     """Thread and time are those in the name until the meta line says so: that line may be broken."""
     stem = key.name.removesuffix(".zst").removesuffix(".jsonl")
     thread, time = _ID.search(stem), _TIME.search(stem)
-    state = CodexState(session_id=thread[1] if thread else stem)
+    state = CodexState(session_id=thread[1] if thread else session_name(stem))
     with suppress(Malformed):
         state.last_timestamp = read_time(f"{time[1]}:{time[2]}:{time[3]}" if time else None, state)
     return state
@@ -216,7 +217,7 @@ def _untyped(state: CodexState, record: _Record) -> Sequence[Change]:
 
 
 def _meta(state: CodexState, meta: _Record) -> Sequence[Change]:
-    thread = as_text(meta.id)
+    thread = session_name(meta.id)
     if state.identified and thread != state.session_id:
         if not state.turns and not state.fork_of:
             state.fork_of = thread  # a fork copies its parent's meta line; older ones tell of it nowhere else
@@ -231,7 +232,7 @@ def _meta(state: CodexState, meta: _Record) -> Sequence[Change]:
     state.identified = True
     state.session_id = thread or state.session_id
     if not isinstance(meta.history_base, dict):  # else the file refers to its parent's, and repeats nothing
-        state.fork_of = as_text(meta.forked_from_id)
+        state.fork_of = session_name(meta.forked_from_id)
     state.excluded = _is_subagent(meta)
     return _roll_back(state, len(state.turns)) if state.excluded else NOTHING
 

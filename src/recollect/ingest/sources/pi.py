@@ -38,6 +38,7 @@ from recollect.ingest.sources.base import (
     content_id,
     decode,
     read_time,
+    session_name,
 )
 from recollect.ingest.sources.tags import Wrappers
 from recollect.ingest.sources.tools import summarise
@@ -104,7 +105,7 @@ def _session_in(path: str) -> str:
     """The session id in a file's name or path; an id alone is one too."""
     name = re.split(r"[/\\]", path)[-1].removesuffix(".jsonl")
     found = _ID.findall(name)
-    return found[-1] if found else name.rpartition("_")[2]
+    return found[-1] if found else session_name(name.rpartition("_")[2])
 
 
 def fold(state: PiState, line: bytes, offset: int) -> Sequence[Change]:
@@ -132,7 +133,7 @@ def _header(state: PiState, record: _Record) -> Sequence[Change]:
     state.identified = True
     state.cwd = as_text(record.cwd)
     if not state.nodes:  # else uuids were already given under the id in the file's name
-        state.session_id = record.id or state.session_id
+        state.session_id = session_name(record.id) or state.session_id
     if isinstance(record.timestamp, str) and not state.last_timestamp:
         with suppress(Malformed):  # the header is of use without it
             state.last_timestamp = read_time(record.timestamp, state)
