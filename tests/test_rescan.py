@@ -38,6 +38,23 @@ def test_a_newer_version_rescans_everything_once(database_url: tuple[str, str, P
         assert "[redacted:fish]" in rest
 
 
+def test_names_that_an_older_version_stored_are_judged_again(
+    database_url: tuple[str, str, Path], tmp_path: Path
+) -> None:
+    _, url, home = database_url
+    write(tmp_path / "t" / "-p" / f"{SESSION}.jsonl", claude(1, "m1", gitBranch="main") + claude(2, "m2"))
+    with open_memory(home, database=url) as memory:
+        memory.ingest(folder=tmp_path / "t")
+        with memory.database.write() as tx:  # as an earlier build left it
+            tx.run("UPDATE memory_transcript_entries SET branch = 'fix/swordfish', tool_names = 'Bash,swordfish'")
+            tx.run("UPDATE memory_conversations SET branch = 'fix/swordfish'")
+        assert rescan(memory.database, memory.owner, Jobs(memory.owner), VERSION + 1, newer) == 2 + 2 + 1
+        with memory.database.read() as tx:
+            columns = tx.rows("SELECT branch, tool_names FROM memory_transcript_entries")
+            columns += tx.rows("SELECT branch FROM memory_conversations")
+        assert "swordfish" not in str(columns) and "fix/[redacted:fish]" in str(columns)
+
+
 def test_text_that_an_older_version_judged_is_judged_again(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
     _, url, home = database_url
     write(tmp_path / "t" / "-p" / f"{SESSION}.jsonl", claude(1, "swordfish"))

@@ -7,6 +7,7 @@ begins anew, which is harmless: text that is clean stays as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -19,8 +20,12 @@ from recollect.types import Owner
 KIND = "redact"
 _BATCH = 1000
 
+_NAMES = ("branch", "tool_names")  # the same ones stand in many rows
 _PLACES = (  # (table, columns of its key, column with text)
     ("memory_transcript_entries", ("entry_uuid", "source"), "content"),
+    ("memory_transcript_entries", ("entry_uuid", "source"), "branch"),
+    ("memory_transcript_entries", ("entry_uuid", "source"), "tool_names"),
+    ("memory_conversations", ("session_key", "source"), "branch"),
     ("memory_compactions", ("compaction_uuid", "source"), "summary"),
     ("memory_file_states", ("file_path", "source"), "parser_state"),
 )
@@ -32,17 +37,17 @@ def rescan(database: Database, owner: Owner, jobs: Jobs, version: int, redact: C
         jobs.reap(tx, KIND)
         jobs.enqueue(tx, KIND, [("stored text", str(version))])
         leases = jobs.claim(tx, KIND, limit=1, hurry=True)
-    changed = 0
+    changed, names = 0, lru_cache(maxsize=4096)(redact)
     for lease in leases:
         for table, key, column in _PLACES:
-            clean = _clean_json(redact) if column == "parser_state" else redact
+            clean = _clean_json(redact) if column == "parser_state" else names if column in _NAMES else redact
             for rows in _pages(database, owner, table, key, column):
                 changes = [(row, clean(row[-1])) for row in rows]
                 with database.write() as tx:
                     for (*values, before), after in changes:
                         if after != before:
-                            names = {**owner.names(), **dict(zip(key, values, strict=True))}
-                            changed += tx.run(_update(table, key, column), {**names, "before": before, "after": after})
+                            place = {**owner.names(), **dict(zip(key, values, strict=True))}
+                            changed += tx.run(_update(table, key, column), {**place, "before": before, "after": after})
                     jobs.heartbeat(tx, [lease], progress=True)
         with database.write() as tx:
             jobs.complete(tx, lease)
