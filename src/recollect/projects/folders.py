@@ -1,12 +1,12 @@
 """Decides which project a folder is. A project is what it was first, unless a person says otherwise.
 
 What is recorded of a folder has to match what lies there now: its remote, and the git directory that was seen first. A
-repository that is moved keeps its git directory. A worktree, a submodule and a sub-folder share it. The first
-repository with a remote is that project. Another one that says that it is a known project waits until a person confirms
-it: until then it has a project of its own, and agents in it are told nothing.
+repository that is moved keeps its git directory. A worktree and a sub-folder share it; a submodule has its own. The
+first repository with a remote is that project. Another one that says that it is a known project waits until a person
+confirms it: until then it has a project of its own, and agents in it are told nothing.
 
 Folders that were known before repositories were recorded, or whose repository is not there any more, are trusted at the
-first look: what is not recorded cannot be compared.
+first look, all those of a project at once: what is not recorded cannot be compared.
 """
 
 from __future__ import annotations
