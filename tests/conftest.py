@@ -38,7 +38,7 @@ from recollect import config
 from recollect.app import Memory, open_memory
 from recollect.config import Settings
 from recollect.hand import SHELLS
-from recollect.store.database import Database
+from recollect.store.database import Database, Transaction
 from recollect.store.open import open_database
 from recollect.types import Owner
 
@@ -160,6 +160,11 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pla
     our tables already: so it is there in a third of the time."""
     with placed(request, tmp_path / ".recollect", lambda server: server.migrated) as made:
         yield made
+
+
+def extracted(tx: Transaction) -> list[str]:
+    """Every session key that phase 1 found something in, whoever's it is."""
+    return [key for (key,) in tx.rows("SELECT session_key FROM memory_stage1 ORDER BY session_key", {})]
 
 
 def worded(names: tuple[str, ...], cases: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:

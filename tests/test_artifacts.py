@@ -42,7 +42,7 @@ from recollect.types import (
     Timestamp,
     timestamp,
 )
-from tests.conftest import Clock
+from tests.conftest import Clock, extracted
 from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
 from tests.test_markdown import dangers
 from tests.transcripts import SESSION, START, append
@@ -854,7 +854,7 @@ def test_process_writes_what_the_rows_say(memory: Memory, tmp_path: Path) -> Non
     assert head.revision == 2 and head.summary_path is not None
     told = document.parse((home / head.summary_path).read_text())
     with memory.database.read() as tx:
-        (row,) = stage1.inputs(tx, memory.owner)
+        (row,) = stage1.inputs(tx, memory.owner, extracted(tx))
         kept = memories.all_of(tx, memory.owner)
     read = bodies.parse_summary(told.body, head.session_key, head.project_id)
     assert sorted(read.memories, key=lambda each: each.id) == kept

@@ -1181,6 +1181,18 @@ def test_a_run_that_slept_past_its_lease_goes_on_where_nobody_took_it(world: Wor
     assert model.calls == 1 and world.consolidation(model).run().outcome is not Outcome.FAILED
 
 
+def test_what_cannot_be_selected_is_not_read(world: World) -> None:
+    """A run reads the texts of what it may select: thousands of old conversations cost nothing."""
+    fill(world)
+    world.add(*(row(f"old-{n}", updated=at(900 + n)) for n in range(9)), stating=[memory("o", "Old.", "old-1")])
+    world.add(row("pinned", updated=at(400)), stating=[memory("p", "On top of all.", "pinned", pinned=True)])
+    material = world.consolidation()._load()
+    assert {each.row.session_key for each in material.selection.union} == {*map(key_of, ("a", "b", "g", "pinned"))}
+    assert {each.id for each in material.evidence} == {"m-w", "m-g", "m-u", "m-p"} and material.newest == at(1)
+    with world.database.read() as tx:
+        assert len(stage1.candidates(tx, world.owner, at(5000), 7)) == 7
+
+
 def test_an_agent_with_nothing_to_change_need_not_write(world: World) -> None:
     fill(world)
     world.consolidation(Clerk()).run()

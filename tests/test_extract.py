@@ -28,7 +28,7 @@ from recollect.search.values import ALL_PROJECTS
 from recollect.store import answers, memories, stage1
 from recollect.store.database import Database, Transaction
 from recollect.types import ConversationStatus, JobStatus, MemoryKind, Scope
-from tests.conftest import Clock
+from tests.conftest import Clock, extracted
 from tests.transcripts import SESSION, START, append, claude, write
 
 OTHER = "99999999-2222-4333-8444-555555555555"
@@ -117,7 +117,7 @@ def state(memory: Memory) -> dict[str, Any]:
     with memory.database.read() as tx:
         return {
             "conversations": talks,
-            "stage1": stage1.inputs(tx, memory.owner),
+            "stage1": stage1.inputs(tx, memory.owner, extracted(tx)),
             "memories": memories.all_of(tx, memory.owner),
             "jobs": tx.rows(f"SELECT {columns} FROM memory_jobs {where} AND kind = 'extract' ORDER BY job_key", mine),
             "answers": tx.rows(f"SELECT job_key FROM memory_answers {where}", mine),
@@ -150,7 +150,7 @@ def test_a_conversation_becomes_a_row_and_memories(memory: Memory, root: Path) -
     assert (report.claimed, report.succeeded, report.failed, report.tokens) == (1, 1, 0, 0)
     assert sorted(current(memory)) == sorted([RULE, FACT])
     with memory.database.read() as tx:
-        (found,) = stage1.inputs(tx, memory.owner)
+        (found,) = stage1.inputs(tx, memory.owner, extracted(tx))
         kept = memories.all_of(tx, memory.owner)
     assert "tide-stg-2" in found.row.raw_memory and found.row.rollout_summary and found.row.memory_sentence
     assert found.row.source_updated_at == memory.conversations()[0].last_message_at
@@ -296,7 +296,7 @@ def test_a_reopened_conversation_is_extracted_again_and_ids_stay(memory: Memory,
     path = ingest(memory, root, *TALK)
     memory.process()
     with memory.database.write() as tx:
-        (before,) = stage1.inputs(tx, memory.owner)
+        (before,) = stage1.inputs(tx, memory.owner, extracted(tx))
         stage1.mark_selected(tx, memory.owner, [before.row])
         ids = {each.text: each.id for each in memories.all_of(tx, memory.owner)}
     late = "From now on the deploy window is Tuesday between 9 and 11, nothing else."
@@ -304,7 +304,7 @@ def test_a_reopened_conversation_is_extracted_again_and_ids_stay(memory: Memory,
     memory.ingest(folder=root)
     assert memory.process().succeeded == 1
     with memory.database.read() as tx:
-        (after,) = stage1.inputs(tx, memory.owner)
+        (after,) = stage1.inputs(tx, memory.owner, extracted(tx))
         now = {each.text: each.id for each in memories.all_of(tx, memory.owner)}
     assert after.row.source_updated_at > before.row.source_updated_at
     assert after.selected == before.row.generated_at, "the baseline stays until phase 2 has seen the new snapshot"
@@ -405,7 +405,7 @@ def test_a_model_gives_typed_memories_with_their_sources(memory: Memory, root: P
     assert (report.succeeded, report.tokens, round(report.cost, 3)) == (1, 110, 0.001)
     with memory.database.read() as tx:
         (kept,) = memories.all_of(tx, memory.owner)
-        (found,) = stage1.inputs(tx, memory.owner)
+        (found,) = stage1.inputs(tx, memory.owner, extracted(tx))
         (spent,) = answers.spent(tx, memory.owner)
     assert (kept.kind, kept.sources[0][1]) == (MemoryKind.CONSTRAINT, f"{SESSION[:8]}-000001")
     assert found.row.rollout_slug == "make-lint"
@@ -923,7 +923,7 @@ def test_use_is_counted_on_the_memory_and_its_conversation(memory: Memory, root:
     memory.cite([first.id])
     with memory.database.read() as tx:
         assert memories.uses(tx, memory.owner)[first.id].count == 2
-        (found,) = stage1.inputs(tx, memory.owner)
+        (found,) = stage1.inputs(tx, memory.owner, extracted(tx))
     assert (found.usage_count, bool(found.last_usage)) == (2, True)
 
 

@@ -32,7 +32,7 @@ from recollect.models.paid import Paid
 from recollect.store import artifacts, compactions, memories, stage1
 from recollect.store.database import Database, Transaction
 from recollect.types import ConversationStatus, JobStatus, Timestamp
-from tests.conftest import Clock, Place
+from tests.conftest import Clock, Place, extracted
 from tests.test_artifacts import CAPTURED, EXTRACTED, KEY, at, conversation, transcript
 from tests.test_extract import (
     CHAT,
@@ -205,11 +205,11 @@ def test_what_was_extracted_before_there_were_files_gets_them_without_a_model(me
         path.unlink()
     with memory.database.write() as tx:
         tx.run("DELETE FROM memory_artifacts", {})
-        kept = (stage1.inputs(tx, memory.owner), memories.all_of(tx, memory.owner))
+        kept = (stage1.inputs(tx, memory.owner, extracted(tx)), memories.all_of(tx, memory.owner))
     assert memory.process().claimed == 0 and len(model.calls) == 1
     assert {path.name: path.read_text() for path in (memory.settings.home / "memory").glob("*.md")} == before
     with memory.database.read() as tx:
-        assert (stage1.inputs(tx, memory.owner), memories.all_of(tx, memory.owner)) == kept
+        assert (stage1.inputs(tx, memory.owner, extracted(tx)), memories.all_of(tx, memory.owner)) == kept
     assert len(indexed(memory)) == 3 and len(ledger_rows(memory)) == 1
 
 
@@ -631,7 +631,7 @@ def test_a_conversation_that_a_longer_gap_swallowed_names_its_successor(
         assert len(keys(opened)) == 1 and swallowed not in keys(opened)
         (left,) = keys(opened)
         with opened.database.read() as tx:
-            assert {each.row.session_key for each in stage1.inputs(tx, opened.owner)} == {left, swallowed}
+            assert set(extracted(tx)) == {left, swallowed}
         opened.process()
         gone = next(each for each in heads(opened, Kind.MANIFEST) if each.session_key == swallowed)
         assert (gone.superseded_by, gone.transcript_path, gone.summary_path) == (left, None, None)
@@ -640,7 +640,7 @@ def test_a_conversation_that_a_longer_gap_swallowed_names_its_successor(
         assert one.session_key == left and {each.uuid for each in said(opened, left)} >= set(compare)
         assert len(ledger_rows(opened)) == 1
         with opened.database.read() as tx:
-            assert [each.row.session_key for each in stage1.inputs(tx, opened.owner)] == [left]
+            assert extracted(tx) == [left]
             assert {key for each in memories.all_of(tx, opened.owner) for key, _ in each.sources} == {left}
             assert artifacts.vanished(tx, opened.owner, 9) == []
         before = indexed(opened)

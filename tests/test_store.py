@@ -876,6 +876,7 @@ A_MEMORY = Remembered(
     created_at=NOW,
     valid_from=at(1),
     sources=(("s@1", "e1"),),
+    pinned=True,
     loosened=True,
 )
 A_LINE = Injected(1, 1, NOW, True, "m-one", 1, "relevant", 0.5, "relevance 0.50: pond", 20)
@@ -1035,7 +1036,10 @@ READS: dict[str, Read] = {
     "conversations.unwritten": lambda tx, owner: conversations.unwritten(tx, owner, 9, aged=NOW),
     "artifacts.paths": lambda tx, owner: artifacts.paths(tx, owner, "summary", ["s@1"]),
     "stage1.load": lambda tx, owner: stage1.load(tx, owner, "s@1"),
-    "stage1.inputs": stage1.inputs,
+    "stage1.inputs": lambda tx, owner: stage1.inputs(tx, owner, ["s@1"]),
+    "stage1.candidates": lambda tx, owner: stage1.candidates(tx, owner, Timestamp("2026"), 9),
+    "stage1.newest": lambda tx, owner: stage1.newest(tx, owner, Timestamp("2026")),
+    "memories.pinned": memories.pinned,
     "stage1.vanished": stage1.vanished,
     "memories.in_scopes": lambda tx, owner: memories.in_scopes(tx, owner, [(Scope.PROJECT, "garden")]),
     "memories.all_of": memories.all_of,

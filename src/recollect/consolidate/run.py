@@ -37,7 +37,7 @@ from recollect.store import answers, feedback, memories, stage1
 from recollect.store.ground import Ground, Part
 from recollect.store.jobs import PATIENT, Job, Lease, Standing
 from recollect.store.memories import Use
-from recollect.types import JobStatus, Remembered
+from recollect.types import JobStatus, Remembered, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Material:
     memories: list[Remembered]  # current ones that the chosen conversations state
     evidence: list[Remembered]  # and those of the union
     uses: dict[str, Use]
-    newest: str  # source_updated_at of the newest row, chosen or not
+    newest: str  # source_updated_at of the newest row of late, chosen or not
 
 
 class _Invalid(Exception):
@@ -163,29 +163,29 @@ class Consolidation(Part):
     # Before: what is there, and may we?
 
     def _load(self) -> Material:
-        config = self._config
+        """What may be selected and what was consumed last time, and nothing else."""
+        days, most = self._config.max_unused_days, self._config.max_raw_memories_for_consolidation
+        since = timestamp(self._clock() - timedelta(days=days))
         with self._database.read() as tx:
-            inputs = stage1.inputs(tx, self._owner)
+            on_top = {key for each in memories.pinned(tx, self._owner) for key, _ in each.sources}
+            keys = sorted(on_top | {*stage1.candidates(tx, self._owner, since, most)})
+            inputs = stage1.inputs(tx, self._owner, keys)
             vanished = stage1.vanished(tx, self._owner)
-            revisions = memories.all_of(tx, self._owner, user="")
-            uses = memories.uses(tx, self._owner)
-            wrong = feedback.wrong(tx, self._owner, sorted({each.id for each in revisions}))
+            newest = stage1.newest(tx, self._owner, since)
+            revisions = [each for each in memories.stated_in(tx, self._owner, keys) if not each.user]
+            ids = sorted({each.id for each in revisions})
+            uses = memories.uses_of(tx, self._owner, ids)
+            wrong = feedback.wrong(tx, self._owner, ids)
         amended_inputs = amended(inputs, revisions, wrong)
         revisions = [each for each in revisions if each.id not in wrong]
-        selection = select(
-            amended_inputs,
-            vanished,
-            self._clock(),
-            max_unused_days=config.max_unused_days,
-            most=config.max_raw_memories_for_consolidation,
-            pinned={key for each in memories.current(revisions) if each.pinned for key, _ in each.sources},
-        )
+        pinned = {key for each in memories.current(revisions) if each.pinned for key, _ in each.sources}
+        selection = select(amended_inputs, vanished, self._clock(), max_unused_days=days, most=most, pinned=pinned)
         return Material(
             selection,
             statements(revisions, selection.keys),
             statements(revisions, {each.row.session_key for each in selection.union}),
             uses,
-            max((each.row.source_updated_at for each in inputs), default=""),
+            newest,
         )
 
     def _claim(self, seen: Material, now: bool) -> tuple[Lease | None, tuple[Outcome, str, str]]:
@@ -379,7 +379,7 @@ class Consolidation(Part):
             lost = not self._jobs.begin(tx, lease) or self._jobs.heartbeat(tx, [lease])
             gone = {each.row.session_key for each in material.selection.union} if material else set()
             if gone:
-                gone -= {each.row.session_key for each in stage1.inputs(tx, self._owner)}
+                gone -= {each.row.session_key for each in stage1.inputs(tx, self._owner, sorted(gone))}
         if lost:
             raise LeaseLost("the lease was lost; nothing was published")
         if gone:

@@ -1,7 +1,7 @@
 """What a model is asked for. Imported only when a model is: pydantic is slow to load.
 
-Every field of an extraction is required, and empty where there is nothing to say: an object that lacks one is something
-else than an answer, and never "nothing worth keeping".
+Every field of an extraction but the slug is required, and empty where there is nothing to say: an object that lacks one
+is something else than an answer, and never "nothing worth keeping".
 """
 
 from __future__ import annotations
@@ -30,6 +30,6 @@ class MemoryOut(BaseModel):
 class ExtractionOut(BaseModel):
     raw_memory: str
     rollout_summary: str
-    rollout_slug: str
+    rollout_slug: str = ""
     memory_sentence: str
     memories: list[MemoryOut]

@@ -116,6 +116,13 @@ def newest(
     return sorted(found)
 
 
+def pinned(tx: Transaction, owner: Owner) -> list[Remembered]:
+    """Current memories that a person pinned, but for those of users of chats. Sorted by id."""
+    where = f"{OWN} AND {UNOWNED} AND m.pinned = 1 AND {CURRENT}"
+    rows = tx.rows(f"SELECT m.memory_id FROM memory_memories m WHERE {where}", owner.names())
+    return current(find(tx, owner, [name for (name,) in rows]))
+
+
 def ids(tx: Transaction, owner: Owner, text: str, limit: int, scopes: Sequence[tuple[Scope, str]] = ()) -> list[str]:
     """Of the memories whose id begins with this text; in these scopes, and of no user of a chat, if some are named."""
     where, names = beginning("memory_id", text)

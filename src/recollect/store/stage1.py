@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from recollect.store.database import Transaction
+from recollect.store.database import Transaction, rows_of
 from recollect.types import Owner, Stage1, Timestamp
 
 _FIELDS = tuple(Stage1.__dataclass_fields__)
@@ -52,19 +52,57 @@ def load(tx: Transaction, owner: Owner, session_key: str) -> Stage1 | None:
     return Stage1(*row) if row else None
 
 
-def inputs(tx: Transaction, owner: Owner) -> list[Input]:
-    """Every row of the owner's own conversations with its use, newest first. What the users of chats said is theirs."""
+_USED = (
+    " FROM memory_stage1 s LEFT JOIN memory_stage1_use u"
+    " ON u.tenant = s.tenant AND u.agent_id = s.agent_id AND u.session_key = s.session_key"
+    " WHERE s.tenant = :tenant AND s.agent_id = :agent_id AND s.user_id = ''"
+)
+
+
+def inputs(tx: Transaction, owner: Owner, keys: Sequence[str]) -> list[Input]:
+    """The rows of these conversations with their use, newest first. What users of chats said is theirs."""
     columns = ", ".join(f"s.{name}" for name in _COLUMNS)
-    rows = tx.rows(
+    sql = (
         f"SELECT {columns}, COALESCE(u.usage_count, 0), COALESCE(u.last_usage, ''),"
-        " CASE WHEN u.selected_for_phase2 = 1 THEN u.selected_for_phase2_generated_at ELSE '' END"
-        " FROM memory_stage1 s LEFT JOIN memory_stage1_use u"
-        " ON u.tenant = s.tenant AND u.agent_id = s.agent_id AND u.session_key = s.session_key"
-        " WHERE s.tenant = :tenant AND s.agent_id = :agent_id AND s.user_id = ''"
-        " ORDER BY s.source_updated_at DESC, s.session_key",
-        owner.names(),
+        f" CASE WHEN u.selected_for_phase2 = 1 THEN u.selected_for_phase2_generated_at ELSE '' END{_USED}"
+        " AND s.session_key IN ({among})"
     )
-    return [Input(Stage1(*row[:-3]), row[-3], row[-2], row[-1] or "") for row in rows]
+    rows = rows_of(tx, sql, owner.names(), keys)
+    found = sorted((Input(Stage1(*row[:-3]), row[-3], row[-2], row[-1] or "") for row in rows), key=_key)
+    return sorted(found, key=lambda each: each.row.source_updated_at, reverse=True)
+
+
+def _key(each: Input) -> str:
+    return each.row.session_key
+
+
+def candidates(tx: Transaction, owner: Owner, since: Timestamp, most: int) -> list[str]:
+    """Session keys of what phase 2 may select: the `most` best of those that were used, or else generated, `since` a
+    time, and what the last consolidation consumed. No text is read."""
+    recent = (
+        f"SELECT session_key FROM memory_stage1 WHERE {_OWN} AND user_id = '' AND generated_at >= :since"
+        f" UNION SELECT session_key FROM memory_stage1_use WHERE {_OWN} AND last_usage >= :since"
+    )
+    touched = "COALESCE(NULLIF(u.last_usage, ''), s.generated_at)"
+    best = tx.rows(
+        f"SELECT s.session_key{_USED} AND s.session_key IN ({recent}) AND {touched} >= :since"
+        f" ORDER BY COALESCE(u.usage_count, 0) DESC, {touched} DESC, s.source_updated_at DESC, s.session_key"
+        " LIMIT :most",
+        {**owner.names(), "since": since, "most": most},
+    )
+    before = tx.rows(
+        f"SELECT session_key FROM memory_stage1_use WHERE {_OWN} AND selected_for_phase2 = 1", owner.names()
+    )
+    return list(dict.fromkeys(key for (key,) in (*best, *before)))
+
+
+def newest(tx: Transaction, owner: Owner, since: Timestamp) -> str:
+    """The newest `source_updated_at` of what was generated `since` a time; empty when nothing was."""
+    row = tx.row(
+        f"SELECT MAX(source_updated_at) FROM memory_stage1 WHERE {_OWN} AND user_id = '' AND generated_at >= :since",
+        {**owner.names(), "since": since},
+    )
+    return (row and row[0]) or ""
 
 
 def vanished(tx: Transaction, owner: Owner) -> list[str]:
