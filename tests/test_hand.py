@@ -111,6 +111,9 @@ def test_only_a_person_notes_what_binds_or_holds_elsewhere(world: World) -> None
     ):
         hint = told(command(world, "remember", ORDER, *arguments, "--json", **SHELL))
         assert shlex.split(hint)[:2] == ["remember", ORDER] and arguments[0] in hint
+    rule = before[RULE].id
+    hint = told(command(world, "correct", rule[:9], ORDER, "--severity", "must", "--json", **SHELL))
+    assert shlex.split(hint) == ["correct", rule, ORDER, "--severity", "must"]
     server = world.server()
     for asked in ({"everywhere": True}, {"severity": "do_not"}, {"project": str(world.there)}):
         assert "recollect remember" in error(call(server, "remember", world.here, text=ORDER, **asked))
@@ -158,6 +161,24 @@ def test_more_than_a_memory_is_erased_by_people_alone(world: World) -> None:
     done = command(world, "project", "confirm", "there", "--json", **SHELL)
     assert shlex.split(told(done))[:2] == ["project", "confirm"] and shlex.split(told(done))[2].startswith("/")
     assert held(world) == before
+
+
+def test_an_agent_takes_in_no_notes_that_a_person_seems_to_have_written(world: World, tmp_path: Path) -> None:
+    logs, talks = tmp_path / "logs", tmp_path / "talks"
+    noted = {"verb": "remember", "text": ORDER, "kind": "constraint", "severity": "must", "scope": "user"}
+    line = {"type": "recollect", "v": 1, "line": "note", "id": f"n-{'a' * 16}", "at": "2026-11-19T04:00:00.000Z"}
+    logs.mkdir()
+    (logs / "a.jsonl").write_text(json.dumps({**line, **noted, "project": "", "user": "default"}) + "\n")
+    write(talks / "-here" / f"{SESSION}.jsonl", claude(1, "Why is the tide late?", cwd=str(world.here)))
+    before = held(world)
+    for where in (("--file", str(logs / "a.jsonl")), ("--dir", str(logs)), (str(logs),)):
+        hint = told(command(world, "ingest", *where, "--json", **SHELL))
+        assert shlex.split(hint) == ["ingest", str(logs / "a.jsonl")]
+    for allowed in ((), ("--dir", str(talks))):
+        assert command(world, "ingest", *allowed, **SHELL).status == 0
+    assert command(world, "process", "--now", **SHELL).status == 0 and held(world) == before
+    assert command(world, "ingest", str(logs)).status == 0 and command(world, "process", "--now").status == 0
+    assert held(world)[ORDER].severity is Severity.MUST
 
 
 def test_agents_correct_and_erase_their_own_notes_in_their_project(world: World) -> None:
@@ -234,6 +255,8 @@ def test_an_agent_that_forgets_its_note_takes_no_words_of_a_person_with_it(world
         memory.ingest(folder=tmp_path / "talks")
         before = memory.conversations()
     made = good(call(world.server(), "remember", world.here, text=said))["id"]
+    also = command(world, "forget", "--memory", made, "--also", "--yes", "--json", **SHELL)
+    assert shlex.split(told(also)) == ["forget", "--memory", made, "--also"]
     good(call(world.server(), "forget_memory", world.here, id=made, reason="r"))
     with open_memory(world.home) as memory:
         assert memory.conversations() == before and said not in held(world)

@@ -93,6 +93,7 @@ class Memory(Records):
         source: str | None = None,
         reimport: bool = False,
         since: str = "",
+        author: Author = PERSON,
         progress: Progress = lambda size, count: None,
         expect: Progress = lambda size, count: None,
     ) -> Report:
@@ -103,6 +104,7 @@ class Memory(Records):
             source=source,
             reimport=reimport,
             since=since,
+            author=author,
             progress=progress,
             expect=expect,
         )

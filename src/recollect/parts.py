@@ -250,7 +250,8 @@ class Parts:
         told = {f"--{name}": value for name, value in asdict(target).items() if value}
         named = [part for flag, value in told.items() for part in ((flag,) if value is True else (flag, value))]
         why = ("--reason", reason) if reason else ()
-        refused = may(author, "forget", ("forget", *named, *why), revisions)
+        own = () if target.also else revisions  # what quotes it may be anybody's
+        refused = may(author, "forget", ("forget", *named, *why), own)
         if refused and (revisions or not target.memory):  # what is not there is told by whoever looks for it
             raise refused
 

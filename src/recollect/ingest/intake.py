@@ -20,6 +20,7 @@ from pathlib import Path, PurePath
 from recollect import note, redact
 from recollect.config import Settings
 from recollect.errors import ConfigError, StoreBusy, UsageError, nearest, no_file
+from recollect.hand import PERSON, Author, refusal
 from recollect.ingest import conversations as rules
 from recollect.ingest import erasure, recovery, workers
 from recollect.ingest.gate import Gate, switches
@@ -144,11 +145,12 @@ class Intake(Part):
         source: str | None = None,
         reimport: bool = False,
         since: str = "",
+        author: Author = PERSON,
         progress: Progress = lambda size, count: None,
         expect: Progress = lambda size, count: None,
     ) -> Report:
         """A file, a folder, or every agent's folders. Files that were written last before `since` are left alone;
-        `expect` is told bytes and files before reading begins."""
+        `expect` is told bytes and files before reading begins. NotForAgents where an agent brings notes along."""
         started = time.perf_counter()
         forced = get_source(source) if source else None
         report, gate = Report(), self._gate()
@@ -158,6 +160,8 @@ class Intake(Part):
         oldest = moment(parse_timestamp(since)).timestamp() * 1000 if since else 0
         found = [each for each in self._find(file, folder, forced, report) if each.modified_ms >= oldest]
         changed, unread = self._changed(found, report, everything=reimport)
+        if author.is_agent and (notes := self._notes_elsewhere(changed, forced)):
+            raise refusal("take in notes, whoever seems to have written them", ("ingest", notes))
         expect(sum(each.size for each in changed), len(changed))
         mine, *others = shares(changed, self._settings.config.ingest_workers if unread > workers.SHARE_ABOVE else 1)
         with self._helpers(others, source, reimport, progress) as helpers:
@@ -402,6 +406,16 @@ class Intake(Part):
             return False
         theirs = (each for name, roots in self.roots().items() if name != note.SOURCE for each in roots)
         return root in {str(each.absolute()) for each in theirs}
+
+    def _notes_elsewhere(self, found: Sequence[Found], forced: Source | None) -> str:
+        """A log of ours among these that would be read, and lies in no folder for them; empty: there is none."""
+        own = {str(each.absolute()) for each in self.roots()[note.SOURCE]}
+        for each in (each for each in found if each.root not in own):
+            with suppress(OSError):  # whoever reads it says so
+                source = forced or _told(Path(each.path))[0]
+                if source and source.name == note.SOURCE and not self._is_misplaced(source, each.root):
+                    return each.path
+        return ""
 
     def _changed(self, found: Sequence[Found], report: Report, everything: bool = False) -> tuple[list[Found], int]:
         """Those whose stat is not what it was when they were read, and how many bytes of them were not read yet."""

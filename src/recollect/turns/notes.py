@@ -134,10 +134,11 @@ class Notebook(Part):
         is a revision only of what was called wrong: from then on it holds."""
         said, told = _said(text), _occasions(when)
         kind, severity = _known(kind, severity)
-        if refused := _refused(author, said, False, severity):
-            raise refused
+        strict = ("--severity", str(severity)) if severity in STRICT else ()
         with self._log.alone():
-            held, revision = self._held(memory_id, author, "correct", said)
+            held, revision = self._held(memory_id, author, "correct", said, *strict)
+            if strict and author.is_agent:
+                raise refusal("note what binds", ("correct", held.id, said, *strict))
             if kind is None:
                 binds = held.kind is MemoryKind.FACT and typed(said)[1] in BINDING  # what becomes a rule is one
                 kind = typed(said)[0] if binds else held.kind

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import count, echo, embed, memory, options, print_json, progress_bar, size, table
+from recollect.surfaces.cli.common import (
+    author,
+    count,
+    echo,
+    embed,
+    memory,
+    options,
+    print_json,
+    progress_bar,
+    size,
+    table,
+)
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -56,7 +67,8 @@ def command(
     one, all_in = Path(file) if file else None, Path(folder) if folder else None
     with memory(agent_id) as opened:
         with progress(as_json) as report_to:
-            report = opened.ingest(file=one, folder=all_in, source=source, reimport=reimport, **report_to)
+            by = author(opened)
+            report = opened.ingest(file=one, folder=all_in, source=source, reimport=reimport, author=by, **report_to)
         if not as_json:
             describe(opened, report, everything=one is None and all_in is None, source=source)
         waits = embed(opened, quiet=as_json)
