@@ -424,7 +424,7 @@ _WRAPPERS = Wrappers(
 _BEHIND_TASK = re.compile(r"^(?:Read the output file to retrieve the result|Full transcript available at): .*", re.M)
 _CLIENTS = re.compile(  # how a text begins that the client wrote as a whole
     rf"{re.escape(_CAVEAT)}|\[SYSTEM NOTIFICATION\b|Base directory for this skill: /|\(no content\)\Z|"
-    r"Operation stopped by hook: |[A-Z]\w+(?: operation blocked by hook| hook feedback):\n|"
+    r"Operation stopped by hook: |[A-Z]\w+(?::[^\s:]{1,80})?(?: operation blocked by hook| hook feedback):\r?\n|"
     r"Another Claude session sent a message:\s*<"
 )
 _INTERRUPT = re.compile(r"\s*\[Request interrupted by user(?: for tool use)?\]\s*")
@@ -440,13 +440,13 @@ def _own_words(text: str) -> str:
     """The person's part of one text of a user record; a command as it was typed. Empty when the client wrote it."""
     text = _INTERRUPT.sub("", text, count=1) if _INTERRUPT.match(text) else text.strip()
     if _CLIENTS.match(text):
-        return text.partition(_BLOCKED)[2] if "blocked by hook" in text[:80] else ""
+        return text.partition(_BLOCKED)[2] if "blocked by hook" in text[:120] else ""
     if plan := _PLAN.match(text):
         return plan[0].strip() + quoted(_BEHIND_PLAN.sub("", text[plan.end() :]))
     if "<" not in text:
         return text
-    if not text.startswith(_COMMAND):
-        text = _WRAPPERS.without(_BEHIND_TASK.sub("", text) if text.startswith("<task-notification") else text)
+    if not text.startswith((*_COMMAND, _BASH)):
+        text = _WRAPPERS.without(_BEHIND_TASK.sub("", text) if "<task-notification" in text else text)
     return _typed(text)
 
 
@@ -460,7 +460,8 @@ def _typed(text: str) -> str:
         shell = inside(text, "bash-input") if text.endswith("</bash-input>") else _first(text, "bash-input")
         if shell is not None:
             rest = "" if text.endswith("</bash-input>") else text.partition("</bash-input>")[2]
-            return f"! {shell}{_WRAPPERS.without(rest)}"
+            own = _WRAPPERS.without(rest)
+            return "".join((f"! {shell}", own if own == rest else f"\n\n{own}")).rstrip()
     return text
 
 

@@ -148,7 +148,7 @@ def _requested(text: str) -> str:
     the editor's, unless the text begins with one. A passage between two may be anybody's."""
     headings = list(_REQUEST.finditer(text))
     if not headings:
-        return text
+        return quoted(text).strip()
     first, last = headings[0], headings[-1]
     if first.start() == 0:
         return text[first.end() :].strip()

@@ -317,7 +317,8 @@ def _own_words(text: str) -> str:
     text = _FILES.without(text).lstrip()
     if (skill := _SKILL.match(text)) is None:
         return text
-    return f"/skill:{skill[1]} " + (_SKILLS.without(text) if "</skill>" in text else "")
+    own = _SKILLS.without(text) if "</skill>" in text else ""
+    return f"/skill:{skill[1]}" + ("\n\n" if own.startswith(">") else " ") + own
 
 
 def _blocks(content: Raw) -> list[_Block]:

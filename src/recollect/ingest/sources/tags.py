@@ -67,15 +67,22 @@ class Wrappers:
         ends = _Ends(text, self._tag, self._alone)
         found = self._front(text, ends)
         front, at = len(found), found[-1].end if found else 0
-        tags = {passage.tag for passage in found}
+        first = {passage.tag: passage for passage in found}
         for begun in self._tag.finditer(text, at):
-            is_repeated = begun[1].casefold() in tags and _begins_line(text, begun.start())
-            if begun.start() < at or (self._leading and not is_repeated):
+            before = first.get(begun[1].casefold())
+            if begun.start() < at or (self._leading and not self._goes_on(text, before, begun.start())):
                 continue
             if passage := ends.passage(begun):
                 found.append(passage)
                 at = passage.end
         return self._joined(text, found, front) if found else text
+
+    def _goes_on(self, text: str, before: _Passage | None, start: int) -> bool:
+        """May a wrapper go on up to where another of its kind begins? One of those that stand only before a person's
+        words, and that ended as a client ends it, does not go on in the middle of a line."""
+        if before is None:
+            return False
+        return not self._leading or _begins_line(text, start) or not _LINE_ENDS.match(text, before.end)
 
     def _front(self, text: str, ends: _Ends) -> list[_Passage]:
         """The wrappers that a message begins with."""
@@ -92,19 +99,27 @@ class Wrappers:
     def _joined(self, text: str, found: list[_Passage], front: int) -> str:
         """The text with every wrapper dropped, or quoted where a person may have put it."""
         back = self._back(text, found, front)
-        kept, at, seen = [], 0, set[str]()
+        kept, at, before = [], 0, ""  # the tag of the passage before
+        seen: dict[str, _Passage] = {}
         for number, passage in enumerate(found):
-            again = passage.tag in seen and _begins_line(text, passage.start)
+            again = self._goes_on(text, seen.get(passage.tag), passage.start)
             between = text[at : passage.start]
-            kept.append(quoted(between) if again else between)
-            if front <= number < back and not again:
+            kept.append(quoted(between) if again else self._behind(between, before))
+            if front <= number < back and not (again and _begins_line(text, passage.start)):
                 kept.append(quoted(text[passage.start : passage.end]))
-            seen.add(passage.tag)
-            at = passage.end
+            seen[passage.tag] = passage
+            at, before = passage.end, passage.tag
         rest = text[at:]
         is_alone = any(passage.tag in self._alone for passage in found[:front])
-        kept.append(quoted(rest) if is_alone else rest)
+        kept.append(quoted(rest) if is_alone else self._behind(rest, before))
         return "".join(kept).strip()
+
+    def _behind(self, text: str, tag: str) -> str:
+        """What stands behind a wrapper. Up to another end of it, it may be the client's."""
+        opened = next((each.start() for each in self._tag.finditer(text) if each[1].casefold() == tag), len(text))
+        ends = (each.end() for each in _CLOSING.finditer(text, 0, opened) if each[1].casefold() == tag)
+        last = max(ends, default=0)
+        return quoted(text[:last]) + text[last:]
 
     def _back(self, text: str, found: list[_Passage], front: int) -> int:
         """The number of the first wrapper of those that a message ends with."""
