@@ -542,6 +542,9 @@ def test_a_session_is_known_by_the_beginning_that_the_table_shows(tmp_path: Path
     run(tmp_path, "ingest", "--dir", str(tmp_path / "tree"))
     done = run(tmp_path, "forget", "--session", SESSION[:8], "--yes")
     assert done.status == 2 and other in done.stderr and SESSION in done.stderr
+    done = run(tmp_path, "forget", "--conversation", SESSION[:8], "--yes")
+    assert done.status == 2 and f"{other}@" in done.stderr and f"{SESSION}@" in done.stderr
+    assert answer(tmp_path, "forget", "--conversation", other[:18], "--yes")["entries"] == 1
     assert answer(tmp_path, "forget", "--session", SESSION[:18], "--yes")["entries"] == 6
 
 

@@ -23,6 +23,7 @@ from recollect.types import Clock, parse_timestamp, timestamp, utc_now
 log = logging.getLogger(__name__)
 
 _SHORT_ID = 8  # characters, as `conversations` shows them
+_FEW = 3  # of several that a beginning may mean, those that are named
 _EMBEDDED_AT_ONCE = 256  # documents between two looks at the clock
 
 if TYPE_CHECKING:
@@ -299,10 +300,15 @@ class Memory(Records):
         from recollect.store import conversations
 
         with self.database.read() as tx:
-            found = conversations.sessions(tx, self.owner, name, 3) if len(name) >= _SHORT_ID else []
-        if len(found) > 1 and name not in found:
-            raise UsageError(f"{name} may be any of these sessions: {', '.join(found)}", hint="Give more of it.")
-        return name if name in found or not found else found[0]
+            return _meant(name, conversations.sessions(tx, self.owner, name, _FEW), "sessions")
+
+    def conversation(self, name: str) -> str:
+        """The key of the conversation that is meant: of one that is known, the beginning of it will do."""
+        from recollect.store import conversations
+
+        with self.database.read() as tx:
+            near = conversations.with_key(tx, self.owner, name) if len(name) >= _SHORT_ID else []
+        return _meant(name, list(dict.fromkeys(each.session_key for each in near)), "conversations")
 
     def _stored_as(self, project: str) -> str:
         """As rows have it: an id, or the folder that is named, by whatever path."""
@@ -544,3 +550,12 @@ class Memory(Records):
                 log.warning("vectors wait: %s", error)
 
         watch(self.intake, stop, self.settings.config.poll_interval_seconds, changed)
+
+
+def _meant(name: str, found: list[str], what: str) -> str:
+    """Of what begins with the name, the only one; the name where it is one of them, too short, or there is none."""
+    if len(name) < _SHORT_ID or not found or name in found:
+        return name
+    if len(found) > 1:
+        raise UsageError(f"{name} may be any of these {what}: {', '.join(found[:_FEW])}", hint="Give more of it.")
+    return found[0]

@@ -42,7 +42,9 @@ Examples:
   recollect forget --user ada@example.com --reason "asked to" --yes""",
 )
 @click.option("--session", metavar="S", default="", help="Everything said in an agent's session.")
-@click.option("--conversation", metavar="KEY", default="", help="One conversation, by its session key.")
+@click.option(
+    "--conversation", metavar="KEY", default="", help="One conversation, by its session key or the beginning of it."
+)
 @click.option("--memory", "memory_id", type=MEMORY_ID, default="", help="A memory and the messages it came from.")
 @click.option(
     "--project", metavar="P", default="", help="Every conversation of a project: its id, or a folder and all in it."
@@ -83,7 +85,7 @@ def command(
         resumed = opened.finish_removals(hurry=True)
         if text is not None:
             check(text)
-        chosen = {"session": opened.session(session), "conversation": conversation}
+        chosen = {"session": opened.session(session), "conversation": opened.conversation(conversation)}
         chosen |= {"memory": memory_id, "project": project, "user": user, "text": text or ""}
         try:
             plan = opened.forgetting(**chosen, also=also, reason=reason, author=by)
