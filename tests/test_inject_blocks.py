@@ -213,6 +213,9 @@ def test_a_compaction_keeps_a_persons_words_behind_a_quoted_prefix() -> None:
     assert stripped(Messages("plain"), [{"role": "user", "content": said}]) == [
         {"role": "user", "content": escape(said)}
     ]
+    for between in (f"\nmy question is this\n{END}", f"\nmy question is this\n\n{BLOCK}\n"):
+        said = f"{render.HEAD}{between}"
+        assert render_for_compaction([{"role": "user", "content": said}]).startswith("User: my question is this")
 
 
 def test_a_long_history_is_read_in_no_time() -> None:

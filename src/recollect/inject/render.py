@@ -39,6 +39,7 @@ _LINE = re.compile(
     r" (?P<text>.+) \((?P<date>\d{4}-\d\d-\d\d), (?P<id>m-[0-9A-Za-z-]+) r(?P<revision>\d+)\)"
 )
 _BEGINS = re.compile(rf"(?:{'|'.join(_SECTIONS)})\r?$|-(?: ?$| \[)")  # a row of a block, or what is left of one
+_ENDS = re.compile(r"r\d+\)$")  # the same
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _TAG = re.compile(  # what ends, hides or fetches something, and what begins somebody else's words
@@ -128,13 +129,20 @@ def _written(each: Remembered | Line, text: str, day: str, by_agent: bool) -> st
 def split(text: str) -> tuple[str, str]:
     """A text that begins with a block → the block, and what somebody else joined to it."""
     end = text.find(END)
-    if end >= 0:
+    is_quoted = text.startswith(f"{HEAD}\n") and _says_more(text[len(HEAD) : end])
+    if end >= 0 and not is_quoted:
         return text[: end + len(END)], text[end + len(END) :].lstrip("\r\n")
     head, *rows = text.split("\n")
     own = next((number for number, each in enumerate(rows) if not _BEGINS.match(each)), len(rows))
     if own == len(rows) - 1 and any(each.startswith(rows[own].rstrip(" .…")) for each in (*_SECTIONS, END)):
         own += 1  # what is left of its last row
     return "\n".join([head, *rows[:own]]), "\n".join(rows[own:]).lstrip("\r\n")
+
+
+def _says_more(text: str) -> bool:
+    """Does a row between head and end, wherever it was broken or cut, neither begin nor end like one of ours?"""
+    rows = (each.strip() for each in text.split("\n"))
+    return any(each and not each.startswith((*_SECTIONS, "-")) and not _ENDS.search(each) for each in rows)
 
 
 def parse(text: str) -> tuple[Line, ...]:
