@@ -67,6 +67,8 @@ def test_nothing_that_is_read_without_a_model_binds_or_holds_everywhere(
     found = current(memory).values()
     assert len(found) >= 2, "it is kept all the same"
     assert not {each.severity for each in found} & {*STRICT} and {each.scope for each in found} == {Scope.PROJECT}
+    told = memory.briefing.orientation(str(TIDES))
+    assert "Rules and limits" not in told and all(each.id in told for each in found), "nor is it told as a rule"
 
 
 def test_a_model_makes_binding_only_what_the_user_wrote(memory: Memory, tmp_path: Path) -> None:

@@ -82,8 +82,11 @@ def _parts(known: Known, tokens: int) -> Iterator[_Part]:
     yield _Part("Rules and limits", once(rules), 0.35, firm=sum(map(_is_firm, rules)))
     threads = [each for each in ranked if each.kind is MemoryKind.OPEN_THREAD]
     yield _Part("Open threads", once(threads), 0.1)
-    yield _Part("In every project", tuple(_retold(known.user_summary, current, told)), 0.15)
-    yield _Part("In this project", tuple(_retold(known.project_summary, current, told)), 0.3)
+    loose = [each for each in ranked if each.kind is MemoryKind.CONSTRAINT and note.hand(each) is Hand.PIPELINE]
+    wide = once(each for each in loose if each.scope is Scope.USER)
+    yield _Part("In every project", (*wide, *_retold(known.user_summary, current, told)), 0.15)
+    own = once(loose)
+    yield _Part("In this project", (*own, *_retold(known.project_summary, current, told)), 0.3)
     sessions = [
         f"- {each.at[:16]}Z {_inert(each.sentence)} (session {_inert(each.session_id)})"
         for each in known.sessions[:SESSIONS]
@@ -103,7 +106,7 @@ def _is_firm(memory: Remembered) -> bool:
 
 
 def _is_rule(memory: Remembered) -> bool:
-    return _is_firm(memory) or (memory.kind is MemoryKind.CONSTRAINT and note.hand(memory) is not Hand.AGENT)
+    return _is_firm(memory) or (memory.kind is MemoryKind.CONSTRAINT and note.hand(memory) is Hand.PERSON)
 
 
 def _ranked(memories: Iterable[Remembered], uses: Mapping[str, Use]) -> list[Remembered]:
