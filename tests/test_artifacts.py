@@ -218,6 +218,8 @@ BOMBS = {
     "a tag": "a: !" + "n" * 3_000_000 + " x",
     "a number": "kind: 1" + ":59" * 300_000,
     "too much": "a: 1\n" + "# x\n" * 5_000_000,
+    "a long text with an escape": 'kind: "\\x41' + "a" * 70_000_000 + '"',
+    "texts with escapes": "".join(f'k{number}: "\\x41"\n' for number in range(500_000)),
 }
 
 

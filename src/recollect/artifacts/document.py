@@ -31,10 +31,11 @@ _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]  # what every database h
 
 _PLAIN = r"[ !#-\[\]-~\u00a1-\u1fff\u2010-\u2027\u2030-\ud7ff]*"  # what YAML writes and reads as it is
 _PLAIN_TEXT = re.compile(_PLAIN)
-_ESCAPED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_ESCAPED = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _LINE = re.compile(r'([a-z_0-9]+):(?: (?:(".*")|(0|[1-9]\d{0,15})|(null|\[\])))?', re.ASCII)
 _PLAIN_NUMBER = re.compile(r"0|[1-9]\d{0,15}", re.ASCII)
-_LONGEST = 16 * 1024 * 1024  # characters of frontmatter that is not as we write it
+_LONGEST = 16 * 1024 * 1024  # characters of frontmatter that is not as we write it, or of an escaped text
+_MOST_ESCAPED = 1000  # lines that are read one by one, each by a parser of its own
 _DEEPEST = 3  # a mapping that holds a list of mappings
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -226,7 +227,11 @@ def _simple(front: str) -> dict[Any, Any] | None:
     """Lines as `framed` writes them, but for lists of mappings, ten times as fast as YAML; None when one is not."""
     values: dict[Any, Any] = {}
     listed = ""  # the key whose items may follow
+    escaped = 0
     for line in front.split("\n"):
+        escaped += "\\" in line
+        if escaped > _MOST_ESCAPED:
+            return None
         if line.startswith("- "):
             item = _quoted(line[2:])
             if not listed or item is None:
@@ -251,7 +256,8 @@ def _quoted(text: str) -> str | None:
     """Return what stands between quotes; None when it is no text of one line."""
     if len(text) > 1 and text[0] == text[-1] == '"' and _PLAIN_TEXT.fullmatch(text, 1, len(text) - 1):
         return text[1:-1]
-    return str(_yaml(f"text: {text}")["text"]) if _ESCAPED.fullmatch(text) else None
+    is_text = len(text) <= _LONGEST and _ESCAPED.fullmatch(text)
+    return str(_yaml(f"text: {text}")["text"]) if is_text else None
 
 
 def _yaml(front: str) -> dict[Any, Any]:
