@@ -269,7 +269,7 @@ WORKING = (  # in an editor: fetched, embedded, run or not shown
     ("see <img src=http://example.com/a.png>", r"see \<img src=http://example.com/a.png>"),
     ("a <!-- b --> c", r"a \<!-- b --> c"),
     ("a %%b%% c", r"a \%\%b\%\% c"),
-    ("a `$= dv.run()` c", r"a \`$= dv.run()\` c"),
+    ("a `$= dv.run()` c", r"a \`\$= dv.run()\` c"),
     ("if a < b, Vec<u8> & 5%", r"if a < b, Vec\<u8> & 5%"),
 )
 

@@ -13,7 +13,7 @@ PIECES = r"""
 <img src=x> <iframe src="https://a.example"></iframe> <!-- --> <script <? <% ![a](https://a.example/b.png) ![[n.md]]
 [[n|m]] [a](b) [a]: /b [^1]: ` `` ``` ```` ~~~ ~~~~ ```dataviewjs ~~~mermaid ```text ```text\ x `=\ 1` `$=\ dv` | |a|b|
 |-|-| %% $$ #tag #\ h ^m-1 > >\ [!note]- - 1. \\ \` \[ \n \< x word & &lt; &#91; --- *** === : ( ) ] [ ! < { {{ }} _
-http://a`b
+http://a`b $x$ $\href{https://a.example}{x}$ ^[note]
 """.split()
 READER = MarkdownIt("commonmark").enable("table")
 
@@ -63,3 +63,10 @@ def test_hostile_text_comes_back_and_no_reader_acts_on_it(text: str) -> None:
     line = escape_line(text)
     assert "\n" not in line and unescape_line(line) == text
     assert dangers(f"- **fact** (none) {line} — said ^m-1") == []
+
+
+def test_notes_and_formulas_of_obsidian_do_nothing_in_it() -> None:
+    """CommonMark knows neither: a formula may hold a link, and a note within a line is shown elsewhere."""
+    assert escape_markdown(r"$\href{https://a.example}{x}$ ^[n]") == r"\$\href{https://a.example}{x}$ \^[n]"
+    assert escape_line("for $20 $\n\\href{a}$") == r"for \$20 \$\n\href{a}\$"
+    assert escape_markdown("a $ b and `$HOME`, 2 ^ [3]") == "a $ b and `$HOME`, 2 ^ [3]"

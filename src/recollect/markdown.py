@@ -1,7 +1,7 @@
 r"""Somebody's text in a Markdown file: shown as it was written, and inert. Pure and linear.
 
 `escape_markdown` puts a backslash before whatever a Markdown reader or Obsidian would act on: HTML, images, embeds and
-links, comments, tags, block ids, callouts, definitions, math blocks, code that is never closed. `unescape_markdown`
+links, comments, tags, block ids, callouts, definitions, notes, math, code that is never closed. `unescape_markdown`
 gives back exactly the text that it was. Two kinds of code stay as they are, because every reader agrees on where they
 end: a span on one line, and a block between fences at the beginning of a line. A block whose language is not known, and
 that an extension might run, is shown as text; a span that begins like a query is none.
@@ -17,14 +17,15 @@ from recollect.text import UNSEEN
 
 _PUNCTUATION = re.escape(string.punctuation)
 _ACTIVE = re.compile(
-    r"`+|~{3,}|%{2,}|\${2,}"
+    r"`+|~{3,}|%{2,}"
+    r"|\${2,}|\$(?![ \t])"  # math
     r"|<(?=[A-Za-z/!?%])"  # HTML, comments, templates
     r"|&(?=#?\w+;)"  # characters by name
     r"|!(?=\[)"  # images and embeds
     r"|\[(?=[\[!])|(?<=\[)\["  # links of a wiki, callouts
     r"|(?<=\])\("  # other links
     r"|(?<![\w#&/])#(?=[^\s#])"  # tags
-    r"|(?<!\S)\^(?=[\w-]+[ \t]*$)"  # ids of blocks
+    r"|(?<!\S)\^(?=[\w-]+[ \t]*$)|\^(?=\[)"  # ids of blocks, notes within a line
     rf"|\\(?=[{_PUNCTUATION}])"
 )
 _ACTIVE_LINE = re.compile(_ACTIVE.pattern.replace(rf"\\(?=[{_PUNCTUATION}])", rf"\\(?=[{_PUNCTUATION}n]|$)"))
