@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from recollect import note
 from recollect.app import Memory, open_memory
 from recollect.artifacts import document
+from recollect.artifacts.reindex import Reindex
 from recollect.consolidate.render import project_path
 from recollect.errors import UsageError
 from recollect.extract.resolve import memory_id
@@ -330,6 +331,8 @@ def aged(place: Place, ids: dict[str, str]) -> None:
                 if values[f"{kind}_path"]:
                     told, _ = document.unframed((place.home / values[f"{kind}_path"]).read_text())
                     values[f"{kind}_sha256"] = told["content_sha256"]
+        if "sanitizer_version" in values:
+            values["sanitizer_version"] = "sanitize_transcript_v1"
         values["content_sha256"] = document.sha256(body)
         path.write_text(document.framed(values, body))
     for log in (place.home / "turns").rglob("*.jsonl"):
@@ -374,6 +377,9 @@ def test_what_users_shared_before_is_told_apart(database_url: Place, clock: Cloc
     def opened() -> Memory:
         return open_memory(database_url.home, database=database_url.url, clock=clock)
 
+    def crash() -> None:
+        raise KeyboardInterrupt
+
     def seen(memory: Memory) -> dict[str, list[tuple[str, str, int]]]:
         return {user: [(each.id, each.text, each.revision) for each in of_user(memory, user)] for user in USERS}
 
@@ -383,18 +389,21 @@ def test_what_users_shared_before_is_told_apart(database_url: Place, clock: Cloc
         (annas,), (bens,) = of_user(memory, "anna"), of_user(memory, "ben@example.com")
         clock.advance(60)
         memory.correct(annas.id, "I'm allergic to cashews.")
+        note_id = memory.remember("The tills print metric units.", everywhere=True).id
+        memory.correct(note_id, "The tills print inches.")
+    own = (note_id, "The tills print inches.", 2)
     shared = memory_id(Scope.PROJECT, "shop", PEANUTS)
     aged(database_url, {annas.id: shared, bens.id: shared})
     with opened() as memory:
         spoiled = memory.settings.workspace / project_path("shop")
         spoiled.parent.mkdir(parents=True, exist_ok=True)
         spoiled.write_text(PEANUTS)
-        assert seen(memory) == {user: [] for user in USERS}
+        assert seen(memory) == {user: [] for user in USERS} | {"": [own]}
         assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)
         assert [each for each in memory.status().problems if "not known yet whose" in each.problem]
         memory.process()
         told_apart = seen(memory)
-        assert told_apart == {"": [], "anna": [(shared, "I'm allergic to cashews.", 2)], "ben@example.com": ANY}
+        assert told_apart == {"": [own], "anna": [(shared, "I'm allergic to cashews.", 2)], "ben@example.com": ANY}
         assert [text for _, text, _ in told_apart["ben@example.com"]] == [PEANUTS]
         assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)
         assert "allergic" not in memory.context("shop", "allergic to peanuts or cashews?").text
@@ -402,6 +411,10 @@ def test_what_users_shared_before_is_told_apart(database_url: Place, clock: Cloc
         assert not [each for each in memory.status().problems if "not known yet whose" in each.problem]
     wiped(database_url)
     with opened() as memory:
+        with pytest.raises(KeyboardInterrupt):
+            Reindex(memory.ground, stored=crash).run()
+        assert "cashews" not in str(seen(memory)) and not [each for user in USERS[1:] for each in of_user(memory, user)]
+        assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)
         memory.reindex()
         assert seen(memory) == told_apart
         assert not memory.search("allergic peanuts cashews", scope=ALL_PROJECTS)

@@ -31,7 +31,7 @@ from recollect.errors import ArtifactError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import UNREAD, read_by, watermark
 from recollect.ingest.writer import is_named_after
-from recollect.note import is_chat
+from recollect.note import is_chat, is_note
 from recollect.store import artifacts as artifact_rows
 from recollect.store import compactions, memories, projects, stage1
 from recollect.store import conversations as conversation_rows
@@ -141,7 +141,7 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     superseded = manifest is not None and manifest.superseded_by
     if transcript is not None and not superseded and not (summary is None and chosen[1]):
         try:
-            derived = rows.derived(transcript, summary)
+            derived = _unsettled(rows.derived(transcript, summary), transcript)
             snapshot = transcript.head.snapshot
         except bodies.BadBody as error:
             problems.append(Problem(chosen[0] or "", "BadBody", error.message))
@@ -159,6 +159,21 @@ def assess(held: Held, agent_id: str, erased: Graveyard) -> Assessed:
     key = next((doc.head.session_key for doc in usable.values()), "")
     tells = derived is not None and parse_name(chosen[0] or "") in telling_it
     return Assessed(key, derived, tuple(kept), snapshot, tuple(files), tuple(problems), tells)
+
+
+def _unsettled(derived: Derived, transcript: Document) -> Derived:
+    """A note about a memory, of a time when files did not name a user: whose it is follows from who states the memory,
+    and is settled when all are read."""
+    is_about = is_note(derived.conversation) and any(each.revision > 1 for each in derived.stated)
+    is_named = isinstance(transcript.head, Content) and (transcript.head.user or transcript.head.is_escaped)
+    return _of_user(derived, UNKNOWN) if is_about and not is_named else derived
+
+
+def _of_user(derived: Derived, user: str) -> Derived:
+    """A conversation of this user, with memories of which it is not known yet whose they are."""
+    row = replace(derived.stage1, user=user) if derived.stage1 else None
+    stated = tuple(replace(each, user=UNKNOWN) for each in derived.stated)
+    return replace(derived, conversation=replace(derived.conversation, user=user), stage1=row, stated=stated)
 
 
 def _compacted(kept: Iterable[tuple[Name, Document]], problems: list[Problem]) -> Iterator[Compacted]:
@@ -298,8 +313,7 @@ class Reindex(Part):
             self._stored()
             report.read += sum(len(names) for _, names in batch)
             progress(report.read, of)
-        if report.read:
-            settle(self._ground, full=True)
+        settle(self._ground, full=True)
         if tells:
             report.erased += eraser.complete(erased)
         report.problems += missing(known, there, erased)
@@ -338,10 +352,7 @@ class Reindex(Part):
         if each.derived is None or talk is None or talk.user or not is_chat(talk):
             return each
         user = user_of(self._ground, talk.session_id, talk.source_file)
-        row = replace(each.derived.stage1, user=user) if each.derived.stage1 else None
-        stated = tuple(replace(one, user=UNKNOWN) for one in each.derived.stated)
-        derived = replace(each.derived, conversation=replace(talk, user=user), stage1=row, stated=stated)
-        return replace(each, derived=derived)
+        return replace(each, derived=_of_user(each.derived, user))
 
     def _rebuild(
         self,

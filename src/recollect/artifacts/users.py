@@ -28,8 +28,8 @@ def user_of(ground: Ground, session_id: str, source_file: str) -> str:
 
 
 def settle(ground: Ground, *, full: bool = False) -> bool:
-    """Finds out whose everything is that is nobody's yet; was there any? With `full` memories are looked at, too, whose
-    revisions are of several users, as files of that time leave them."""
+    """Finds out whose everything is that is nobody's yet; was there any? With `full`, when all files are read, memories
+    are looked at, too, whose revisions are of several users, as files of that time leave them."""
     with ground.database.read() as tx:
         if not full and not users.waiting(tx, ground.owner):
             return False
@@ -42,5 +42,5 @@ def settle(ground: Ground, *, full: bool = False) -> bool:
         left = iter(users.mixed(tx, ground.owner))
     while batch := list(islice(left, _BATCH)):
         with ground.database.write() as tx:
-            users.part(tx, ground.owner, batch)
+            users.part(tx, ground.owner, batch, full=full)
     return True

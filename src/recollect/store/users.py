@@ -58,17 +58,19 @@ def mixed(tx: Transaction, owner: Owner) -> list[str]:
     return [memory_id for (memory_id,) in rows]
 
 
-def part(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
+def part(tx: Transaction, owner: Owner, ids: Sequence[str], *, full: bool = False) -> None:
     """Each of these memories is the owner's if one of their own conversations states it, else the first user's by name,
-    with the notes about it; every other user who states it gets a memory of their own. The same rows, the same ids."""
+    with the notes about it; every other user who states it gets a memory of their own. The same rows, the same ids.
+    One that notes alone are about is the owner's, too, if the rows are `full`: nobody else states it."""
     said: dict[str, list[Row]] = {}
     for row in rows_of(tx, _SAID, owner.names(), ids):
         said.setdefault(row[0], []).append(row)
     for memory_id, rows in sorted(said.items()):
         first = [row for row in rows if not _is_about(row)]
         users = sorted({row[5] for row in first} - {UNKNOWN})
-        if not users:
+        if not users and (first or not full):
             continue
+        users = users or [""]
         keeper, *others = users
         for user in others:
             for key in sorted({row[2] for row in first if row[5] == user}):
