@@ -43,7 +43,9 @@ _ENDS = re.compile(r"r\d+\)$")  # the same
 _HIDDEN = re.compile(f"[{HIDDEN}]")
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _TAG = re.compile(  # what ends, hides or fetches something, and what begins somebody else's words
-    r"<(?=[/!|?%]|\s*(?:/|system|user|assistant|human|tool|function|instruction|antml)|\w[^<>]*[=/])", re.IGNORECASE
+    r"<(?=[/!|?%]|\s*(?:/|system|user|assistant|human|tool|function|instruction|antml)|\w[^<>]*[=/]"
+    r"|(?:iframe|script|style|textarea|template|title|details|noscript|plaintext|xmp)\b)",
+    re.IGNORECASE,
 )
 _LIVE = re.compile(r"(?<=!)(?=\[)|(?<=\[)(?=\[)|(?<=%)(?=%)")  # where an editor that opens the file would act
 _QUERY = re.compile(r"`(?=\s*\$?=)")
