@@ -324,6 +324,7 @@ class Memory(Records):
         folder = self.settings.folder(project)
         return next(filter(known, (folder, os.path.realpath(folder))), project)
 
+    @settled
     def confirm_project(self, folder: Path | str) -> str:
         """A person says that a folder is the project that it says it is: another clone, or a copy of one. Returns the
         project's id."""
@@ -469,6 +470,7 @@ class Memory(Records):
         """A harness cleared or compacted a session's history: nothing it was given is visible any more."""
         return self._injection.compacted(session)
 
+    @settled
     def given_last(self, session: str = "") -> list[Told]:
         """What a session, or each of the last ones, was given last."""
         return self._injection.last(session)
@@ -510,6 +512,7 @@ class Memory(Records):
             if not done or seconds is None or time.monotonic() - started >= seconds:
                 return made
 
+    @settled
     def retry(self) -> int:
         """Dead, failed, backing-off and paused jobs get a fresh start; how many."""
         from recollect.store.jobs import Jobs

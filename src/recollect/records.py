@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 class Records(Parts):
     """What is kept, as it can be read."""
 
+    @settled
     def conversations(
         self, status: ConversationStatus | None = None, project: str | None = None, limit: int | None = None
     ) -> list[Conversation]:

@@ -134,6 +134,7 @@ class Forget(Part):
                 raise StoreBusy("another removal is going on", hint="Run it again when that one is done.")
             try:
                 names = self._going(plan)
+                self._hide()  # hooks without a daemon look for no tombstone
                 self._revoke(plan)
                 paths = self._planner.paths(plan, names)
                 buried = self._bury(stone(self._owner, plan, paths, reason, timestamp(self._clock()), target.project))
@@ -205,6 +206,7 @@ class Forget(Part):
     def _complete(self, graves: Graveyard) -> Report:
         plan = self._planner.buried(graves)
         self._hide()
+        self._step("hidden")
         report = self._clear(plan) if plan else Report()
         for name in self._files.names():  # a worker that was at it may have written since
             if graves.covers(name):
@@ -275,7 +277,6 @@ class Forget(Part):
         for page in (self._settings.workspace.parent / "context").glob("*.md"):
             with suppress(OSError):
                 page.unlink()
-        self._step("hidden")
 
     def _carry_out(
         self, plan: Plan, names: Sequence[Name], paths: Set[str], projects: Set[str] = frozenset()
@@ -285,6 +286,7 @@ class Forget(Part):
         removed = sorted({name.path for name in names} & paths)
         report = Report(removed, conversations=len(plan.keys), entries=len(plan.said))
         self._hide()
+        self._step("hidden")
         for name in names:
             self._files.delete(name.path)
         rewritten = [self._rewrite(plan, key, paths) for key in sorted(plan.partly)]

@@ -74,6 +74,7 @@ def _given(opened: Memory, place: str, prompt: str, session: str) -> Given:
     """To a prompt, or at the start of a session."""
     if prompt.strip():
         return opened.context(place, prompt, session)
+    opened.finish_removals()
     return opened.briefing.told(opened.project(place))
 
 

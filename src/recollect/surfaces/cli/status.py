@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from recollect.errors import RecollectError
 from recollect.overview import Overview
 from recollect.surfaces.cli.common import count, echo, memory, options, print_json, size, table
 
@@ -19,6 +21,8 @@ def command(as_json: bool, agent_id: str | None) -> int:
     from recollect.surfaces.installers.upkeep import troubles
 
     with memory(agent_id) as opened:
+        with suppress(RecollectError):  # it tells so
+            opened.finish_removals()
         result = opened.status()
     result.problems += troubles(opened.settings)
     daemon = _daemon(opened.settings.home)
