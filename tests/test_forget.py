@@ -22,6 +22,7 @@ from recollect.app import Memory, open_memory
 from recollect.artifacts import tombstones
 from recollect.artifacts.files import Files
 from recollect.artifacts.forget import Forget, Target
+from recollect.artifacts.mentions import Why, found_in, wanted
 from recollect.artifacts.removal import names_in, repeats, said_again
 from recollect.config import DAMAGED_DATABASES
 from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Step
@@ -1382,3 +1383,94 @@ def test_a_text_inside_a_longer_word_is_told_and_one_that_is_everywhere_refused(
         done = run(memory.settings.home, "forget", "--text", empty_text, "--yes")
         assert done.status == 2 and ("text to erase is empty" in done.stderr or "may stand anywhere" in done.stderr)
     assert memory.forget(text=SECRET[:8], also=True).problems == [] and traces(memory) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("राम", "मुझे रामायण पढ़ना पसंद है", Why.INSIDE),
+        ("สมชาย", "วันนี้สมชายมา", Why.INSIDE),
+        ("Jose", "call Jose\u0301 now", Why.WRITTEN),
+        ("Ada Lovelace", "> by Ada\n> **Lovelace**", Why.WRITTEN),
+        ("Ada Lovelace", "as Ada-Lovelace says", Why.WRITTEN),
+        ("O'Brien", "O’Brien's tides", Why.SAYS),
+        ("李明", "今天李明来了", Why.SAYS),
+        ("F-1", "on f 2 or f1", None),
+    ],
+)
+def test_a_name_is_found_in_whatever_writing(name: str, text: str, why: Why | None) -> None:
+    hit = found_in(text, wanted(name))
+    assert (hit and hit[0]) == why
+
+
+def test_a_text_is_no_field_and_no_value_of_what_is_kept_of_turns(memory: Memory, clock: Clock) -> None:
+    chatted(memory, clock)
+    for word in ("severity", "confidence", "turn_id", "t1"):
+        with pytest.raises(UsageError, match="no text says"):
+            memory.forget(text=word)
+    assert memory.forget(text="short answers").entries and traces(memory)
+
+
+def test_names_that_hold_a_text_are_told_and_stay(memory: Memory, root: Path, clock: Clock) -> None:
+    words = (RULE, "Sure.", PRIVATE, "ok", "Never deploy on a Friday.", "Yes.")
+    home, branch = f"/code/{SECRET}", f"feat/{SECRET.lower()}-tides"
+    records = [
+        claude(n, text, role=("user", "assistant")[n % 2], cwd=home, gitBranch=branch) for n, text in enumerate(words)
+    ]
+    memory.ingest(folder=write(root / "-code-x" / f"{SESSION}.jsonl", b"".join(records)).parent.parent)
+    turns = memory.turns(project="tides", user=SECRET, conversation=f"c-{SECRET}")
+    with turns.turn("t1", "I prefer short answers.") as turn:
+        turn.persist("ok")
+    memory.process(now=True)
+    with pytest.raises(UsageError, match="the reason says the text"):
+        memory.forget(text=SECRET, reason=f"asked by {SECRET.upper()}")
+    done = run(memory.settings.home, "forget", "--text", SECRET, RECOLLECT_DATABASE=memory.settings.config.database)
+    assert done.status == 2 and f"project {home}" in done.stderr and "--project, --user" in done.stderr
+    report = memory.forget(text=SECRET, also=True)
+    assert report.entries == 1 and {each["kind"] for each in report.also} == {"project", "branch", "user", "chat"}
+    assert {each["why"] for each in report.also} == {"has it in its name"} and "sister" not in repr(entries(memory))
+    with pytest.raises(UsageError, match="part of the name of project") as raised:  # nothing else says it
+        memory.forget(text=SECRET)
+    assert "--project" in str(raised.value.hint) and "Friday" in texts(memory)
+    memory.forget(project=home)
+    memory.forget(user=SECRET)
+    assert traces(memory) == []
+
+
+def test_a_short_statement_that_is_repeated_elsewhere_is_told(memory: Memory, root: Path, clock: Clock) -> None:
+    """Four words, of which two carry meaning; and one in a script without spaces."""
+    ingest(memory, root, "Remember: our office is in Aarhus.", "Noted.", "Thanks.", "Bye.")
+    memory.remember("总是使用制表符。", project=Path(PROJECT))
+    quotes = ("As you said: our office is in **Aarhus**.", "你说过：总是使用制表符。")
+    ingest(memory, root, "Where is it?", quotes[0], "And?", quotes[1], "Thanks.", "Bye.", name=OTHER)
+    memory.process(now=True)
+    told = memory.forget(memory=memory_with(memory, "Aarhus")).also
+    assert [(each["kind"], each["why"]) for each in told if "aarhus" in each["text"]] == [
+        ("message", "repeats what is erased")
+    ] and quotes[1] not in repr(told)
+    told = memory.forget(memory=memory_with(memory, "制表符")).also
+    assert "message" in {each["kind"] for each in told if "制表符" in each["text"]}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("status",),
+        ("conversations",),
+        ("context", "--project", PROJECT),
+        ("context", "--last"),
+        ("retry",),
+        ("show", SESSION),
+        ("remember", "The boat is called Nixe."),
+        ("import", "nothing.tar.zst"),
+    ],
+)
+def test_any_command_finishes_what_was_cut_short(
+    memory: Memory, root: Path, clock: Clock, command: tuple[str, ...]
+) -> None:
+    filled(memory, root, clock)
+    assert any(memory.settings.home.glob("context/*.md"))
+    killed(memory, clock, Target(session=SESSION), "buried")
+    assert not any(memory.settings.home.glob("context/*.md"))  # hooks without a daemon look for no tombstone
+    done = run(memory.settings.home, *command, RECOLLECT_DATABASE=memory.settings.config.database)
+    assert SECRET not in done.stdout + done.stderr and traces(memory) == []

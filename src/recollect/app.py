@@ -289,8 +289,12 @@ class Memory(Records):
 
     def _target(self, named: Target, reason: str, author: Author) -> Target:
         """The target by the names that rows have. NotForAgents where only a person may erase it."""
+        from recollect.artifacts.mentions import says
+
         if self.settings.config.enabled and self.settings.turns.is_dir():  # turns that nobody has taken in yet
             self.intake.ingest(folder=self.settings.turns)
+        if named.text and says(reason, named.text):
+            raise UsageError("the reason says the text, and it is kept", hint="Give another reason, or none.")
         target = replace(named, memory=self._named(named.memory, author), project=self._stored_as(named.project))
         self._require_may_forget(target, reason, author)
         return target

@@ -14,7 +14,7 @@ from recollect import note as notes
 from recollect.artifacts import bodies, rows, sets
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
-from recollect.artifacts.mentions import Mention, Mentions, Why, wanted
+from recollect.artifacts.mentions import Mention, Mentions, Why, is_only_named, wanted
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.removal import (
@@ -108,7 +108,7 @@ class Planner:
             return replace(plan, also=tuple(also))
         self._add_mentions(found, also)
         plan = self._finished(found)
-        return replace(plan, also=tuple(self._also(plan, [])))
+        return replace(plan, also=tuple(self._also(plan, [each for each in near if each.is_name])))
 
     def _add_named(self, found: _Found, target: Target) -> None:
         chosen = [name for name in ("session", "conversation", "memory", "user", "project") if getattr(target, name)]
@@ -140,16 +140,22 @@ class Planner:
         says = [each for each in mentions if each.why is Why.SAYS]
         near = [each for each in mentions if each.why is not Why.SAYS]
         near += [Mention(each, each.text, Why.SIMILAR) for each in self._similar(target.text)]
+        named = self._mentions.names(name)
+        places = [each.at.text for each in named if each.at.place is Place.PROJECT]
+        says = [
+            each for each in says if each.at.place is not Place.SUMMARY or not is_only_named(each.at.text, name, places)
+        ]
         if not says and not (near and target.also):
-            where = f"; {len(near)} texts are near it: `--also --dry-run` shows them" if near else ""
-            raise UsageError(f"no text says `{target.text.strip()}`{where}", hint="Look with `recollect search`.")
+            raise _unsaid(target.text.strip(), near, named)
         self._add_mentions(found, says)
-        return near
+        if not (found.said or found.partly or found.whole or (near and target.also)):
+            raise _unsaid(target.text.strip(), near, named)
+        return near + named
 
     def _add_mentions(self, found: _Found, mentions: Iterable[Mention]) -> None:
         """The messages that these texts are, or came from; a summary is written anew."""
         gone: dict[str, set[str]] = {}
-        for at in (each.at for each in mentions):
+        for at in (each.at for each in mentions if not each.is_name):
             if at.place is Place.MEMORY:
                 with self._database.read() as tx:
                     held = memories.find(tx, self._owner, [at.id])
@@ -195,8 +201,10 @@ class Planner:
         going |= {(Place.FEEDBACK, each.uuid) for each in plan.said}
         going |= {(Place.TURN, turn) for _, turn in turns_of(plan.said)}
         texts = [held.text for held in plan.memories] + [said.text for said in plan.said]
-        found = {(each.at.place, each.at.id): each for each in (*self._mentions.quotes(texts, going), *near)}
-        return [each for name, each in found.items() if name not in going]
+        statements = [held.text for held in plan.memories]
+        quotes = self._mentions.quotes(texts, statements, going)
+        found = {(each.at.place, each.at.id, each.at.text): each for each in (*quotes, *near)}
+        return [each for (place, name, _), each in found.items() if (place, name) not in going]
 
     def buried(self, graves: Graveyard) -> Plan | None:
         """What tombstones name and rows still hold: a removal was cut short, or made elsewhere. None: nothing."""
@@ -411,6 +419,15 @@ class Planner:
 
     def _sessions(self, found: _Found) -> list[str]:
         return sorted({each.session_id for each in found.said.values()})
+
+
+def _unsaid(text: str, near: Sequence[Mention], named: Sequence[Mention]) -> UsageError:
+    where = f"; {len(near)} texts are near it: `--also --dry-run` shows them" if near else ""
+    if named:
+        where += f"; it is part of the name of {', '.join(f'{each.at.place} {each.at.text}' for each in named[:3])}"
+        hint = "`--project P`, `--user U` and `--session S` erase what has it in its name."
+        return UsageError(f"no text says `{text}`{where}", hint=hint)
+    return UsageError(f"no text says `{text}`{where}", hint="Look with `recollect search`.")
 
 
 def _is_note(session_key: str) -> bool:

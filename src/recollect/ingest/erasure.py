@@ -24,6 +24,7 @@ COMPACTION = "compaction"  # the role of a summary that an agent made of its own
 
 _FOLDER = "memory/tombstones"
 _END = "--tombstone.md"
+_PLACES = {"cwd", "branch", "remote"}
 
 
 def stones(home: Path) -> frozenset[str]:
@@ -51,7 +52,7 @@ def erased(
 
 
 def blanked(parser_state: str, uuids: Collection[str]) -> str:
-    """The state without the text of messages that may still grow."""
+    """The state without the text of messages that may still grow, and without where they were said."""
     if not uuids or not any(uuid in parser_state for uuid in uuids):
         return parser_state
 
@@ -60,7 +61,7 @@ def blanked(parser_state: str, uuids: Collection[str]) -> str:
             return [walk(each) for each in value]
         if isinstance(value, dict):
             if value.get("uuid") in uuids and "texts" in value:
-                return value | {"texts": [], "tools": []}
+                return value | {"texts": [], "tools": []} | dict.fromkeys(_PLACES & value.keys(), "")
             return {key: walk(each) for key, each in value.items()}
         return value
 

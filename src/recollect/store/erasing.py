@@ -35,13 +35,17 @@ class Place(StrEnum):
     MEMORY = "memory"
     TURN = "turn"
     FEEDBACK = "feedback"
+    PROJECT = "project"
+    BRANCH = "branch"
+    USER = "user"
+    CHAT = "chat"
 
 
 class Standing(NamedTuple):
     """A text, and where it stands."""
 
     place: Place
-    id: str  # of an entry, compaction, memory, turn or reaction; the session key of a summary
+    id: str  # of an entry, compaction, memory, turn, reaction or project; the session key of a summary
     text: str
     source: str = ""
     session_id: str = ""
@@ -136,6 +140,14 @@ _TEXTS = {
     Place.MEMORY: "SELECT memory_id, text || ' ' || occasions FROM memory_memories",
     Place.TURN: "SELECT turn_id, text, '', session_id, hosted_uri FROM memory_turn_artifacts",
 }
+_SPOKEN = "memory_transcript_entries"
+_NAMES = {
+    Place.PROJECT: f"SELECT project_id, cwd FROM {_SPOKEN} WHERE {_OWN}"
+    f" UNION SELECT project_id, project_id FROM {_SPOKEN} WHERE {_OWN}",
+    Place.BRANCH: f"SELECT DISTINCT project_id, branch FROM {_SPOKEN} WHERE {_OWN}",
+    Place.USER: f"SELECT DISTINCT user_id, user_id FROM {_SPOKEN} WHERE {_OWN}",
+    Place.CHAT: f"SELECT DISTINCT session_id, conversation FROM memory_turn_artifacts WHERE {_OWN}",
+}
 
 
 def texts(tx: Transaction, owner: Owner) -> Iterator[Standing]:
@@ -148,6 +160,11 @@ def texts(tx: Transaction, owner: Owner) -> Iterator[Standing]:
         after = rows[-1][0]
     for place, select in _TEXTS.items():
         yield from (Standing(place, *row) for row in tx.rows(f"{select} WHERE {_OWN}", owner.names()))
+
+
+def names(tx: Transaction, owner: Owner) -> list[Standing]:
+    """What projects, branches, users and chats are called."""
+    return [Standing(place, *row) for place, select in _NAMES.items() for row in sorted(tx.rows(select, owner.names()))]
 
 
 def key_at(tx: Transaction, owner: Owner, each: Standing) -> str:

@@ -115,8 +115,17 @@ def _listed(opened: Memory, plan: Plan) -> list[str]:
     messages, talking = count(len(plan.said), "message"), count(len(talks), "conversation")
     lines = [f"  {messages} of {talking}{':' if talks else ''}", *_first(talks)]
     lines += [f"  {count(len(held), 'memory', 'memories')}{':' if held else ''}", *_first(held)]
-    near = [f"    {each.at.place} {each.at.id}, {each.why}: {_short(each.snippet)}" for each in plan.also]
-    return [*lines, *(["  and leaves, unless --also is given:", *_first(near)] if near else [])]
+    near = [
+        f"    {each.at.place} {each.at.id}, {each.why}: {_short(each.snippet)}"
+        for each in plan.also
+        if not each.is_name
+    ]
+    named = [f"    {each.at.place} {_short(each.snippet)}" for each in plan.also if each.is_name]
+    lines += ["  and leaves, unless --also is given:", *_first(near)] if near else []
+    return [
+        *lines,
+        *(["  and leaves names; --project, --user and --session erase theirs:", *_first(named)] if named else []),
+    ]
 
 
 def _short(text: str) -> str:
