@@ -1474,3 +1474,20 @@ def test_any_command_finishes_what_was_cut_short(
     assert not any(memory.settings.home.glob("context/*.md"))  # hooks without a daemon look for no tombstone
     done = run(memory.settings.home, *command, RECOLLECT_DATABASE=memory.settings.config.database)
     assert SECRET not in done.stdout + done.stderr and traces(memory) == []
+
+
+def test_what_somebody_else_erases_meanwhile_is_not_planned_upon(memory: Memory, root: Path, clock: Clock) -> None:
+    """The one that waits for the other has seen its conversation whole."""
+    filled(memory, root, clock)
+    others: list[Any] = []
+
+    def similar(text: str) -> tuple[()]:
+        if not others:
+            others.append(memory.forget(session=SESSION))
+        return ()
+
+    eraser = Forget(memory.ground, refresh=memory._refresh, similar=similar)
+    with pytest.raises(UsageError, match="no text says"):
+        eraser.run(Target(text="harbour"))
+    assert traces(memory) == [] and not memory.is_erasing() and memory.doctor().problems == []
+    assert eraser.run(Target(text="PostgreSQL")).entries == 1

@@ -516,13 +516,14 @@ class Memory(Records):
             if not done or seconds is None or time.monotonic() - started >= seconds:
                 return made
 
-    @settled
     def retry(self) -> int:
-        """Dead, failed, backing-off and paused jobs get a fresh start; how many."""
+        """Dead, failed, backing-off and paused jobs get a fresh start, and a removal is done at once; how many."""
         from recollect.store.jobs import Jobs
 
         with self.database.write() as tx:
-            return Jobs(self.owner, clock=self.clock).revive(tx)
+            revived = Jobs(self.owner, clock=self.clock).revive(tx)
+        self.finish_removals()
+        return revived
 
     def status(self) -> Overview:
         """What is there and what is going on."""

@@ -123,15 +123,24 @@ class Forget(Part):
     def run(self, target: Target, reason: str = "") -> Report:
         """Whoever asks again for what was cut short finds it finished."""
         resumed = self.finish(hurry=True)
+        buried = stones_below(self._settings.root)
         try:
-            plan = self._planner.plan(target)
+            report = self._run(target, self._planner.plan(target), buried, reason)
         except UsageError:
+            self.finish(hurry=True)  # somebody else erased it meanwhile, and may have been cut short
             if resumed is None:
                 raise
             return resumed
+        return report
+
+    def _run(self, target: Target, plan: Plan, known: Set[str], reason: str) -> Report:
+        """Carry out the plan. Whoever erased something since, and left another tombstone than those `known`, may have
+        erased what it is about: then it is planned anew."""
         with self._leased(self._settings.config.busy_timeout_seconds) as lease:
             if lease is None:
                 raise StoreBusy("another removal is going on", hint="Run it again when that one is done.")
+            if stones_below(self._settings.root) != known:
+                plan = self._planner.plan(target)
             try:
                 names = self._going(plan)
                 self._hide()  # hooks without a daemon look for no tombstone
