@@ -1429,7 +1429,7 @@ def test_names_that_hold_a_text_are_told_and_stay(memory: Memory, root: Path, cl
     report = memory.forget(text=SECRET, also=True)
     assert report.entries == 1 and {each["kind"] for each in report.also} == {"project", "branch", "user", "chat"}
     assert {each["why"] for each in report.also} == {"has it in its name"} and "sister" not in repr(entries(memory))
-    with pytest.raises(UsageError, match="part of the name of project") as raised:  # nothing else says it
+    with pytest.raises(UsageError, match=f"says `{SECRET}`; it is part of the name of project") as raised:
         memory.forget(text=SECRET)
     assert "--project" in str(raised.value.hint) and "Friday" in texts(memory)
     memory.forget(project=home)

@@ -138,8 +138,7 @@ def is_only_named(summary: str, name: str, projects: Iterable[str]) -> bool:
     """Does a summary hold a folded name only where it tells which project it is of?"""
     for folder in {part.rpartition("/")[2] for each in projects for part in each.split()}:
         summary = summary.replace(f" in {folder}", "") if folder else summary
-    hit = found_in(summary, name)
-    return hit is None or hit[0] is not Why.SAYS
+    return found_in(summary, name) is None
 
 
 class Quotes:

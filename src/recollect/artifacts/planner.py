@@ -136,15 +136,15 @@ class Planner:
         if others:
             raise UsageError(f"only one thing at a time: text and {' and '.join(others)} were named")
         name = wanted(target.text)
-        mentions = self._mentions.of(name)
-        says = [each for each in mentions if each.why is Why.SAYS]
-        near = [each for each in mentions if each.why is not Why.SAYS]
-        near += [Mention(each, each.text, Why.SIMILAR) for each in self._similar(target.text)]
         named = self._mentions.names(name)
         places = [each.at.text for each in named if each.at.place is Place.PROJECT]
-        says = [
-            each for each in says if each.at.place is not Place.SUMMARY or not is_only_named(each.at.text, name, places)
-        ]
+        mentions = self._mentions.of(name)
+        mentions += [Mention(each, each.text, Why.SIMILAR) for each in self._similar(target.text)]
+        summaries = {each.at.id: each.at.text for each in mentions if each.at.place is Place.SUMMARY and each.at.source}
+        titled = {key for key, text in summaries.items() if is_only_named(text, name, places)} if places else set()
+        mentions = [each for each in mentions if each.at.place is not Place.SUMMARY or each.at.id not in titled]
+        says = [each for each in mentions if each.why is Why.SAYS]
+        near = [each for each in mentions if each.why is not Why.SAYS]
         if not says and not (near and target.also):
             raise _unsaid(target.text.strip(), near, named)
         self._add_mentions(found, says)
@@ -422,7 +422,8 @@ class Planner:
 
 
 def _unsaid(text: str, near: Sequence[Mention], named: Sequence[Mention]) -> UsageError:
-    where = f"; {len(near)} texts are near it: `--also --dry-run` shows them" if near else ""
+    texts = "1 text is" if len(near) == 1 else f"{len(near)} texts are"
+    where = f"; {texts} near it: `--also --dry-run` shows them" if near else ""
     if named:
         where += f"; it is part of the name of {', '.join(f'{each.at.place} {each.at.text}' for each in named[:3])}"
         hint = "`--project P`, `--user U` and `--session S` erase what has it in its name."
