@@ -21,9 +21,11 @@ def command(as_json: bool, agent_id: str | None) -> int:
     from recollect.surfaces.installers.upkeep import troubles
 
     with memory(agent_id) as opened:
-        with suppress(RecollectError):  # it tells so
-            opened.finish_removals()
         result = opened.status()
+        if {"pending", "running"} & result.kinds.get("erase", {}).keys():
+            with suppress(RecollectError):  # it tells so
+                opened.finish_removals()
+            result = opened.status()
     result.problems += troubles(opened.settings)
     daemon = _daemon(opened.settings.home)
     paused = _paused(opened.settings.home)
