@@ -69,8 +69,8 @@ theme = "dark"
 
 # Codex trusts a hook by its bytes: another one is skipped in silence by everybody who upgrades.
 LINE = (
-    """exec /bin/sh -c 'trap "exit 0" 0; h=${5:-${RECOLLECT_HOME:-$HOME/.recollect}}; case $h in /*)"""
-    """ [ -f "$h/hook" ] && [ -O "$h/hook" ] && (. "$h/hook") 2>/dev/null;; esac' recollect"""
+    """exec /bin/sh -c 'trap "exit 0" 0; h=${5:-${RECOLLECT_HOME:-$HOME/.recollect}}; case $h in /*) [ -O "$h" ] &&"""
+    """ f=$h/hook && [ -f "$f" ] && [ ! -L "$f" ] && [ -O "$f" ] && (. "$f") 2>/dev/null;; esac' recollect"""
 )
 
 

@@ -136,6 +136,21 @@ def test_a_home_of_another_user_or_one_that_cannot_be_read_runs_nothing(tmp_path
             assert (folder / "ran").exists() is (line == closed and mode != 0), "where it can be read it runs"
             (folder / "ran").unlink(missing_ok=True)
         (folder / "closed").chmod(0o700)
+        clone = folder / "clone.sh"  # their own file, and what somebody else wrote
+        clone.write_text(f"touch {folder}/ran\n")
+        os.chown(clone, NOBODY, NOBODY)
+        for line in (theirs, closed):
+            link = Path(line.split("--home ")[1]) / launcher.NAME
+            link.replace(link.with_name("kept"))
+            link.symlink_to(clone)
+            ends_well(line, user=NOBODY, group=NOBODY, extra_groups=[])
+            assert not (folder / "ran").exists(), "a link leads to no script"
+            link.unlink()
+            os.link(clone, link)
+            ends_well(line, user=NOBODY, group=NOBODY, extra_groups=[])
+            assert (folder / "ran").exists() is (line == closed), "nor does a home of somebody else"
+            (folder / "ran").unlink(missing_ok=True)
+            link.with_name("kept").replace(link)
         ends_well(closed, user=NOBODY, group=NOBODY, extra_groups=[], preexec_fn=_cannot_fork)
         assert not (folder / "ran").exists(), "a shell that cannot fork ends with 2 by itself"
     finally:

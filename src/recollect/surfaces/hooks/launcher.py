@@ -2,7 +2,8 @@
 
 The line is the same, byte for byte, in every release of recollect and of Python: Codex trusts a hook by its bytes. It
 ends with status 0 whatever happens, since both agents take a 2 for "block the prompt", and prints nothing of its own.
-It reads the launcher, a file in the home, and does nothing where that is missing, unreadable or another user's.
+It reads the launcher, a file in the home, and does nothing where that is missing, unreadable or a link, or where file
+or home is another user's: whoever can make a link there could have any file of the user's read as a script.
 
 The launcher names an interpreter and the client of one installation. Another installation takes it over only when the
 one that it names is gone.
@@ -27,8 +28,8 @@ NAME = "hook"  # of the launcher, in the home
 # $5 is the home, where it is not the default one. A shell that cannot fork ends with 2: hence the trap, and the `exec`
 # for the agent's own shell.
 _SCRIPT = (
-    'trap "exit 0" 0; h=${5:-${RECOLLECT_HOME:-$HOME/.recollect}}; case $h in /*)'
-    ' [ -f "$h/hook" ] && [ -O "$h/hook" ] && (. "$h/hook") 2>/dev/null;; esac'
+    'trap "exit 0" 0; h=${5:-${RECOLLECT_HOME:-$HOME/.recollect}}; case $h in /*) [ -O "$h" ] && f=$h/hook &&'
+    ' [ -f "$f" ] && [ ! -L "$f" ] && [ -O "$f" ] && (. "$f") 2>/dev/null;; esac'
 )
 _LINE = ["exec", "/bin/sh", "-c", _SCRIPT, "recollect"]
 _CLIENT = "recollect/surfaces/hooks/hook.py"
@@ -85,8 +86,9 @@ def own() -> Program:
 
 
 def is_line(words: Sequence[str]) -> bool:
-    """Is a command of these words a line of ours, whatever it calls?"""
-    return list(words[: len(_LINE)]) == _LINE and len(words) > len(_LINE)
+    """Is a command of these words a line of ours, whatever it calls, also one of before the first release?"""
+    begins = [*words[:3], *(each.partition(";")[0] for each in words[3:4]), *words[4:5]]
+    return begins == [*_LINE[:3], _SCRIPT.partition(";")[0], *_LINE[4:]] and len(words) > len(_LINE)
 
 
 def called(command: str) -> Call | None:
