@@ -325,9 +325,11 @@ def test_what_somebody_built_on_a_hook_stays_and_gets_no_second_one(machine: Mac
     [
         *((each.format(event="Stop"), Whose.OURS) for each in OLDER),
         ("'/home/a b/bin/recollect' hook Stop", Whose.OURS),
+        ("python3 -E -P /bin/recollect hook Stop", Whose.OURS),
         (LINE + " Stop --agent codex", Whose.OURS),
         (LINE + " Stop --agent codex --home '/a b'", Whose.OURS),
         (LINE + " Stop --agent codex && notify-send done", Whose.MENTIONS),
+        (LINE.replace('[ ! -L "$f" ] && ', "") + " Stop --agent codex", Whose.OURS),
         (LINE.replace("exit 0", "exit 1") + " Stop --agent codex", Whose.THEIRS),
         ("RECOLLECT_HOME=/x recollect hook Stop", Whose.MENTIONS),
         ("recollect hook Stop | tee log", Whose.MENTIONS),
@@ -593,6 +595,12 @@ def test_hooks_that_lead_nowhere_are_told_and_init_mends_them(machine: Machine, 
                 '{"mcpServers": {"recollect": {"command": "/x/recollect", "args": ["mcp"]}}}'
             ),
             "/x/recollect is gone",
+        ),
+        (
+            lambda: machine.servers.write_text(
+                machine.servers.read_text().replace("/bin/recollect", "/bin/former/recollect")
+            ),
+            "/bin/former/recollect is gone",
         ),
     ):
         damage()

@@ -17,6 +17,7 @@ from recollect.config import Settings, load
 from recollect.models.agent_cli import AgentCli
 from recollect.models.base import ModelFailed
 from recollect.surfaces.hooks import launcher
+from recollect.surfaces.installers.values import Commands
 from tests import daemons
 from tests.transcripts import claude
 
@@ -96,7 +97,7 @@ def test_a_command_takes_nothing_from_the_current_folder(
 
 
 def test_a_daemon_that_a_hook_starts_takes_nothing_from_the_current_folder(tmp_path: Path, trap: Trap) -> None:
-    with daemons.home(tmp_path, PYTHONPATH=f":.:{Path(__file__).parent}") as home:
+    with daemons.home(tmp_path, PYTHONPATH=f":.:{trap.folder}:{Path(__file__).parent}") as home:
         transcript = home.projects / "-code-tides" / "s-1.jsonl"
         transcript.parent.mkdir()
         transcript.write_bytes(claude(1, "We use figs."))
@@ -115,6 +116,16 @@ def test_a_daemon_that_a_hook_starts_takes_nothing_from_the_current_folder(tmp_p
             daemons.wait(home.is_serving)
         home.settle()  # both lanes had work
         assert trap.sprung() == []
+
+
+def test_a_server_that_an_agent_starts_takes_nothing_from_the_current_folder(tmp_path: Path, trap: Trap) -> None:
+    with daemons.home(tmp_path) as home:
+        server = Commands(home.path).server()
+        for path in (":/nowhere", ".", str(trap.folder)):
+            env = {**environment(home), **server["env"], "PYTHONPATH": path, "PYTHONHOME": path}
+            call = [server["command"], *server["args"]]
+            done = subprocess.run(call, env=env, cwd=trap.folder, input=b"", capture_output=True, check=False)
+            assert (done.returncode, trap.sprung()) == (0, []), done.stderr
 
 
 def test_watching_takes_nothing_from_the_current_folder(tmp_path: Path, trap: Trap) -> None:

@@ -34,6 +34,14 @@ def script(name: str) -> Path:
     return Path(sys.executable).with_name(name)
 
 
+def isolated(name: str) -> list[str]:
+    """Return the command that runs a console script of ours whatever environment somebody else starts it in.
+
+    Without one beside the interpreter the package may lie on the PYTHONPATH, so that is searched then."""
+    file = script(name)
+    return [sys.executable, "-E", "-P", str(file)] if file.is_file() else python(name)
+
+
 def environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return a copy in which no variable leads to the current folder."""
     cleaned = dict(environ)

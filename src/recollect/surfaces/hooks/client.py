@@ -303,10 +303,18 @@ def start(home: str, environ: Mapping[str, str]) -> None:
         os.set_inheritable(lock, True)
         os.chdir(home)
         time.sleep(_DELAY)
-        program = sys.executable or "python3"
-        os.execve(program, [program, "-P", "-m", "recollect", "serve"], {**environ, "RECOLLECT_HOME": home})
+        os.execve(sys.executable, [sys.executable, "-P", "-m", "recollect", "serve"], for_daemon(home, environ))
     finally:
         os._exit(1)
+
+
+def for_daemon(home: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """An agent's environment without what a project wants of Python. It stays only where recollect itself is found by
+    it."""
+    root, path = __file__.rpartition("/recollect/")[0], environ.get("PYTHONPATH", "").split(os.pathsep)
+    needed = root in path or root.startswith(environ.get("PYTHONUSERBASE", "-") + "/")
+    kept = {name: value for name, value in environ.items() if needed or not name.startswith("PYTHON")}
+    return {**kept, "RECOLLECT_HOME": home}
 
 
 def situation(home: str, environ: Mapping[str, str]) -> str:

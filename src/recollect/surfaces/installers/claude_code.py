@@ -11,7 +11,7 @@ from pathlib import Path
 from recollect.surfaces.installers.json_text import JSON, or_empty, value_of
 from recollect.surfaces.installers.merge import (
     handlers,
-    server_program,
+    server_programs,
     with_hooks,
     with_lines,
     with_server,
@@ -54,9 +54,9 @@ def agent(environ: Mapping[str, str], user_home: Path, commands: Commands) -> Ag
             ours = handlers(JSON, or_empty(texts[settings]))
         return [Entry(settings, said["command"], is_trusted=True) for *_, said in ours]
 
-    def server(texts: Texts) -> str:
+    def server(texts: Texts) -> list[str]:
         with reading(servers):
-            return server_program(JSON, or_empty(texts[servers]), _SERVERS)
+            return server_programs(JSON, or_empty(texts[servers]), _SERVERS)
 
     def switched_off(texts: Texts) -> str:
         off = value_of(or_empty(texts[settings])).get("disableAllHooks")

@@ -21,7 +21,7 @@ from recollect.surfaces.installers.merge import (
     Syntax,
     changed,
     handlers,
-    server_program,
+    server_programs,
     with_hooks,
     with_lines,
     with_server,
@@ -125,9 +125,9 @@ class _Files:
                 found.append(Entry(file, said["command"], is_trusted))
         return found
 
-    def server(self, texts: Texts) -> str:
+    def server(self, texts: Texts) -> list[str]:
         with reading(self.config):
-            return server_program(CONFIG, texts[self.config] or "", _SERVERS)
+            return server_programs(CONFIG, texts[self.config] or "", _SERVERS)
 
     def switched_off(self, texts: Texts) -> str:
         features = loads(texts[self.config] or "").get("features", {})

@@ -66,11 +66,11 @@ def _is_hook_call(words: Sequence[str]) -> bool:
 
 
 def _after_program(words: Sequence[str]) -> list[str] | None:
-    """What follows `recollect` or `python -m recollect`; None when that is not what is called."""
-    if words and PurePath(words[0]).name in (NAME, f"{NAME}.exe"):
-        return list(words[1:])
-    options = _python_options(words)
-    if options is None or list(words[options : options + 2]) != ["-m", NAME]:
+    """What follows `recollect`, `python …/recollect` or `python -m recollect`; None when that is not what is called."""
+    options = _python_options(words) or 0
+    if len(words) > options and PurePath(words[options]).name in (NAME, f"{NAME}.exe"):
+        return list(words[options + 1 :])
+    if not options or list(words[options : options + 2]) != ["-m", NAME]:
         return None
     return list(words[options + 2 :])
 

@@ -48,10 +48,13 @@ def changed(form: Syntax, before: str, after: str) -> list[Place]:
     return [each[:3] for each in handlers(form, before) if kept.get(each[:3]) != each[3]]
 
 
-def server_program(form: Syntax, text: str, table: str) -> str:
-    """The program of our MCP server; empty: there is no such server."""
+def server_programs(form: Syntax, text: str, table: str) -> list[str]:
+    """The programs that our MCP server needs: an interpreter, a script, or both; empty: there is no such server."""
     there = _server(form, text, table)
-    return str(there["command"]) if there is not None and _is_ours(there) else ""
+    if there is None or not _is_ours(there):
+        return []
+    script = there["args"][: there["args"].index("mcp")][-1:]
+    return [there["command"], *(each for each in script if str(each).startswith("/"))]
 
 
 def without_hooks(form: Syntax, text: str) -> str:

@@ -73,12 +73,12 @@ def troubles(settings: Settings) -> list[Trouble]:
     for agent in agents(settings):
         try:
             texts = read(agent)
-            entries, program = agent.entries(texts), agent.server(texts)
+            entries, programs = agent.entries(texts), agent.server(texts)
         except (OSError, RecollectError):  # `init` says what is wrong with the file
             continue
         found += [Trouble(what, hint) for what, hint in _of_hooks(agent, entries, settings)]
-        if program and processes.program(program, settings.environ) is None:
-            found.append(Trouble(f"{agent.title}: the MCP server's program {program} is gone", _INIT))
+        if gone := [each for each in programs if processes.program(each, settings.environ) is None]:
+            found.append(Trouble(f"{agent.title}: the MCP server's program {gone[0]} is gone", _INIT))
     return found
 
 

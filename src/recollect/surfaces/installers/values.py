@@ -40,9 +40,8 @@ class Commands:
         return tuple(Hook(event, line, seconds.get(event, 10)) for event, line in lines.items())
 
     def server(self) -> dict[str, Any]:
-        """The MCP server, as an agent starts it from anywhere."""
-        script = processes.script(NAME)
-        command, *args = [str(script)] if script.is_file() else processes.python(NAME)
+        """The MCP server, as an agent starts it from anywhere, with whatever `PYTHONPATH` a project asks for."""
+        command, *args = processes.isolated(NAME)
         env = {HOME_VARIABLE: str(self.home)} if self.home else {}  # Codex hands no variables on
         return {"command": command, "args": [*args, "mcp"], "env": env}
 
@@ -68,7 +67,7 @@ class Agent:
     stripped: Callable[[Texts], dict[Path, str]]  # settings without anything of ours
     renewed: Callable[[Texts], dict[Path, str]]  # settings in which no hook of ours can block; others are left out
     entries: Callable[[Texts], list[Entry]]
-    server: Callable[[Texts], str]  # the program of our MCP server; empty: there is no such server
+    server: Callable[[Texts], list[str]]  # the programs that our MCP server needs; empty: there is no such server
     switched_off: Callable[[Texts], str]  # why hooks do not run there, if the user's own settings say so
     advice: str  # what its user has to do after the hooks changed
 
