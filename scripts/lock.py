@@ -1,4 +1,4 @@
-"""Writes the hash of every file of every version that constraints.txt pins: `make lock`, after a version was changed.
+"""Writes the hash of every file of every version that is pinned: `make lock`, after a version was changed.
 
 All files count, so that the hashes hold on every system and Python. They come from whichever index pip is set up for.
 """
@@ -14,7 +14,8 @@ from pip._internal.index.collector import LinkCollector, parse_links
 from pip._internal.models.link import Link
 from pip._vendor.packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
-PINS = Path(__file__).parent.parent / "constraints.txt"
+REPOSITORY = Path(__file__).parent.parent
+PINS = (REPOSITORY / "constraints.txt", REPOSITORY / "tests" / "models.txt")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s\\]+)", re.MULTILINE)
 
 
@@ -23,8 +24,9 @@ def main() -> None:
     options, _ = command.parser.parse_args([])
     with command.main_context(), command._build_session(options) as session:  # type: ignore[attr-defined]
         collector = LinkCollector.create(session, options)
-        pins = PIN.findall(PINS.read_text(encoding="utf-8"))
-        PINS.write_text("".join(locked(collector, *pin) for pin in pins), encoding="utf-8")
+        for file in PINS:
+            pins = PIN.findall(file.read_text(encoding="utf-8"))
+            file.write_text("".join(locked(collector, *pin) for pin in pins), encoding="utf-8")
 
 
 def locked(collector: LinkCollector, name: str, version: str) -> str:
