@@ -492,7 +492,7 @@ def test_hooks_that_can_block_are_replaced_by_whatever_command_runs_first(machin
     earlier(machine)
     before = machine.files()
     done = run(machine.home / ".recollect", "conversations", "--json")
-    assert done.json == [] and done.stderr.count("\n") == 1 and "/hooks" in done.stderr
+    assert done.json == [] and done.stderr.count("\n") == 1 and "/hooks" in done.stderr and ".;" not in done.stderr
     for file in (machine.settings, machine.hooks):
         text = before[str(file.relative_to(machine.home))].decode()
         for event, (command,) in own_commands(json.loads(file.read_text())["hooks"]).items():
@@ -590,6 +590,7 @@ def test_hooks_that_lead_nowhere_are_told_and_init_mends_them(machine: Machine, 
     for damage, told in (
         (file.unlink, "there is no"),
         (lambda: file.write_text("exit 2\n"), "not as recollect writes it"),
+        (lambda: file.symlink_to(file.rename(file.parent / "logs" / "hook")), "is a link"),
         (
             lambda: machine.servers.write_text(
                 '{"mcpServers": {"recollect": {"command": "/x/recollect", "args": ["mcp"]}}}'

@@ -162,9 +162,12 @@ def take_over(home: Path) -> Program | None:
 def fault(home: Path) -> str:
     """Why the line finds nothing to run; empty: it does."""
     file = home / NAME
+    if file.is_symlink():
+        return f"{file} is a link"
     try:
-        if not _is_mine(file):
-            return f"{file} belongs to another user"
+        for each in (home, file):
+            if not _is_mine(each):
+                return f"{each} belongs to another user"
         program = installed(file.parent)
     except FileNotFoundError:
         return f"there is no {file if home.is_dir() else home}"

@@ -27,10 +27,10 @@ _INIT = "`recollect init` mends it."
 
 
 def mend(settings: Settings, now: datetime) -> str:
-    """Return a line about what was mended; empty: there was nothing to do, or it cannot be done now."""
+    """Return what was mended, in sentences; empty: there was nothing to do, or it cannot be done now."""
     told = []
     if gone := launcher.take_over(settings.home):
-        told.append(f"agents called {gone.python}, which is gone; they call this installation now")
+        told.append(f"Agents called {gone.python}, which is gone; they call this installation now.")
     for agent in agents(settings):
         try:
             files = _renew(agent, settings, now)
@@ -38,8 +38,8 @@ def mend(settings: Settings, now: datetime) -> str:
             continue
         if files:
             advice = f" {agent.advice}" if agent.name == "codex" else ""
-            told.append(f"hooks in {', '.join(files)} can hold up no prompt any more; copies are beside.{advice}")
-    return "; ".join(told)
+            told.append(f"Hooks in {', '.join(files)} can hold up no prompt any more; copies are beside.{advice}")
+    return " ".join(told)
 
 
 def _renew(agent: Agent, settings: Settings, now: datetime) -> list[str]:
