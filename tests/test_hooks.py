@@ -682,6 +682,14 @@ def test_nothing_is_printed_for_nothing() -> None:
 # The client
 
 
+def test_a_daemon_gets_a_pythonpath_only_where_it_is_found_by_it() -> None:
+    root = str(Path(client.__file__).parents[3])
+    for needed in ({"PYTHONPATH": f"/x:{root}"}, {"PYTHONUSERBASE": str(Path(root).parent), "PYTHONPATH": "/x"}):
+        assert client.for_daemon("/h", {**needed, "A": "1"}) == {**needed, "A": "1", "RECOLLECT_HOME": "/h"}
+    for project in ({"PYTHONPATH": ".:/x"}, {"PYTHONPATH": "", "PYTHONUSERBASE": ""}, {"PYTHONUSERBASE": "/"}):
+        assert client.for_daemon("/h", {**project, "PYTHONHOME": "/x"}) == {"RECOLLECT_HOME": "/h"}
+
+
 def test_the_client_imports_little_and_nothing_of_ours() -> None:
     tree = ast.parse(Path(client.__file__).read_text())
     names = {

@@ -312,7 +312,7 @@ def for_daemon(home: str, environ: Mapping[str, str]) -> dict[str, str]:
     """An agent's environment without what a project wants of Python. It stays only where recollect itself is found by
     it."""
     root, path = __file__.rpartition("/recollect/")[0], environ.get("PYTHONPATH", "").split(os.pathsep)
-    needed = root in path or root.startswith(environ.get("PYTHONUSERBASE", "-") + "/")
+    needed = root in path or root.startswith((environ.get("PYTHONUSERBASE") or "-") + "/")
     kept = {name: value for name, value in environ.items() if needed or not name.startswith("PYTHON")}
     return {**kept, "RECOLLECT_HOME": home}
 
