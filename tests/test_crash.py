@@ -234,8 +234,15 @@ def test_a_roll_back_that_fails_leaves_that_file_out_and_goes_on(taken_in: tuple
                 f" IF OLD.file_path = '{broken}' THEN RAISE EXCEPTION 'refused'; END IF; RETURN NEW; END $$;"
                 "CREATE TRIGGER refuse BEFORE UPDATE ON memory_file_states FOR EACH ROW EXECUTE FUNCTION refuse()"
             )
+    with next(root.rglob(Path(broken).name)).open("a") as file:  # there is more to read, and nobody reads it
+        file.write("{}\n")
+    with memory.database.read() as tx:
+        before = tx.rows("SELECT fencing_token FROM memory_jobs WHERE job_key LIKE :key", {"key": f"%{broken}"})
     report = memory.ingest(folder=root)
     assert [Path(problem.path).name for problem in report.problems] == [Path(broken).name]
+    with memory.database.read() as tx:
+        after = tx.rows("SELECT fencing_token FROM memory_jobs WHERE job_key LIKE :key", {"key": f"%{broken}"})
+    assert len(before) == 1 and after == before, "left out"
     with memory.database.read() as tx:
         stuck = tx.rows("SELECT file_path FROM memory_file_states WHERE status = 'ingesting'")
     assert stuck == [(broken,)]

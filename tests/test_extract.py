@@ -914,6 +914,18 @@ def test_what_was_given_up_is_told_by_every_run(memory: Memory, root: Path) -> N
     assert extract(memory, by(Scripted())).run(now=True).succeeded == 1
 
 
+@pytest.mark.parametrize("now", [False, True])
+def test_nothing_is_extracted_while_its_file_is_being_read(memory: Memory, root: Path, now: bool) -> None:
+    ingest(memory, root, *TALK)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_file_states SET status = 'ingesting'")
+        tx.run("UPDATE memory_conversations SET status = 'active'")
+    assert memory.intake.mark_ready() == 0 and memory.process(now=now).claimed == 0
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_file_states SET status = 'idle'")
+    assert memory.process(now=now).succeeded == 1
+
+
 def test_use_is_counted_on_the_memory_and_its_conversation(memory: Memory, root: Path) -> None:
     ingest(memory, root, *TALK)
     memory.process()

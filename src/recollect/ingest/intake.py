@@ -44,6 +44,7 @@ from recollect.store.projects import Project, Resolved
 from recollect.types import (
     Conversation,
     ConversationStatus,
+    FileStatus,
     moment,
     parse_timestamp,
     timestamp,
@@ -118,9 +119,20 @@ class Intake(Part):
         return found
 
     def permitted(self, talks: Iterable[Conversation]) -> list[Conversation]:
-        """Those that may be stored, as the configuration is now."""
+        """Those that may be stored, as the configuration is now, and whose file is not being read."""
         gate = self._gate()
-        return [each for each in talks if gate.allowed(each.project, each.project_id) is not None]
+        with self._database.read() as tx:
+            reading = self._reading(tx)
+        return [
+            each
+            for each in talks
+            if (each.source, each.source_file) not in reading
+            and gate.allowed(each.project, each.project_id) is not None
+        ]
+
+    def _reading(self, tx: Transaction) -> set[tuple[str, str]]:
+        """Source and key of files that are being read, or that somebody left half read: more of them is to come."""
+        return {(each.source, each.file_path) for each in files.with_status(tx, self._owner, FileStatus.INGESTING)}
 
     def off(self, project_ids: Iterable[str]) -> set[str]:
         """Of these projects and those that are known, the ones of which nothing may be stored: switched off by name, or
@@ -155,10 +167,11 @@ class Intake(Part):
         forced = get_source(source) if source else None
         report, gate = Report(), self._gate()
         self._bury()
-        self._recover(gate, report)
+        left_out = self._recover(gate, report)
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
         oldest = moment(parse_timestamp(since)).timestamp() * 1000 if since else 0
         found = [each for each in self._find(file, folder, forced, report) if each.modified_ms >= oldest]
+        found = _without(found, left_out, report)
         changed, unread = self._changed(found, report, everything=reimport)
         if author.is_agent and (notes := self._notes_elsewhere(changed, forced)):
             raise refusal("take in notes, whoever seems to have written them", ("ingest", notes))
@@ -208,6 +221,8 @@ class Intake(Part):
             known = {each.id for each in idle}
             ours = conversation_rows.search(tx, self._owner, statuses=[ConversationStatus.ACTIVE], source=note.SOURCE)
             idle += [each for each in ours if note.is_note(each) and each.id not in known]
+            reading = self._reading(tx)
+            idle = [each for each in idle if (each.source, each.source_file) not in reading]
             chosen = [each for each in idle if within is None or each.source_file in within]
             decided = [(each, *self._outcome(tx, each)) for each in chosen]
         return self._decide(decided)
@@ -314,9 +329,9 @@ class Intake(Part):
         deadline = time.monotonic() + _PATIENCE
         while report.busy and time.monotonic() < deadline:
             time.sleep(_PATIENCE / 20)
-            self._recover(gate, report)
-            paths = {each.path for each in report.busy}
+            left_out = self._recover(gate, report)
             report.skipped -= len(report.busy)
+            paths = {each.path for each in _without(report.busy, left_out, report)}
             report.busy = []
             works = list(self._choose([each for each in found if each.path in paths], gate, forced, report))
             self._runner(gate).run(works, report, reimport=reimport)
@@ -333,10 +348,13 @@ class Intake(Part):
         writer = Writer(self._owner, self._gap, self._gate().project_id, self._clock)
         return recovery.recover(self._database, self._owner, self._jobs, writer)[0]
 
-    def _recover(self, gate: Gate, report: Report) -> None:
+    def _recover(self, gate: Gate, report: Report) -> set[str]:
+        """Rolls back what is half read. The keys of files for which that failed: this run leaves them out."""
         writer = Writer(self._owner, self._gap, gate.project_id, self._clock)
         _, failed = recovery.recover(self._database, self._owner, self._jobs, writer)
-        report.problems += [Problem(f"{each.root}/{each.file_path}", "roll-back failed") for each in failed]
+        problems = [Problem(f"{each.root}/{each.file_path}", "roll-back failed") for each in failed]
+        report.problems += [each for each in problems if each not in report.problems]
+        return {each.file_path for each in failed}
 
     def _find(self, file: Path | None, folder: Path | None, forced: Source | None, report: Report) -> Iterator[Found]:
         if file is not None:
@@ -460,6 +478,13 @@ class Intake(Part):
         if unknown:
             with self._database.write() as tx:
                 files.save(tx, self._owner, unknown)
+
+
+def _without(found: Sequence[Found], keys: Collection[str], report: Report) -> list[Found]:
+    """The files but for those with these keys, which are skipped."""
+    kept = [each for each in found if each.key not in keys]
+    report.skipped += len(found) - len(kept)
+    return kept
 
 
 def _passed_over(found: Found, signature: str) -> FileState:
