@@ -995,6 +995,7 @@ READS: dict[str, Read] = {
     "artifacts.of_keys": lambda tx, owner: artifacts.of_keys(tx, owner, ["s@1"]),
     "erasing.keys": lambda tx, owner: erasing.keys(tx, owner, session=SESSION),
     "erasing.texts": lambda tx, owner: list(erasing.texts(tx, owner)),
+    "erasing.names": erasing.names,
     "erasing.key_at": lambda tx, owner: erasing.key_at(
         tx, owner, erasing.Standing(erasing.Place.MESSAGE, "e1", "", SOURCE, SESSION, FILE, at(0))
     ),

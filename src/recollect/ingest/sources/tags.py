@@ -78,11 +78,11 @@ class Wrappers:
         return self._joined(text, found, front) if found else text
 
     def _goes_on(self, text: str, before: _Passage | None, start: int) -> bool:
-        """May a wrapper go on up to where another of its kind begins? One of those that stand only before a person's
-        words, and that ended as a client ends it, does not go on in the middle of a line."""
+        """May a wrapper go on up to where another of its kind begins? One that ended as a client ends it does not go on
+        in the middle of a line."""
         if before is None:
             return False
-        return not self._leading or _begins_line(text, start) or not _LINE_ENDS.match(text, before.end)
+        return _begins_line(text, start) or not _LINE_ENDS.match(text, before.end)
 
     def _front(self, text: str, ends: _Ends) -> list[_Passage]:
         """The wrappers that a message begins with."""
