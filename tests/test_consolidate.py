@@ -19,7 +19,7 @@ from recollect.config import Settings
 from recollect.consolidate import offline, render
 from recollect.consolidate.agent import Consolidated, Task, answer_content, clean, tools, work_content
 from recollect.consolidate.prompts import ANSWER, WORK, prompt
-from recollect.consolidate.restate import restate, restated
+from recollect.consolidate.restate import restate, restated, struck
 from recollect.consolidate.run import KEY, KIND, Consolidation, Outcome, Report, Step
 from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.topics import topic
@@ -1191,6 +1191,37 @@ def test_what_cannot_be_selected_is_not_read(world: World) -> None:
     assert {each.id for each in material.evidence} == {"m-w", "m-g", "m-u", "m-p"} and material.newest == at(1)
     with world.database.read() as tx:
         assert len(stage1.candidates(tx, world.owner, at(5000), 7)) == 7
+
+
+def test_what_is_struck_takes_its_line_and_what_nobody_is_cited_for() -> None:
+    a, b = f"[{key_of('a')}]", f"[{key_of('b')}]"
+    text = (
+        f"# Handbook\n\nAbout Zanzibar.\n\n## Work\n\n### Zanzibar\n\n- They pay late. {a}\n\n"
+        f"### Paint\n\n- Paint is green. {b} ^m-g\n- Wrenches\n  are short. {a} {b}\n- Held. ^m-g\n- Gone. ^m-x\n"
+        f"\n### Zanzibar again\n\n- Ask first. {b}\n"
+    )
+    wanted = f"# Handbook\n\n### Paint\n\n- Paint is green. {b} ^m-g\n- Held. ^m-g\n\n- Ask first. {b}\n"
+    assert struck(text, {key_of("a")}, {"m-g"}) == wanted
+
+
+def test_what_a_model_wrote_stays_when_something_else_is_forgotten(world: World) -> None:
+    fill(world)
+    world.add(row("old", updated=at(400)))
+    model = Clerk()
+    world.consolidation(model).run()
+    before, baseline = world.kept(), world.baseline()
+    world.erase("old")
+    assert world.consolidation().strike() == ""
+    assert world.kept() == before and world.baseline() == baseline
+    world.erase("b")
+    assert world.consolidation().strike() == ""
+    after = world.kept()
+    assert not any(key_of("b").encode() in text for text in world.files().values())
+    assert key_of("a").encode() in after["workspace/handbook.md"], "the rest is the model's"
+    world.clock.advance(7 * 3600)
+    report = world.consolidation(model).run()
+    assert report.outcome is Outcome.SUCCEEDED and report.removed == (key_of("b"),) and report.added == ()
+    assert model.calls == 2
 
 
 def test_an_agent_with_nothing_to_change_need_not_write(world: World) -> None:

@@ -217,20 +217,20 @@ class Parts:
     def _refresh(self) -> Iterator[str]:
         """MEMORY.md and the workspace without what is gone, and without a model; tells what could not be done."""
         from recollect.consolidate.run import Consolidation, Outcome
-        from recollect.store import stage1
 
         config = self.settings.config
         self._projection.update()
         if failure := self._projection.failure():
             yield failure
         if self.settings.workspace.is_dir():
-            done = Consolidation(self.ground, None).run(now=True)
-            if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):
-                yield f"the workspace: {done.reason or done.outcome}"
-            made = done.outcome is Outcome.SUCCEEDED
-            if made and (config.consolidation_model or config.model) != "offline":  # the model writes it again
-                with self.database.write() as tx:
-                    stage1.mark_selected(tx, self.owner, [])
+            consolidation = Consolidation(self.ground, None)
+            if (config.consolidation_model or config.model) != "offline":  # what a model wrote stays, but for that
+                if failure := consolidation.strike():
+                    yield failure
+            else:
+                done = consolidation.run(now=True)
+                if done.outcome not in (Outcome.SUCCEEDED, Outcome.UNCHANGED, Outcome.NO_INPUT):
+                    yield f"the workspace: {done.reason or done.outcome}"
         if refused := self._refresh_context():
             yield f"context: {refused}"
 

@@ -1,4 +1,4 @@
-"""A memory changed: what the workspace says of it changes at once, without a consolidation.
+"""A memory changed, or a conversation was erased: the workspace says so at once, without a consolidation.
 
 Only items that cite the memory are touched, and each becomes the line that the memory has now, or goes where a person
 called it wrong. What else an item said comes back with the next consolidation, which is due.
@@ -7,9 +7,10 @@ called it wrong. What else an item said comes back with the next consolidation, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 
 from recollect.consolidate import render
+from recollect.text import content_words
 from recollect.types import Remembered
 from recollect.workspace import READ_LIMIT, Workspace
 
@@ -22,6 +23,25 @@ def restated(text: str, memory: Remembered, *, wrong: bool = False) -> str:
     line = f"- {render.one_line(memory.text)} ({render.label(memory)}) {render.cite_memory(memory.id)}\n"
     line = "" if wrong else line
     return "".join(line if cited in render.MEMORY.findall(item) else item for item in _items(text))
+
+
+def struck(text: str, gone: Collection[str], held: Set[str]) -> str:
+    """The text without items that cite a conversation of these names, a memory that is not `held`, or nothing: whose
+    words those are nobody knows. A heading goes that has no item left, or a word that none of its items has. Pure."""
+    kept: list[str] = []
+    for item in reversed(list(_items(text))):
+        if item.startswith("# "):
+            kept.append(item)
+        elif item.startswith("#"):
+            below = "".join(reversed(kept)).partition("\n#")[0]
+            if below.strip() and not below.startswith("#") and content_words(item) <= content_words(below):
+                kept.append(item)
+        elif render.SOURCE.search(item) or render.MEMORY.search(item):
+            stays = held >= {*render.MEMORY.findall(item)} and not any(f"[{name}]" in item for name in gone)
+            kept += [item] if stays else []
+        elif not item.strip() and kept and kept[-1].strip():
+            kept.append(item)
+    return "".join(reversed(kept))
 
 
 def restate(workspace: Workspace, *memories: Remembered, wrong: Collection[str] = ()) -> int:

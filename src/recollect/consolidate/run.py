@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.consolidate import offline, render
+from recollect.consolidate.restate import struck
 from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.validate import Standard
 from recollect.errors import LeaseLost, StoreBusy
@@ -159,6 +160,28 @@ class Consolidation(Part):
             with suppress(StoreBusy), self._database.write() as tx:
                 self._jobs.release(tx, lease)
             raise
+
+    def strike(self) -> str:
+        """What was erased goes from the files; all else stays as the last run left it, and so does what that was made
+        of. Why it could not be; empty: it is done."""
+        try:
+            with self._workspace.alone():
+                material = self._load()
+                self._sync(self._raw(material, union=False))
+                if gone := self._erased(material.selection):
+                    held = {render.memory_name(each.id) for each in material.memories}
+                    kept = self._present(render.is_kept)
+                    self._replace({path: struck(text, gone, held) for path, text in kept.items()})
+        except (OSError, ToolRefused) as error:
+            return f"the workspace: {error}"
+        return ""
+
+    def _erased(self, selection: Selection) -> set[str]:
+        """Names of conversations that the files were made of, and that are not, or not as they were, any more."""
+        with self._database.read() as tx:
+            gone = stage1.vanished(tx, self._owner)
+        changed = (each.row for each in selection.union if each.selected not in ("", each.row.generated_at))
+        return {render.source_name(key) for key in (*gone, *(row.session_key for row in changed))}
 
     # Before: what is there, and may we?
 
