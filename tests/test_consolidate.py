@@ -1004,7 +1004,7 @@ def test_a_model_writes_again_what_was_made_without_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("key", ["model", "consolidation_model"])
-def test_after_something_was_forgotten_the_model_is_due(
+def test_after_something_was_forgotten_the_model_is_due_and_the_rest_is_not_new(
     database_url: Place, clock: Clock, tmp_path: Path, key: str
 ) -> None:
     with Memory(database_url.settings(**{key: "openai:gpt-5-mini"}), clock) as memory:
@@ -1017,7 +1017,9 @@ def test_after_something_was_forgotten_the_model_is_due(
         assert run().outcome is Outcome.SUCCEEDED
         assert not memory.forget(memory=goes.id, reason="test").problems
         report = run()
-        assert report.outcome is Outcome.SUCCEEDED and report.added == tuple(key for key, _ in stays.sources)
+        assert report.outcome is Outcome.SUCCEEDED and report.added == ()
+        assert report.retained == tuple(key for key, _ in stays.sources)
+        assert report.removed == tuple(key for key, _ in goes.sources)
         assert clerk.calls == 2
 
 
