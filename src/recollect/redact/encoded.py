@@ -6,6 +6,8 @@ stands for a secret then goes as a whole.
 
 import base64
 import binascii
+import codecs
+import contextlib
 import itertools
 import re
 import zlib
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from recollect.redact.rules import rx
-from recollect.redact.values import TELLING, oddness
+from recollect.redact.values import TELLING, oddness, rank
 
 
 class Span(NamedTuple):
@@ -44,11 +46,15 @@ _REVERSED = (
 _SEED = (
     r"(?i:mnemonic|\bseed\b[\"']?\s*(?:[:=]|is\b)|seed[ _-]?(?:phrase|words?|\.txt)|wallet (?:seed|words|backup)|metamask|ledger|trezor|phantom|yoroi|exodus|electrum|bip-?39|(?:recovery|backup|secret) (?:phrase|words|card)"
     r"|\b(?:12|15|18|21|24|twelve|fifteen|eighteen|twenty-?four)[ -]words?|\bwords\s*[:=]|write (?:these|them|it) down|semilla|frase de recuperaci|phrase de r|wiederherstellungs(?:phrase|w))"
-    r"|助记词|助記詞|シード|リカバリーフレーズ|сид-?фраз|мнемо|العبارة|सीड|\b1[ .|)]+[a-z]{3,8}[ |]+(?:5|7|9|13)[ .|)]+[a-z]{3,8}\b"
+    r"|助记词|助記詞|シード|リカバリーフレーズ|сид-?фраз|мнемо|العبارة|सीड|\bwords(?:\.txt)?:?\n|\bmy (?:\d+ )?words\b|\b1[ .|):]+[a-z]{3,8}[ ,;|\n]+(?:2|5|7|9|13)[ .|):]+[a-z]{3,8}\b|solana-keygen"
 )
 _MEMBERS = r"\\?[\"']?kty\\?[\"']?\s*:|\\?[\"']ciphertext\\?[\"']\s*:\s*\\?[\"'][0-9a-f]{32}"
 _ARRAY = r"[\[{(]\s*(?:(?:0x[0-9a-fA-F]{2}|[0-9]{1,3}),\s*){12}"
+_LETTERS = r"(?:'[!-&(-~]'\s{0,2},\s{0,4}){6}|(?:\"[!#-~]\"\s{0,2},\s{0,4}){6}"
+_TURNED = r"(?i:\brevers(?:ed|al)\b|\bbackwards?\b|\brot-?13\b|n-za-m|\bbase-?32\b|\bb32)"
 MARKS = (
+    _LETTERS,
+    _TURNED,
     _MEMBERS,
     _ARRAY,
     _BASE64,
@@ -75,6 +81,10 @@ def find_encoded(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
     floor = min(floor, pos)
     if rx(f"{_JOINED}|{_JOINT}").match(text, pos):
         return _find_joined(text, pos, floor, find)
+    if rx(_LETTERS).match(text, pos):
+        return _find_letters(text, pos, floor, find)
+    if rx(_TURNED).match(text, pos):
+        return _find_turned(text, pos, floor, find)
     if rx(_MEMBERS).match(text, pos):
         return _find_members(text, pos, floor)
     if rx(_ARRAY).match(text, pos):
@@ -103,7 +113,9 @@ def _judge(text: str, start: int, end: int, plain: str, find: Find) -> list[Span
     if not plain.isprintable() and not all(sign.isprintable() or sign in "\r\n\t" for sign in plain.rstrip("\0")):
         return []
     before = text[max(0, start - 60) : start].rpartition("\n")[2]
-    tied = re.search(rf"{TELLING}|\b[Pp][Ww]\b", before) and 5 < len(plain) < 200 and not re.search(r"\s", plain)
+    behind = text[end : end + 60].partition("\n")[0]
+    near = before + (behind if "//" in behind or "#" in behind else "")
+    tied = re.search(rf"{TELLING}|\b[Pp][Ww]\b", near) and 5 < len(plain) < 200 and not re.search(r"\s", plain)
     if find(plain) or (tied and oddness(plain) > 1) or find(before + plain.strip("\0")):
         return [Span(start, end)]
     return []
@@ -141,7 +153,11 @@ def _find_base64(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
     try:
         if rx(r"[A-Z2-7]{32}").match(text, pos):
             start, run = pos, rx(r"[A-Z2-7]+={0,6}").match(text, pos) or run
-            raw = base64.b32decode(run.group().rstrip("=")[: (run.end() - pos) // 8 * 8])
+            if rx(r"S[A-Z2-7]{55}(?![A-Z2-7=])").match(text, pos):  # of Stellar
+                return [Span(pos, run.end(), "wallet")], run.end()
+            code = run.group().rstrip("=")
+            code = code[: len(code) - (len(code) % 8 in (1, 3, 6))]
+            raw = base64.b32decode(code + "=" * (-len(code) % 8))
         else:
             raw = base64.b64decode(body[: len(body) // 4 * 4 if len(body) % 4 == 1 else None] + "=" * (-len(body) % 4))
     except (binascii.Error, ValueError):
@@ -155,7 +171,59 @@ def _find_base64(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
     plain = raw.decode("utf-16-le", "replace") if raw[1:2] == b"\0" else raw.decode("utf-8", "replace")
     if sum(map(str.isprintable, plain)) < 0.9 * len(plain):
         return [], run.end()
+    if (
+        plain.isascii()
+        and plain.isprintable()
+        and len(plain) < 60
+        and oddness(plain) > 1
+        and rx(r"(?i)passw|pwd|secret|token|credential|\bpw\b").search(
+            text, max(0, start - 60), min(len(text), run.end() + 60)
+        )
+    ):
+        return _judge(text, start, run.end(), plain.rstrip("\n"), find), run.end()
     return ([Span(start, run.end())] if find(plain) else []), run.end()
+
+
+def _find_letters(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span], int]:
+    """A string as a list of its letters."""
+    run = rx(r"(?:[\"'](?P<v>[!-~])[\"'][\s,]*){7,400}").match(text, pos)
+    if run is None:
+        return [], pos + 1
+    plain = "".join(rx(r"[\"']([!-~])[\"']").findall(run.group()))
+    odd = oddness(plain) > 2 and len(plain) > 15
+    return ([Span(pos, run.end())] if odd else _judge(text, pos, run.end(), plain, find)), run.end()
+
+
+def _find_turned(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span], int]:
+    """What stands in the line of a mention that it is written backwards, in rot13 or in base32."""
+    low = max(floor, text.rfind("\n", max(0, pos - 200), pos) + 1, pos - 200)
+    high = text.find("\n", pos, pos + 200)
+    high = high if high >= 0 else min(len(text), pos + 200)
+    tied, spans = rx(TELLING).search(text, low, high), []
+    for run in rx(r"(?<![\w/+.-])[\w+/=.~!@#$%^&*-]{8,400}").finditer(text, low, high):
+        word = run.group().rstrip(".")
+        if not rx(r"(?=.*\d)(?=.*[A-Za-z])|[A-Z2-7]{16}").match(word) or "." in word:
+            continue
+        for plain in _turns(word, text[pos : pos + 7].lower()):
+            if find(plain) or (oddness(plain) > 3 or (tied and rank(word, word) > 2 and re.search(r"\d", word))):
+                spans.append(Span(run.start(), run.start() + len(word)))
+                break
+    return spans, high if spans else pos + 4
+
+
+def _turns(word: str, how: str) -> list[str]:
+    """A word as it was before."""
+    if how[0] in "rb" and "3" not in how:
+        return [word[::-1]]
+    if "32" in how:
+        body = word.rstrip("=")
+        if not rx(r"[A-Z2-7]{12,}").fullmatch(body):
+            return []
+        with contextlib.suppress(binascii.Error, ValueError):
+            raw = base64.b32decode(body + "=" * (-len(body) % 8))
+            return [raw.decode("ascii")] if raw.isascii() and raw.decode("ascii").isprintable() else []
+        return []
+    return [codecs.decode(word, "rot13")] if rx(r"[0-9]").search(word) else []
 
 
 def _mapped(spans: list[Any], starts: list[int]) -> list[Span]:
@@ -256,7 +324,7 @@ def _find_members(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
     other = text.find("}", pos, high)
     names = r"(?:d|p|q|dp|dq|qi|k)"
     if text[pos : pos + 9].lstrip("\"'\\").startswith("c"):
-        other, names = high, r"(?:ciphertext|mac)"
+        other, names = high, r"(?:ciphertext|mac|iv|salt)"
     members = rx(rf"(?<![\w-])\\?[\"']?{names}\\?[\"']?\s*:\s*\\?[\"'](?P<v>[\w+/=-]{{20,2000}})").finditer(
         text, low, other if other > 0 else high
     )

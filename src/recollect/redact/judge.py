@@ -40,20 +40,22 @@ META = r"(?:type|description|sensitive)[ \t]{1,20}=[^\n]{0,200}\n"  # of a varia
 _FORM = (  # how a value is tied to a name; what is not one of these is prose
     rf"(?P<pair>(?=[\\\"'\s,{{-])\\{{0,3}}[\"']?,?(?:[\s{{-]|\\[nrt]|{META}){{0,40}}\\{{0,3}}[\"']?(?i:value|default)\\{{0,3}}[\"']?\s{{0,3}}[:=]\s{{0,4}}"
     r"|\\?[\"'](?:\r?\n|(?:\\r)?\\n){2})"
-    r"|(?P<args>\\{0,3}[\"'`]\s{0,4},\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
+    r"|(?P<args>\\{0,3}[\"'`]\s{0,4}(?:,|\)\s{0,4}(?:\{|\?:|\|\||\?\?|or\b))\s{0,40}(?=[rbfu]?\\{0,3}[\"'`]))"
+    r"|(?P<call>\(\s{0,40}(?=[@$rbfuN]?\\{0,3}[\"'`]))"
     r"|(?P<assign>(?:\\{0,3}[\"'`]|&quot;|%22|\*\*|\]|\)|\[\d*\]|[?!]){0,4}(?: \d\d?(?=:))?[ \t]{0,10}"
     r"(?:(?::[ \t]*" + _TYPE + r"|(?i:\w{0,12}str(?:ing)?|char|text))(?=[ \t]*=[ \t]*\\?[\"'`]))?"
     r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為はをが는]|(?=[「『«])|%3[AD]"
     r"|(?<=[ \t])(?:->|[→—–-])(?=[ \t])|(?<=[\w)][ \t])(?:\|\||\?\?|or)(?=[ \t]+[\"'])))"
     r"(?:\*\*|__|</\w+>)?[ \t]{0,10}(?:<(?:b|code|strong|em|i|kbd|tt|pre|span)>)?"
     r"(?:[\w.$]{2,40}(?:\([\"'\w]{0,40}\)|\[[\"'\w]{0,40}\])? (?:\?\?|\|\||or) (?=[\"'`]))?)"
-    r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>\s{0,40}(?=[^<\s]))"
+    r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>\s{0,40}(?:<value>\s{0,40}|<!\[CDATA\[)?(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
 _GAP = r"(?:['’]s|[\"'`)*]{0,3})[ \t]+(?:\((?=\S))?"
 _NEXT = r"(?:[|>][+-]?)?[ \t]*(?:\r?\n|\\n)(?:[\s>]|- |\\n|```\w{0,12}){0,40}"  # on to the next line
 _BEHIND = {
     "xml": r"[.,;:)\]}>]{0,4}\s{0,40}<",
+    "call": r"\\?[\"'`]\s{0,40}[,)]",
     "table": r"[^\w|\n]{0,6}(?:\||\n|$)",
 }  # what has to stand behind the value
 _ALONE = r"[\"'`]{0,3}[ \t]*(?:\r?\n|\\n|\\?\"|$)"
@@ -61,11 +63,14 @@ _PLURAL, _OPENLY = "s(?![a-z])|S(?![A-Z])", "(?i)pub(?:lic|[_-]?key)"
 _UUID = r"\W{1,8}[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
 _NESTED = r"[\w-]{0,20}(?i:passw|pwd|secret|token|key|auth)[\w-]{0,20}=(?=[\w\"'\[])"
 _MIXED = r"(?!.*-[0-9a-f]{32,}$)(?=.*[A-Z])(?=.*[a-z])(?=.*\d)[\w+/-]+={0,2}$"
+_SETS = (  # what takes a secret by its name; others look one up, compare or hash it
+    r"(?:[sS]et|[wW]ith|[uU]sing|[nN]ew|[cC]hange)_?\w*|(?i:pass(?:word|wd|phrase)|pwd|api_?key|(?:client_?)?secret|token)"
+)
 _MORE = r"[\"'],\s{0,24}[\"'](?P<v>[^\"'\s]{6,200})(?=[\"'])"  # of a list
 _WRAP = (  # the rest of a secret, alone in the next line
-    r"[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+-]{0,24}"
+    r"(?:\\\r?\n(?P<c>)|[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+-]{0,24})"
     r"(?P<v>(?=[\w.+/-]{0,200}[A-Z])(?=[\w.+/-]{0,200}[a-z])[\w+/-][\w.+/-]{7,200}={0,2})"
-    r"(?=[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$))"
+    r"(?=(?(c)[\"'\s]|[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$)))"
 )
 _JOINED = r"\\?[\"'`]\s{0,4}[+.&]\s{0,40}\\?[\"'`](?P<v>[\w+/=.~-]{4,200})(?=\\?[\"'`])"  # another string of a program
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
@@ -144,6 +149,8 @@ def accept(
     named_again = rx(ANY_WORD).match(found)  # as the names of fields are translated
     if named_again and named_again.end() == len(found.rstrip("?!")):
         return None
+    if rule == "pin" and not rx(r"\d{4,10}|\d{1,4}(?:-\d{1,4}){2,3}").fullmatch(found):
+        return None
     if oddness(found, bare=not value.quoted, literal=literal) < need - number or (
         rule == "key" and not rx(_MIXED).match(found)
     ):
@@ -218,7 +225,9 @@ def named(text: str, pos: int) -> tuple[Word, int, int, int] | None:
     if text[max(0, start - 2) : start] == "::":
         return None
     if word.rule != "password" and match.group()[-6:].lower() != "secret":  # which are never public
-        previous = rx(PIECES).findall(before) or text[max(0, start - 16) : start].rpartition("\n")[2].split()
+        previous = rx(PIECES).findall(before)
+        if not previous and text[start] != "-":
+            previous = text[max(0, start - 16) : start].rpartition("\n")[2].split()
         last = previous[-1].lower() if previous else ""
         public = last in PUBLIC or before.strip("_-.").lower() in PUBLIC  # S3Key is S, 3 and Key
         if last in ("client", "request", "change", "lock") and rx(_UUID).match(text, end):
@@ -229,7 +238,7 @@ def named(text: str, pos: int) -> tuple[Word, int, int, int] | None:
     return word, start, end + len(tail), extra
 
 
-_SETTING = r"(?:.*[;&|] ?)?(?:ENV|ARG|setx|setenv|set -g?x\w*|-e|.*(?:config(?:ure)? set|config:?set|git config|npm config)(?: --\w+)*)\Z"
+_SETTING = r"(?:.*[;&|] ?)?(?:ENV|ARG|setx|setenv|set -g?x\w*|-e|#define|.*(?:config(?:ure)? set|config:?set|git config|npm config)(?: --\w+)*)\Z"
 _SAID = r"(?i)\b(?:the|my|your|our|his|her|new|old|wi-?fi|login|admin|root|its)[ \t]\Z"  # before a noun of a sentence
 
 
@@ -275,6 +284,8 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
         return _judge_label(text, word, start, end, extra)
     at, tie, op = form.end(), text[end : form.end()], form["op"] or ""
     fold = rx(_NEXT).match(text, at) if op == ":" and word.loose < NEVER else None
+    if kind == "call" and not rx(_SETS).fullmatch(text[start:end].rpartition(".")[2]):
+        return None
     nested = text.find("=", at, at + 44) >= 0 and rx(_NESTED).match(text, at)
     value = None if nested else read(text, fold.end() if fold else at)
     if value is None or tie == " :" or (lead.endswith((":", "/", "${")) and tie == ":"):  # arn:aws:secret:name
@@ -293,11 +304,15 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
         or (literal and not value.quoted)
     ):
         need = word.tight
+    elif kind == "call" and word.rule == "password":
+        need = 2 if text[start:end].islower() and text[start - 1 : start] != "." and "." not in text[start:end] else 1
     elif kind == "args":
         called = lead.rstrip("\"'`\\ #.")[-1:] == "(" or text[start] == "-"
         need = max(word.quoted, 1 if text[start:end].isupper() else 2) if called else NEVER
     elif fold or "==" in op or "!=" in op or text[at] in "([":
         need = max(need, 3)
+    if kind == "xml" and (words := rx(r"[^<>\n]{3,100}?(?=\s*</)").match(text, value.start)):
+        value = Value(value.start, max(value.end, words.end()), True)
     if kind in _BEHIND or fold:
         behind = rx(_BEHIND.get(str(kind), _ALONE)).match(text, value.end)
         first = not lead.rpartition("\n")[2].strip(" *`")  # of its line

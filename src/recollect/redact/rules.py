@@ -72,6 +72,14 @@ _PREFIXED = r"""
     shippo shippo_(?:live|test)_  frameio fio-u-  readme rdme_  infracost ico-[A-Za-z0-9]{16}
     crates-io cio[A-Za-z0-9]{16}  nuget oy2[a-z0-9]{27}  apify apify_api_  browserbase bb_live_  cursor key_[0-9a-f]{32}
     daytona dtn_[0-9a-f]{16}  inngest signkey-[a-z]+-[0-9a-f]{16}  hubspot pat-[a-z]{2}[0-9]-  razorpay rzp_[lt]
+    runpod rpa_[A-Z0-9]{12}  onesignal os_v2_(?:app|org)_  zapier zpka_  trigger tr_(?:dev|prod|pat|stg)_  retool retool_
+    unkey unkey_  mailersend mlsn\.  modal (?:ak|as)-[A-Za-z0-9]{6}  brave BSA[A-Za-z0-9_-]{11}  octopus API-[0-9A-Z]{10}
+    pterodactyl ptl[ac]_  adafruit aio_[A-Za-z0-9]{12}  docker SWMTKN-1-  firebase AAAA[\w-]{7}:APA91b  linkedin WPL_AP[01]\.
+    twitch oauth:[a-z0-9]{14}  wakatime waka_[0-9a-f]{8}  copilot cptok-  clojars CLOJARS_  nylas nyk_v0_  duffel duffel_
+    akamai akab-[a-z0-9]{8}  mongodb mdb_sa_sk_  svix testsk_  bearer secret-token:
+    salesforce 00D[A-Za-z0-9]{12,15}![\w.]{20}  coingecko CG-[A-Za-z0-9]{8}  context7 ctx7sk-  amazon amzn\.mws\.[0-9a-f]{8}-
+    wallet sEd[1-9A-HJ-NP-Za-km-z]{12}  token (?:sk|rk|tok|token|secret|apikey|api_key)_[A-Za-z0-9]{4}
+    intercom dG9rO[A-Za-z0-9]{20}  github v1\.[0-9a-f]{24}
     expo expo_  flutterwave FLWSECK-[0-9a-f]{16}  lob live_[0-9a-f]{19}
 """
 _BASE64 = r"""
@@ -128,8 +136,11 @@ _HOST = r"(?:\[[0-9a-fA-F:]{2,40}\]|[\w.${}%-]{1,253})(?::[\w${}]{1,30})?(?:[/?#
 _STDIN = (  # what reads a secret from its standard input
     r"(?:--(?:password|passphrase|api-key|token|secret|key|stdin|data-file|value)[\w-]*[ =]?-?\b|with-token|sudo\b[^|\n]{0,30}? -\w*S|chpasswd"
     r"|passwd\b|kinit|cryptsetup|luks|smbpasswd|pdbedit|vncpasswd|passphrase|secrets? (?:put|set|create|versions|add)|login|unlock|wpa_|\bsu -|\bgpg\b|\bage\b"
-    r"|keytool|htpasswd|mosquitto_passwd|openssl|docker secret|podman secret|variable set|auth |zfs|veracrypt|borg|restic|ansible-vault|sops)"
+    r"|keytool|htpasswd|keepass|hdiutil|fdesetup|ssh-add|pass insert|gopass|env add|keystore add|p4\b|su \w|secret:|mosquitto_passwd|openssl|docker secret|podman secret|variable set|auth |zfs|veracrypt|borg|restic|ansible-vault|sops)"
 )
+_FILE = r"[^\s|;&]{0,80}?(?:passw|passphrase|/pass|_pass|\.pass|secret|_token|\.token|/token|credential|htpasswd|netrc|\.pwd?\b|vault_pw)"
+_WITHIN = r"(?i:pass(?:word|phrase|wd)?|pw|secret|key|token)[\w-]{0,20}[ =][\"']?(?:<\(\s?)?(?:echo|printf)"  # what a command prints
+_LINES_IN = r"(?(q)[^\"'\n]{3,200}?|[^\s\"'`|\\)]{3,200})"
 _WORD = r"(?(q)[^\"'\n\\]{3,200}|[^\s\"'`|\\]{3,200})"  # up to the quote that group q opened, or white space
 UNSET = r"(?:\$\{\w{1,80}:?[-=]){1,8}"  # of ${NAME:-value}, which is its value where the name is not set
 _URL, _USER = r":\\?/\\?/", r"(?<![\w.%+-])[\w.%+-]{1,64}:"
@@ -172,6 +183,18 @@ _COMMANDS = {  # and what stands between them and a password
     r"rabbitmqctl (?:add_user|change_password)": r" \S{1,80}\s",
     r"(?:ejabberdctl|prosodyctl) (?:register|change_password)": r" \S{1,80} \S{1,80}\s",
     r"samba-tool user (?:create|add)": r" \S{1,80}\s(?=[^-])",
+    r"(?:walletpassphrase|encryptwallet|importprivkey|set-initial-password|mkpasswd(?: -m \S{1,20})?|user_pw|owner_pw|reset-admin-password)": r"\s(?=[^-\s])",
+    r"(?:iwconfig \w{1,12} key)": r"\s(?:s:)?",
+    r"qpdf --encrypt": r"\s",
+    r"mysqladmin": _ARGS + r"password\s",
+    r"rclone config create": _ARGS + r"pass\s",
+    r"drush": r" user[:-]password \S{1,40}\s|upwd \S{1,40}\s",
+    r"security (?:import|set-key-partition-list)": _ARGS + "-[Pk]",
+    r"(?:electrum|racadm|rabbitmqadmin|supervisorctl|steghide|veracrypt|ncftp\w*|add-user\.sh)": _ARGS + "-[pWP]",
+    r"ldappasswd": _ARGS + "-[sa]",
+    r"signtool": _ARGS + "/p",
+    r"(?:NickServ|nickserv) (?i:register)": r"\s",
+    r"(?:authentication-key|chap password|plain-text-password-value|pap password)": r"(?: [0-9])?\s",
     r"(?:wpa_passphrase|-setairportnetwork)": r"(?: en\d)? (?:\"[^\"\n]{1,40}\"|'[^'\n]{1,40}'|\S{1,40})\s",
     r"(?:nmcli|wpa_cli|iwctl|netsh wlan|networksetup)": _ARGS + r"(?:password|psk|passphrase|wep-key\d?|wifi-sec\.psk|key|keyMaterial)(?: \d(?= ))?",
     r"mc (?:alias set|config host add)": r" \S{1,60} \S{1,200} \S{1,80}\s",
@@ -191,7 +214,7 @@ _COMMANDS = {  # and what stands between them and a password
     r"LOGIN": r" [\w.+-]{1,60}(?:@[\w.-]{1,60})?\s(?=\S{3,80}\s*(?:\n|\Z))",
     r"(?i:nickserv|acl setuser)": r" (?:(?i:identify) (?:\S{1,40} (?=\S))?|\S{1,60}(?: on)? >)",
 }
-_ASKED = r"(?i)(?:passw|pass ?phrase|pin\b)[^\n]*\n?[^\n]*\Z"  # a prompt, before what is sent
+_ASKED = r"(?i)(?:assw|ass ?phrase|pin\b)[^\n]*\n?[^\n]*\Z"  # a prompt, before what is sent
 AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
 PLACES = (
@@ -220,9 +243,11 @@ PLACES = (
     Place("password", 1, r"[\"']-u[\"'], ?[\"']",
           r"\W-u\W{3,4}[^\s:\"']{1,64}:(?P<v>[^\"'\n]{3,200})", r"\b(?:curl|https?|wget)\b"),
     Place("password", 1, r"[\"']-p[^\s=\"'-]", r"\W-p(?P<v>[^\"'\n]{3,200})[\"']", r"\b(?:mysql|mariadb)"),
-    Place("password", 1, r"\b(?:echo|printf|print|Write-Output)[ \t]", r"\w[\w-]*\s+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?"
-          r"(?P<q>\\?[\"'])?(?:[\w.-]{1,40}:(?=[^|\n]{1,80}chpasswd))?(?P<v>" + _WORD + r")(?:\\n)?\\?[\"']?\s*\|[^|\n]{0,90}?" + _STDIN),
-    Place("password", 1, r"<<<", r"<<<\s*(?P<v>)(?=[^$\s])", _STDIN),
+    Place("password", 1, r"\b(?:echo|printf|print|Write-Output|yes)[ \t]", r"\w[\w-]*\s+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?"
+          r"(?P<q>\\?[\"'])?(?:[\w.-]{1,40}:(?=[^|\n]{1,80}chpasswd))?(?P<v>" + _LINES_IN + r")\\?[\"']?\s*"
+          r"(?:(?:[;&]+ ?(?:echo|printf)[^|\n]{1,60})?\)?\s*\|[^|\n]{0,90}?" + _STDIN + r"|>>?\s*[\"']?" + _FILE + ")"),
+    Place("password", 1, _WITHIN, _WITHIN + r"[ \t]+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?(?P<q>\\?[\"'])?(?:[\w.-]{1,40}\\n)?(?P<v>" + _WORD + r")"),
+    Place("password", 1, r"<<<", r"<<<\s*[\"']?(?:[\w.-]{1,40}:(?=\S))?(?P<v>)(?=[^$\s])", f"{_STDIN}|(?:tee|>)\\s*[\"']?{_FILE}"),
     Place("password", 1, r"\bsend(?:_user|line)?[ (]", r"\w+[ (]+(?:-- )?[\"'](?P<v>[^\"'\n\\$]{3,80})(?:\\[rn])", _ASKED),
     Place("password", 1, r"(?i:connect|conn|impdp|expdp|sqlldr|rman|target) ", r"\w+ \w{1,30}/(?P<v>[^\s@\"'/]{3,60})@\w"),
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
@@ -233,10 +258,20 @@ PLACES = (
           r"[^\n]*? (?:secret|password) (?:[057-9] )?(?P<v>)(?=\S+[ \t]*(?:\r?\n|\Z))", r"(?:^|[#>])[ \t]*\Z"),
     Place("password", 1, r"(?:key-string|pre-shared-key|wpa-psk ascii|tacacs-server key|radius-server key|isakmp key|plaintext-password) ",
           r"[\w-]+(?: ascii| key)? (?:[067] )?(?P<v>)", r"(?:^|[#>])[ \t]*(?:(?:crypto|set)[^\n]{0,60} )?\Z"),
-    Place("password", 1, r"[ \t]--?[a-zA-Z-]*(?:passphrase|password|passwd|pass|pwd?|secret)[ \t=]+[^\s$<-]",
-          r"\s--?[a-zA-Z-]*(?:phrase|word|wd|pass|pw|secret)[ \t=]+(?P<v>)(?=[^\s$<|>&;-])", r"(?<!\band)(?<!\bor)(?<!\bthe)(?<!,)\Z"),
+    Place("password", 1, r"[ \t]--?[a-zA-Z.-]*(?i:passphrase|password|passwd|pass|pwd?|secret)[ \t=]+[^\s$<-]",
+          r"\s--?[a-zA-Z.-]*(?i:phrase|word|wd|pass|pw|secret)[ \t=]+(?P<v>)(?=[^\s$<|>&;-])", r"(?<!\band)(?<!\bor)(?<!\bthe)(?<!,)\Z"),
+    Place("password", 1, r"[ \t]--?(?:[a-z]{1,8}-)?pin[ =][0-9]{4}", r"\s[a-z-]+[ =](?P<v>\d{4,12})\b"),
+    Place("password", 1, r"[a-z][-:](?:password|passwd|passphrase)[ \t]", r"[\w:-]+[ \t]+(?P<v>)(?=(?:[\"'][^\"'\n]+[\"']|[^\s-]\S+)[ \t]*(?:[\n;&|]|\Z))",
+          r"(?:^|[$#>;&|] |\./|\w+-cli |\w+ctl |admin )[\w./: -]{0,40}\Z"),
+    Place("password", 1, r"(?:quote|\n)[ ]?PASS ", r"\w*\s?PASS (?P<v>)(?=\S+[ \t\r]*(?:\n|\Z))", r"(?:(?i:^|\n|> )USER [^\n]+| |^)\Z"),
+    Place("password", 2, r"[ \t]-{1,2}(?:u|l|U|user|username|login) ?=?[\w.@\\]+ (?:-\w+ \w+ )?-(?:p|P|W|pw) ?[^\s=:/-]",
+          r"\s-+\w+[ =]?\S+ (?:-\w+ \w+ )?-(?:pw|p|P|W) ?(?P<v>)(?!\d+\b|\S*\.\w{1,4}\b)"),
     Place("password", 1, r"[ \t]-[AX][ \t]", r"\s-[AX]\s+(?P<v>)(?=[^-\s$<])", r"\bsnmp"),
-    Place("password", 1, r"(?:PASSWORD|password)\s+'", r"\w+\s+(?P<v>)(?=')", r"(?i)\b(?:user|role|with|set|encrypted|login)\b[^'\n]*\Z"),
+    Place("password", 1, r"(?i:password|identified[^'\n]{0,40} by)\s{1,4}(?:'|\$\w{0,12}\$|AS ')",
+          r"[^'$\n]{0,60}\s+(?:as )?(?:\$(?P<t>\w*)\$(?P<u>)|')(?P<v>(?(u)[^\n]{3,100}?(?=\$\w{0,12}\$)|(?:[^'\n]|''){3,100}))",
+          r"(?:(?i:identified)|\b(?:USER|user|ROLE|role|LOGIN|login|SET|set|GRANT|grant)\b)[^\n]*\Z"),
+    Place("password", 1, r"\b(?:PSK|EAP|XAUTH)\s{1,4}[\"']", r"\w+\s+(?P<v>)", r":\s{0,4}\Z"),
+    Place("password", 2, r"(?i:connect)\(", r"\w+\((?:\s*[\"'][^\"'\n]{0,80}[\"'],){2}\s*(?P<v>)(?=[\"'])", r"(?i)sql|maria|ora|db|ldap|ftp"),
     Place("password", 1, r"[\"'](?:jdbc|dbi|mysql|pgsql|odbc|sqlsrv|oci)[:=]",
           r"[\"'][^\"'\n]{1,200}[\"'],\s*[\"'][^\"'\n]{0,60}[\"'],\s*(?P<v>)(?=[\"'])"),
     Place("password", 1, r"(?:Credentials?|BasicAuth|basic_auth|PasswordAuthentication|Authenticator)\(",
@@ -272,6 +307,12 @@ PLACES = (
           r"[\w.-]+/(?:(?:api|hooks|v\d+)/){0,2}(?:\w{5,8}s|webhook(?:b2)?|catch)/(?P<v>[\w/@+-]{12,})"),
     Place("webhook", 4, r"(?:/bot/v2/hook|/webhook|/with/key|\.infura\.io/v3|\.alchemy\.com/v2)/[\w-]{20}",
           r"[/\w.]{1,24}?/(?P<v>[\w-]{20,400})"),
+    Place("private-key", 3, r"(?i:wallet|signer|deployer|burner|ethers|from_?key|to_?account|secret_?key|import_?key|priv|pk|sk|solana|keypair)[\w.]{0,20}(?:[ :=(\"'\[,]{1,6}[a-z]{0,10}){1,3}(?:0x)?[0-9a-zA-HJ-NP-Z]{44}",
+          r"[^\n]{2,60}?(?<![\w/])(?P<v>(?:0x)?[0-9a-fA-F]{64}(?!\w)|[1-9A-HJ-NP-Za-km-z]{86,88}(?!\w))"),
+    Place("private-key", 0, r"<(?:D|P|Q|DP|DQ|InverseQ)>[\w+/]{16}", r"<\w+>(?P<v>[\w+/]{16,2000}={0,2})"),
+    Place("private-key", 0, r"Private-MAC: [0-9a-f]{8}", r"[\w-]+: (?P<v>[0-9a-f]{40,64})"),
+    Place("private-key", 0, r"private_key_id\\?\"", r"\w+\\?\"\s?:\s?\\?\"(?P<v>[0-9a-f]{40})"),
+    Place("password", 0, r"[0-9a-f]:::", r"(?P<v>[0-9a-f]{32}:[0-9a-f]{32}):::", lead=r"(?<![0-9a-f])[0-9a-f]{32}:"),
     Place("private-key", 4, r"(?:\"d\\?\"\s?:\s?\\?\"|accounts:\s?\[\s?[\"'])[\w+/-]{20}",
           r"(?:\"d\\?\"\s?:\s?\\?\"|accounts\W+)(?P<v>[\w+/=-]{40,1000})"),
     Place("secret", 3, r"(?i:(?:(?:as|is) (?:the|my|your|our|a)|as|als(?: das| dein)?) (?:[\w-]+ )?"
@@ -288,7 +329,7 @@ PLACES = (
 _OF = (  # a key of what; any other key is the weaker word further down
     r"(?:api|access|auth|private|secret|sign(?:ing|ature)?|(?:en|de)crypt(?:ion)?|master|service|account"
     r"|deploy|admin|app|licen[cs]e|webhook|client|shared|subscription|project|consumer|hmac|jwt|ssh|root|write|unseal|enc"
-    r"|recovery|backup)"
+    r"|recovery|backup|cookie|csrf|product|activation|bot|integration|write|ingest|server|rest)"
 )
 WORDS = (
     Word("password", r"pass[ _-]?(?:word|phrase|code)|passw(?:d|rd|ort)|pwd|pswd|masterauth"
@@ -302,12 +343,13 @@ WORDS = (
     Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key|(?:wallet|xrp|ripple|stellar|master) seed|(?-i:\b)(?:pfx|p12|pkcs12|keystore|jks)"
          r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
          3, 2, 3, 3, short=8),
-    Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT|_SESSION)",
+    Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT|_SESSION|_AUTH)",
          3, 3, 4, NEVER, short=12),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|parola|wlan-schlüssel)", 2, 2, 2, 2, short=6),
-    Word("password", r"(?:^|[^A-Za-z0-9])psk|(?:become|sudo|default|mail|ftp|proxy|redis|mysql|pg|postgres|mongo)[_-]pass"
+    Word("password", r"(?:^|[^A-Za-z0-9])psk|pgpass|community[_-]?string|snmp[_-]community|(?:become|sudo|default|mail|ftp|proxy|redis|mysql|pg|postgres|mongo)[_-]pass"
          r"|(?-i:[A-Z]_PASS)", 1, 1, 2, NEVER, short=4),
     Word("password", r"(?:^|[^A-Za-z0-9])pass|(?-i:[a-z]Pass)", 2, 2, 3, NEVER, short=6),
+    Word("pin", r"(?:^|[^A-Za-z0-9])pin|(?-i:[a-z]Pin)|(?:door|gate|alarm|unlock|lock|entry|safe|puk)[_-]?(?:code|combination|pin)", 1, 1, 1, NEVER, short=4),
     Word("key", r"key|salt", 4, 4, 4, NEVER, short=16),
 )
 ABOUT = frozenset("""

@@ -41,7 +41,7 @@ _PATH = (
 )
 _CODE = (
     r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]|(?P<head>[&*!.@-]?[A-Za-z_$][\w$]*)"
-    r"(?P<rest>(?:(?:\?\.|\.|->|::)(?!\d)[\w$]*)+(?:[(\[{<].*)?|[(\[{<].*)?$"
+    r"(?P<rest>(?:(?:\?\.|\.|->|::)(?!\d)[\w$]*)+(?:(?:[(\[{]|<.*>).*)?|(?:[(\[{]|<.*>).*)?$"
 )
 PIECES = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+"
 _DIGITS, _SYMBOLS = frozenset(string.digits), frozenset("!@#$%^&*?~")
@@ -78,15 +78,15 @@ def oddness(value: str, bare: bool = False, literal: bool = False) -> int:
 def _rate_phrase(value: str) -> int:
     """Rate several words: a pass phrase is no sentence, and does not speak of passwords."""
     words = value.lower().split()
-    telling = any(rx(TELLING).match(piece) for piece in rx(PIECES).findall(value))
+    telling = any(rx(rf"(?i:{TELLING[4:]})\w{{0,3}}\Z").match(piece) for piece in rx(PIECES).findall(value))
     plain = sum(word in PLAIN for word in words)
-    if not 1 < len(words) <= 8 or telling or 2 * plain >= len(words) or not PROSE.isdisjoint(words):
+    if not 1 < len(words) <= 10 or telling or 2 * plain >= len(words) or not PROSE.isdisjoint(words):
         return 0
-    if all(word.isalpha() for word in words):
-        return 1
-    if re.fullmatch(r"[A-Za-z]+(?: [A-Za-z]+)* [A-Z][a-z]+ \d{2,}|(?:[A-Z][a-z]+ ){3,}\d", value):
-        return 1
-    return 2 if len(words) <= 4 and oddness("".join(words)) >= 3 else 0
+    if len(words) <= 4 and not all(map(str.isalpha, words)) and oddness("".join(words)) >= 3:
+        return 2
+    if not plain and all(word.isalnum() and word.islower() for word in words) and value.islower():
+        return 3 if len(words) > 3 else 2
+    return 0 if rx(r"[.:]\s|[.:(]\Z|[<>{}=|]|\w\(").search(value) else 1
 
 
 def solid(value: str) -> str:
@@ -102,6 +102,8 @@ def rank(core: str, value: str) -> int:
         return 1 if digit and (symbol or core.isdigit()) else 0
     if re.fullmatch(r"[0-9a-fA-F-]{24,}", value) and len(set(value)) > 7:
         return 4
+    if digit and rx(r"[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,}\Z").match(value):
+        return 3  # a licence
     noise = size >= 8 and (mean <= 2 or (mean < 2.8 and size >= 16))
     noise |= (size >= 10 or mean < 3) and re.search("[A-Z]|[a-z]{8}", core) is not None and _gibberish(core)
     if not digit and not noise:  # words; with a symbol, very many or a very long one they are a pass phrase
@@ -174,8 +176,8 @@ def read(text: str, pos: int) -> Value | None:
     if opened:
         close = opened["esc"] + _CLOSER.get(opened["q"], opened["q"])  # escaped as often as the opening quote
         end = text.find(close, start, start + 8000)
-        while end > start and text[end - 1] == "\\":
-            end = text.find(close, end + 1, start + 8000)
+        while end > start and (text[end - 1] == "\\" or (close == "'" and rx(r"''\w").match(text, end))):
+            end = text.find(close, end + (1 if text[end - 1] == "\\" else 2), start + 8000)
         if end > start and opened["q"] == "«" and text[start] == text[end - 1] == " ":
             start, end = start + 1, end - 1
         if end >= 0 and opened["q"] in "\"'“‘„«「『" and text.find("\n", start, end) >= 0:
