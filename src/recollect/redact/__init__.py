@@ -44,7 +44,7 @@ def _landmarks() -> list[Any]:
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1  # bytes are bytes, whatever they encode
-    options.never_capture, options.log_errors, options.max_mem = True, False, 96 << 20
+    options.never_capture, options.log_errors, options.max_mem = True, False, 192 << 20
     plain = "|".join(row.mark for row in KEYS if not row.back and " " not in row.mark)
     words = "|".join(word.words for word in WORDS if word.rule != "key")
     keys = "|".join(word.words for word in WORDS if word.rule == "key")
