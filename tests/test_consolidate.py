@@ -1016,10 +1016,11 @@ def test_after_something_was_forgotten_the_model_is_due_and_the_rest_is_not_new(
 
         assert run().outcome is Outcome.SUCCEEDED
         assert not memory.forget(memory=goes.id, reason="test").problems
+        left = (memory.settings.workspace / "handbook.md").read_text()
+        assert stays.sources[0][0] in left and goes.sources[0][0] not in left
         report = run()
         assert report.outcome is Outcome.SUCCEEDED and report.added == ()
         assert report.retained == tuple(key for key, _ in stays.sources)
-        assert report.removed == tuple(key for key, _ in goes.sources)
         assert clerk.calls == 2
 
 
@@ -1203,7 +1204,7 @@ def test_what_is_struck_takes_its_line_and_what_nobody_is_cited_for() -> None:
         f"\n### Zanzibar again\n\n- Ask first. {b}\n"
     )
     wanted = f"# Handbook\n\n### Paint\n\n- Paint is green. {b} ^m-g\n- Held. ^m-g\n\n- Ask first. {b}\n"
-    assert struck(text, {key_of("a")}, {"m-g"}) == wanted
+    assert struck(text, {key_of("b"), "m-g"}) == wanted
 
 
 def test_what_a_model_wrote_stays_when_something_else_is_forgotten(world: World) -> None:
@@ -1222,7 +1223,7 @@ def test_what_a_model_wrote_stays_when_something_else_is_forgotten(world: World)
     assert key_of("a").encode() in after["workspace/handbook.md"], "the rest is the model's"
     world.clock.advance(7 * 3600)
     report = world.consolidation(model).run()
-    assert report.outcome is Outcome.SUCCEEDED and report.removed == (key_of("b"),) and report.added == ()
+    assert report.outcome is Outcome.SUCCEEDED and report.added == ()
     assert model.calls == 2
 
 

@@ -19,15 +19,20 @@ _BEGINS = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s|#|\||```")
 
 def restated(text: str, memory: Remembered, *, wrong: bool = False) -> str:
     """The text with the memory as it is now, wherever it is cited. Pure."""
-    cited = render.memory_name(memory.id)
+    name = render.memory_name(memory.id)
     line = f"- {render.one_line(memory.text)} ({render.label(memory)}) {render.cite_memory(memory.id)}\n"
     line = "" if wrong else line
-    return "".join(line if cited in render.MEMORY.findall(item) else item for item in _items(text))
+    return "".join(line if name in render.MEMORY.findall(item) else item for item in _items(text))
 
 
-def struck(text: str, gone: Collection[str], held: Set[str]) -> str:
-    """The text without items that cite a conversation of these names, a memory that is not `held`, or nothing: whose
-    words those are nobody knows. A heading goes that has no item left, or a word that none of its items has. Pure."""
+def cited(text: str) -> set[str]:
+    """Names of the conversations and memories that a text cites."""
+    return {*render.SOURCE.findall(text), *render.MEMORY.findall(text)}
+
+
+def struck(text: str, known: Set[str]) -> str:
+    """The text without items that cite what is not `known` by its name, or nothing: whose words those are nobody can
+    tell. A heading goes that has no item left, or a word that none of its items has. Pure."""
     kept: list[str] = []
     for item in reversed(list(_items(text))):
         if item.startswith("# "):
@@ -36,9 +41,8 @@ def struck(text: str, gone: Collection[str], held: Set[str]) -> str:
             below = "".join(reversed(kept)).partition("\n#")[0]
             if below.strip() and not below.startswith("#") and content_words(item) <= content_words(below):
                 kept.append(item)
-        elif render.SOURCE.search(item) or render.MEMORY.search(item):
-            stays = held >= {*render.MEMORY.findall(item)} and not any(f"[{name}]" in item for name in gone)
-            kept += [item] if stays else []
+        elif names := cited(item):
+            kept += [item] if names <= known else []
         elif not item.strip() and kept and kept[-1].strip():
             kept.append(item)
     return "".join(reversed(kept))

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.consolidate import offline, render
-from recollect.consolidate.restate import struck
+from recollect.consolidate.restate import cited, struck
 from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.validate import Standard
 from recollect.errors import LeaseLost, StoreBusy
@@ -168,20 +168,19 @@ class Consolidation(Part):
             with self._workspace.alone():
                 material = self._load()
                 self._sync(self._raw(material, union=False))
-                if gone := self._erased(material.selection):
-                    held = {render.memory_name(each.id) for each in material.memories}
-                    kept = self._present(render.is_kept)
-                    self._replace({path: struck(text, gone, held) for path, text in kept.items()})
+                kept, known = self._present(render.is_kept), self._known(material)
+                if not cited("\n".join(kept.values())) <= known:
+                    self._replace({path: struck(text, known) for path, text in kept.items()})
         except (OSError, ToolRefused) as error:
             return f"the workspace: {error}"
         return ""
 
-    def _erased(self, selection: Selection) -> set[str]:
-        """Names of conversations that the files were made of, and that are not, or not as they were, any more."""
-        with self._database.read() as tx:
-            gone = stage1.vanished(tx, self._owner)
-        changed = (each.row for each in selection.union if each.selected not in ("", each.row.generated_at))
-        return {render.source_name(key) for key in (*gone, *(row.session_key for row in changed))}
+    @staticmethod
+    def _known(material: Material) -> set[str]:
+        """Names of the conversations that the last run was made of and that did not change, and of their memories."""
+        rows = {each.row.session_key for each in material.selection.union if each.selected == each.row.generated_at}
+        held = (each for each in material.evidence if any(key in rows for key, _ in each.sources))
+        return {*map(render.source_name, rows), *(render.memory_name(each.id) for each in held)}
 
     # Before: what is there, and may we?
 

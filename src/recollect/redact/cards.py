@@ -27,9 +27,11 @@ _ABOUT = (
 _GROUPS = r"\d{4}([ .-])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ .-])\d{6}\2\d{4,5}"
 _SECURITY = (
     r"(?:cvv2?|cvc2?|csc|cid|cvn|security code|card code|prüfziffer\w*|kartenprüfnummer|sicherheitscode|cryptogramme|code de sécurité|código de seguridad"
-    r"|código de segurança|код безопасности|проверочный код|安全码|验证码|セキュリティコード|सीवीवी|رمز الأمان|رمز التحقق)"
+    r"|código de segurança|код безопасности|проверочный код|安全码|验证码|セキュリティコード|सीवीवी|رمز الأمان|رمز التحقق"
+    r"|\b(?:[34]|three|four|drei|vier|trois|quatre|tres|cuatro|três|quatro) ?-?(?:digits?|ziffern|chiffres|dígitos|cifras|números)[^\d\n]{0,36}?"
+    r"|\bback(?: side)?(?: says| reads)?|hinten(?: drauf)?(?: steht)?|rückseite|derrière|au dos|verso|atrás|detrás|reverso|(?:на обороте|сзади)|背面|裏面?|पीछे|الخلف|(?:三|四|3|4)位(?:数|數)?|3桁)"
 )
-_BESIDE = rf"(?i){_SECURITY}\W{{0,3}}(?:[\"'\]]{{0,3}}\s?(?::|=|是|は|is|ist|est|es|é|—|</?\w{{1,12}}>|:)?\s?[\"'（(]?)?(?P<v>\d{{3,4}})(?!\d)"
+_BESIDE = rf"(?i){_SECURITY}\W{{0,3}}(?:[\"'\]]{{0,3}}\s?(?::|=|是|は|is|ist|est|es|é|—|</?\w{{1,12}}>|:)?\s?[\"'（(]?)?(?P<v>\d{{3,4}})(?![\d/])"
 
 
 def is_card(digits: str) -> bool:
@@ -64,4 +66,7 @@ def find_card(text: str, pos: int) -> list[tuple[int, int]]:
     row = rx(r"([\"']?\s?[,;\t|]\s?[\"']?)(?:\d{1,2}[-/]\d{2,4}|20\d\d-\d\d|\d{4})\1(?P<v>\d{3,4})(?!\d)").match(
         text, end
     )
+    row = row or rx(
+        r"[\s,;|]+(?i:exp\w*[ :.]*|valid thru )?(?:0[1-9]|1[0-2]) ?[-/] ?(?:20)?\d\d[\s,;|/]+(?P<v>\d{3,4})(?![\w/.:-])"
+    ).match(text, end)
     return [*found, row.span("v")] if row else found
