@@ -18,7 +18,9 @@ from recollect.redact.rules import (
     PLACES,
     PUBLIC,
     STANDS,
+    WHICH,
     WORDS,
+    Place,
     Word,
     rx,
 )
@@ -169,6 +171,12 @@ def _lines(before: str, pattern: str) -> str:
     return "\n".join(before.split("\n")[-2 if r"\n" in pattern else -1 :])
 
 
+def _standing(text: str, pos: int) -> list[Place]:
+    """The places whose marks stand at pos."""
+    stands = rx(WHICH).match(text, pos) if rx(STANDS).match(text, pos) else None
+    return [place for place, mark in zip(PLACES, stands.groups(), strict=True) if mark == ""] if stands else []
+
+
 def judge_place(text: str, pos: int, floor: int) -> Finding | None:
     """What stands in a place for secrets."""
     low = max(0, pos - 300)
@@ -178,9 +186,7 @@ def judge_place(text: str, pos: int, floor: int) -> Finding | None:
         begin = space.end() if space else begin
         if text.find(":", begin, pos) < 0 or text.count("@", begin, pos) > 4:
             return None
-    for place in PLACES if rx(STANDS).match(text, pos) else ():
-        if not rx(place.mark).match(text, pos):
-            continue
+    for place in _standing(text, pos):
         leads = rx(place.lead).finditer(text, begin, pos + 1) if place.lead else ()
         starts = [lead.start() for lead in leads] if place.lead else [pos]
         matches = (rx(place.find).match(text, start) for start in starts)

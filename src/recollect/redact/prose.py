@@ -48,9 +48,10 @@ MARKS = "|".join(  # what the landmarks look for; the passwords and tokens of En
     for words in (row.number, row.recovery, row.answer, *(() if row is LANGUAGES[0] else (row.password, row.token)))
 )
 _REACH = 90  # how far a value may stand from its noun
+_OPENED, _CLOSED = r"[\"“„«「『`][^\"“”„«»「」『』`\n]*\Z", r"[^\"“”„«»「」『』`\n]{0,150}[\"”“»」』`]"
 _STOP = r"[.!?](?:[\"'”»」』](?=[\s.]|$)|(?=\s|$))|[。！？।؟\n]|\\n|\[redacted:"  # the end of a sentence
 _OTHER = r"[\u0370-\u1fff\u2e80-\uffef]"  # a letter of no Latin script
-_QUOTED = r"[\"`“„«「『](?P<q>[^\"`“”„«»「」『』\n]{2,80})[\"`”“»」』]|(?<!\w)['‘](?P<s>[^'‘’\n]{2,80})['’](?!\w)"
+_QUOTED = r"[\"`“„«「『](?P<q>[^\"`“”„«»「」『』\n]{2,200})[\"`”“»」』]|(?<!\w)['‘](?P<s>[^'‘’\n]{2,200})['’](?!\w)"
 _SIGN = "\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef"  # of scripts without spaces
 _WORD = rf"(?P<w>(?![:=*.!?])[^\s\"`“”„«»「」『』<>,;{_SIGN}،؛؟।…—–()]{{2,120}})"
 _TO = r"|(?<!\w)(?:to|as|à|till|är|è|er|pra|para|por|auf|zu|en|на)(?!\w)|[:=：—–]|\s-(?=\s))[\s:*：、，,]*"
@@ -66,7 +67,7 @@ _OF = (  # how a noun may go on before its link: for the server, der Datenbank, 
     r"(?i)[\s*_\"'`’)]*(?:\Z|[,(:=：—–]|(?:for|of|on|to|in|at|from|we|i|you|he|she|they|there|that|für|vom|von|zum|zur|der|des|dem|im|am"
     r"|de|du|des|d['’]|della?|da|do|das|dos|para|del|pour|sur|au|en|от|для|к|на|из|в|у|का|के|की|में|ل|لل|ال|de la|no|na)\b|[^\x00-\u036f])"
 )
-_ING = r"(?i)\w*(?:ed|ing|able|ible|ally|less|ive|ée?s?|ad[oa]s?|id[oa]s?|iert|ого|ен|ена|ено|ны|ый|ая|ое|ть|ся)\Z|(?:ge|ver|be|ent)[a-zä-ü]+t\Z"
+_ING = r"(?i)\w*(?:ed|ing|able|ible|ally|less|ive|ée?s?|ad[oa]s?|id[oa]s?|iert|[уаяе]ет|ого|ен|ена|ено|ны|ый|ая|ое|ть|ся)\Z|(?:ge|ver|be|ent)[a-zä-ü]+t\Z"
 _DIGITS = r"(?<![A-Za-z0-9_.,:/#$€£+-])(?:[A-Z]-)?(?:\d{4,9}|\d{3}[ -]\d{3}|\d{2} \d{2}(?: \d{2})?|\d{4}[ -]\d{4}|(?:\d[ -]){3,7}\d)(?![A-Za-z0-9_%/°]|[.,:-]\d)"
 _CODE = r"(?=[0-9A-Za-z-]*\d)[0-9A-Za-z]{3,12}(?:-[0-9A-Za-z]{3,12}){1,9}|(?<![\w-])\d{8,12}|(?=[A-Za-z]*\d)[0-9A-Za-z]{8,16}|\d{4} \d{4}"
 _JOIN = r"(?:[\s,;、，;/|]|(?<![^\W_])(?:and|und|et|y|e|и|و|और|or)(?![^\W_])|和|と){1,6}"
@@ -81,8 +82,10 @@ _ROLE, _ROLE_ENGLISH = (
 
 
 def _part(text: str, end: int) -> str:
-    """The rest of the sentence behind end, or of the next line if it begins there."""
+    """The rest of the sentence behind end, or of the next line if it begins there; quotes that it opens are closed."""
     part = text[end : end + _REACH]
+    if rx(_OPENED, 0).search(part) and (rest := rx(_CLOSED, 0).match(text, end + _REACH)):
+        part += rest.group()
     stop = rx(_STOP, 0).search(part)
     fold = rx(r"[^\n\\]{0,90}[:：]\s*(?:\n|\\n)(?:[\s>]|- |\\n|```\w{0,12})*", 0).match(part) if stop else None
     if stop and fold and fold.end() > stop.start() >= fold.end() - 40:
@@ -103,6 +106,8 @@ def told(text: str, kind: str, begin: int, end: int) -> Iterator[Told]:
     """The values that may follow the noun between `begin` and `end`."""
     part = _part(text, end)
     if kind == "number":
+        if rx(r" ?\d{1,2}\b").match(part):  # one of a board
+            return
         if found := rx(_DIGITS, 0).search(part[:70]):
             gap = part[: found.start()]
             year = rx(r"(?:19|20)\d\d\Z").match(found.group()) and not rx(_LINK + r"\Z", 0).search(gap)

@@ -249,7 +249,7 @@ PLACES = (
     Place("password", 1, _WITHIN, _WITHIN + r"[ \t]+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?(?P<q>\\?[\"'])?(?:[\w.-]{1,40}\\n)?(?P<v>" + _WORD + r")"),
     Place("password", 1, r"<<<", r"<<<\s*[\"']?(?:[\w.-]{1,40}:(?=\S))?(?P<v>)(?=[^$\s])", f"{_STDIN}|(?:tee|>)\\s*[\"']?{_FILE}"),
     Place("password", 1, r"\bsend(?:_user|line)?[ (]", r"\w+[ (]+(?:-- )?[\"'](?P<v>[^\"'\n\\$]{3,80})(?:\\[rn])", _ASKED),
-    Place("password", 1, r"(?i:connect|conn|impdp|expdp|sqlldr|rman|target) ", r"\w+ \w{1,30}/(?P<v>[^\s@\"'/]{3,60})@\w"),
+    Place("password", 1, r"(?i:connect|conn|impdp|expdp|sqlldr|rman|target) \w{1,30}/", r"\w+ \w{1,30}/(?P<v>[^\s@\"'/]{3,60})@\w"),
     Place("password", 1, r"(?:-pass(?:in|out)?\s[\"']?pass:|ConvertTo-SecureString\s|IDENTIFIED BY\s|identified by\s)",
           r"(?:-pass\w*\s[\"']?pass:|\w+-\w+\s+(?:-String\s+)?(?=[\"'])|\w+ \w+\s+(?=\\?')"
           r"|IDENTIFIED BY\s+(?=\\?\"))(?P<v>)"),
@@ -420,6 +420,7 @@ ANY_KEY = "|".join(f"(?P<k{i}>{row.mark}({row.body}))" for i, row in enumerate(K
 MARKS = _any(row.mark for row in KEYS if not row.back)
 INNER = "|".join(f"(?P<k{i}>{row.mark}{row.body})" for i, row in enumerate(KEYS) if row.back)
 STANDS = _any(row.mark for row in PLACES)
+WHICH = "".join(f"(?:(?={row.mark})())?" for row in PLACES)  # an empty group for each place whose mark stands there
 SHAPED = _any([row.mark for row in KEYS] + [row.mark for row in PLACES])
 ANY_WORD = "|".join(f"(?P<w{i}>(?i:{word.words}))" for i, word in enumerate(WORDS))
 WITHIN = f"(?={ANY_WORD})"  # one may begin inside of another

@@ -21,7 +21,7 @@ _GAPS = (  # stands for a part of one: expansions, templates, what was left out
     r"|\(\)|\.{3,}|…|\*{3,}|•|x{5,}|X{5,}|(.)\1{6,}|[" + _SIGNS + "]+"
 )
 _ID = (  # has digits and is no secret: versions, dates, sizes, digests, addresses, ids of providers
-    r"(?i)(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d[\w.+-]{0,40}$|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
+    r"(?i)(?-i:Ag[A-D][\w+/]{60,}={0,2}$)|(?-i:[A-Z]{1,5}-?\d+(?:[.-]\d+)+$|[A-Z]{2,6}-\d+$)|v?\d+\.\d[\w.+-]{0,40}$|\d{4}-\d\d-\d\d|\d\d?:\d\d|data:|ssh-|ecdsa-"
     r"|(?:sha\d+|md5)[-:]|[a-z][a-z0-9+.-]*://|#[0-9a-f]{3,8}$|0x[0-9a-f]{1,16}(?:u?ll?)?$|[\w.+-]+@[\w.-]+\.[a-z]{2,}$"
     r"|(?=\d+\D)(?:\d+(?:\.\d+)?(?:px|r?em|[kmgt]i?b?|ms|s|h|d|min|x|%)?[/x~+-]?){1,3}$|(?:msg|toolu|srvtoolu|req|call"
     r"|chatcmpl|resp|run|thread|asst|file|price|cus|evt|sub|prod|acct|pk_test|pk_live|pi|ch)[_-]\w{10,}$"
