@@ -92,6 +92,7 @@ class Yard:
 
     def __init__(self, request: pytest.FixtureRequest, place: Place, url: str) -> None:
         self._request, self._place, self._url = request, place, url
+        place.home.mkdir(mode=0o700, exist_ok=True)
         with self.opened(place) as memory:
             for number, part in enumerate(PARTS[:TALKS]):
                 name = f"{number:08d}-2222-4333-8444-555555555555"
