@@ -914,6 +914,13 @@ def test_what_was_given_up_is_told_by_every_run(memory: Memory, root: Path) -> N
     assert extract(memory, by(Scripted())).run(now=True).succeeded == 1
 
 
+def test_an_answer_without_the_optional_slug_is_taken(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    model = Scripted(lambda content: {k: v for k, v in one_memory(content).items() if k != "rollout_slug"})
+    assert extract(memory, by(model)).run(now=True).succeeded == 1 and len(model.calls) == 1
+    assert memory.consolidate(now=True).outcome == "succeeded" and memory.doctor().problems == []
+
+
 @pytest.mark.parametrize("now", [False, True])
 def test_nothing_is_extracted_while_its_file_is_being_read(memory: Memory, root: Path, now: bool) -> None:
     ingest(memory, root, *TALK)

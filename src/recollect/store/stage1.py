@@ -55,7 +55,7 @@ def load(tx: Transaction, owner: Owner, session_key: str) -> Stage1 | None:
 _USED = (
     " FROM memory_stage1 s LEFT JOIN memory_stage1_use u"
     " ON u.tenant = s.tenant AND u.agent_id = s.agent_id AND u.session_key = s.session_key"
-    " WHERE s.tenant = :tenant AND s.agent_id = :agent_id AND s.user_id = ''"
+    " WHERE s.tenant = :tenant AND s.agent_id = :agent_id AND s.user_id || '' = ''"  # by key, not by user
 )
 
 
