@@ -28,6 +28,7 @@ from recollect.config import load
 from recollect.consolidate.run import KEY, KIND
 from recollect.extract.run import KIND as EXTRACT
 from recollect.ingest import watch
+from recollect.ingest.run import KIND as INGEST
 from recollect.store.database import Transaction
 from recollect.store.jobs import Jobs, RetryPolicy
 from recollect.store.workers import this_worker
@@ -370,6 +371,51 @@ def test_what_backs_off_is_tried_again_by_itself_when_its_time_comes(tmp_path: P
 def test_a_lease_that_ran_out_is_taken_up_by_itself(tmp_path: Path) -> None:
     with done_by_itself(tmp_path, lease_seconds=2.0) as (jobs, tx):
         assert jobs.claim(tx, KIND, limit=1)
+
+
+def test_a_file_that_was_held_is_taken_up_when_it_is_free(tmp_path: Path) -> None:
+    with (
+        home(tmp_path, RECOLLECT_POLL_INTERVAL_SECONDS="0.2") as there,
+        open_memory(there.path, environ=there.environ) as memory,
+    ):
+        file = write(there.projects / "-p" / f"{SESSION}.jsonl", talk(1, 4, SESSION))
+        there.start()
+        wait(lambda: len(entries(memory)) == 4)
+        there.settle()
+        jobs, key = Jobs(memory.owner), f"claude-code/-p/{SESSION}.jsonl"
+        with memory.database.write() as tx:
+            jobs.enqueue(tx, INGEST, [(key, "as it was")])
+            (lease,) = jobs.claim(tx, INGEST, limit=1, keys=[key])
+        append(file, talk(5, 6, SESSION))
+
+        def is_wanted() -> bool:
+            with memory.database.read() as tx:
+                return jobs.watermarks(tx, INGEST, [key])[key][1] != "as it was"
+
+        wait(is_wanted)
+        there.settle()  # it waits for the file no longer
+        with memory.database.write() as tx:
+            jobs.complete(tx, lease)
+        wait(lambda: len(entries(memory)) == 6)
+
+
+def test_the_end_of_a_session_waits_for_a_database_that_is_held(tmp_path: Path) -> None:
+    """However long, and whatever is told of the session meanwhile."""
+    soon = {"RECOLLECT_POLL_INTERVAL_SECONDS": "0.2", "RECOLLECT_BUSY_TIMEOUT_SECONDS": "0.2"}
+    with home(tmp_path, **soon) as there, open_memory(there.path, environ=there.environ) as memory:
+        now = time.time() - stamp_seconds()
+        lines = b"".join(claude(number, f"message {number}", session=SESSION, at=now) for number in range(6))
+        file = write(there.projects / "-p" / f"{SESSION}.jsonl", lines)
+        told = {"session_id": SESSION, "transcript_path": str(file), "cwd": "/code/tides"}
+        there.start()
+        wait(lambda: len(entries(memory)) == 6)
+        there.settle()
+        assert [str(each.status) for each in memory.conversations()] == ["active"]
+        log = there.path / "logs" / "daemon.log"
+        with memory.database.write():
+            assert there.hook("SessionEnd", told) == ""
+            wait(lambda: log.read_text().count("take: ") >= 3)
+        wait(lambda: "active" not in {str(each.status) for each in memory.conversations()})
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
@@ -739,6 +785,12 @@ def test_what_is_told_last_decides_whether_a_session_ended() -> None:
     end, stop = Work(task=Task.TAKE, path="/a", ended=True), Work(task=Task.TAKE, path="/a", compaction="so far")
     assert joined(stop, end) == Work(task=Task.TAKE, path="/a", ended=True, compaction="so far")
     assert joined(end, stop).ended is False  # resumed
+    backlog = Backlog()
+    backlog.add(stop)
+    backlog.put_back(end)  # told before, and not done
+    assert backlog.next("live", 0) == stop
+    backlog.put_back(Work(task=Task.RUN))
+    assert backlog.next("live", 0) == Work(task=Task.RUN)
 
 
 def test_a_worker_that_dies_is_replaced_and_its_work_done(there: Home) -> None:

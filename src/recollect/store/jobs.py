@@ -270,7 +270,8 @@ class Jobs:
         return [_job(row) for row in tx.rows(_LIST.format(among=placeholders), names)]
 
     def due(self, tx: Transaction, is_dead: Callable[[str], bool] = certainly_dead) -> set[tuple[str, str, int]]:
-        """Jobs that wait no longer, and those whose worker is gone or let its lease run out: (kind, key, token)."""
+        """Jobs that wait no longer, those whose worker is gone or let its lease run out, and files that are pending:
+        somebody held one when more of it came, or gave it back. (kind, key, token)"""
         rows = tx.rows(_DUE, self.owner.names())
         now = self._now()
         return {(kind, key, token) for kind, key, token, until, worker in rows if until <= now or is_dead(worker)}
@@ -412,7 +413,8 @@ GROUP BY kind, status ORDER BY kind, status
 
 _DUE = """
 SELECT kind, job_key, fencing_token, not_before, '' FROM memory_jobs
-WHERE tenant = :tenant AND agent_id = :agent_id AND status IN ('backing_off', 'paused', 'cooling_down')
+WHERE tenant = :tenant AND agent_id = :agent_id
+  AND (status IN ('backing_off', 'paused', 'cooling_down') OR (status = 'pending' AND kind = 'ingest'))
 UNION ALL
 SELECT kind, job_key, fencing_token, lease_expires_at, worker FROM memory_jobs
 WHERE tenant = :tenant AND agent_id = :agent_id AND status = 'running'

@@ -20,6 +20,7 @@ from typing import Any
 from recollect.app import Memory
 from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError
+from recollect.ingest.run import KIND as INGEST
 from recollect.ingest.watch import existing, follow
 from recollect.store.jobs import Jobs
 from recollect.store.open import identity
@@ -57,7 +58,7 @@ class Daemon:
         self._code = client.stamp(__file__)
         self._database = identity(settings)
         self._is_fresh = True  # until its first scan
-        self._due: set[tuple[str, str, int]] = set()  # jobs that were due at the last look
+        self._due: dict[Task, set[tuple[str, str, int]]] = {}  # jobs that were due at the last look, by who does them
         self._written = ""  # what told, at the last look for missing vectors, that the database changed
         self._missing: dict[Kind, int] = {}  # documents that had no vector then
         self._hooks = Hooks(self._memory, self._backlog.add)
@@ -163,7 +164,10 @@ class Daemon:
             try:
                 self._take_spooled()
                 ready = self._memory.intake.mark_ready()
-                if ready or self._became_due() or self._memory.is_erasing():
+                due = self._became_due()
+                if Task.SCAN in due:
+                    self._backlog.add(Work(task=Task.SCAN))
+                if ready or Task.RUN in due or self._memory.is_erasing():
                     self._backlog.add(Work(task=Task.RUN))
                 if self._vectors_wait():
                     self._backlog.add(Work(task=Task.EMBED))
@@ -172,12 +176,16 @@ class Daemon:
             except Exception:  # reason: the watcher must not end with it; the next poll may be another matter
                 log.exception("poll")
 
-    def _became_due(self) -> bool:
-        """Are other jobs due than at the last look? One that no run takes up is not run for again and again."""
+    def _became_due(self) -> set[Task]:
+        """The tasks for which other jobs are due than at the last look. A job that no task takes up is not tried again
+        and again."""
         with self._memory.database.read() as tx:
-            due = Jobs(self._memory.owner, clock=self._memory.clock).due(tx)
+            jobs = Jobs(self._memory.owner, clock=self._memory.clock).due(tx)
+        due: dict[Task, set[tuple[str, str, int]]] = {}
+        for job in jobs:
+            due.setdefault(Task.SCAN if job[0] == INGEST else Task.RUN, set()).add(job)
         before, self._due = self._due, due
-        return bool(due) and due != before
+        return {task for task in due if due[task] != before.get(task)}
 
     def _vectors_wait(self) -> bool:
         """Does anything else lack a vector than at the last look? A command may have changed a text, and counting costs

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 _IDLE = 30.0  # seconds after which a process without work leaves
 _GRACE = 5.0  # to finish a batch when it is asked to stop
+_PAUSE = 1.0  # before what met a database that is held or away is tried again
 
 
 class Lane(threading.Thread):
@@ -36,6 +37,7 @@ class Lane(threading.Thread):
         self._finished = finished
         self._process: subprocess.Popen[bytes] | None = None
         self._failed: Work | None = None
+        self._stopping = threading.Event()
 
     def run(self) -> None:
         while not self._backlog.closed:
@@ -44,13 +46,17 @@ class Lane(threading.Thread):
                 self._dismiss()
                 continue
             try:
-                self._finished(work, self._do(work))
+                result = self._do(work)
+                self._finished(work, result)
                 self._failed = None
+                if result.busy:
+                    self._backlog.put_back(work)
+                    self._stopping.wait(_PAUSE)
             except OSError as error:
                 self._dismiss()
                 log.warning("the worker for %s died: %s", work.task, error)
                 if work != self._failed:
-                    self._backlog.add(work)
+                    self._backlog.put_back(work)
                 self._failed = work
             except Exception:  # reason: the next piece of work may be another matter; the log tells of this one
                 log.exception("%s", work.task)
@@ -58,6 +64,7 @@ class Lane(threading.Thread):
 
     def stop(self) -> None:
         """It is asked to; `join` waits until it has."""
+        self._stopping.set()
         process = self._process
         if process is not None:
             process.terminate()

@@ -49,6 +49,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     made: int = 0  # vectors
     changed: bool = False  # memories
     error: str = ""
+    busy: bool = False  # it was not done: the database was held or away
 
 
 class Backlog:
@@ -61,13 +62,24 @@ class Backlog:
 
     def add(self, work: Work) -> None:
         with self._changed:
+            key = (work.path, work.session)
             if work.task is not Task.TAKE:
                 self._others.add(work.task)
-            elif len(self._transcripts) < MOST:
-                key = (work.path, work.session)
+            elif key in self._transcripts or len(self._transcripts) < MOST:
                 self._transcripts[key] = joined(self._transcripts.get(key), work)
             else:
                 self._others.add(Task.SCAN)
+            self._changed.notify_all()
+
+    def put_back(self, work: Work) -> None:
+        """Add work that could not be done. What came in about the same transcript meanwhile is newer."""
+        with self._changed:
+            if work.task is not Task.TAKE:
+                self._others.add(work.task)
+            else:
+                key = (work.path, work.session)
+                newer = self._transcripts.get(key)
+                self._transcripts[key] = joined(work, newer) if newer else work
             self._changed.notify_all()
 
     def next(self, lane: str, seconds: float | None) -> Work | None:

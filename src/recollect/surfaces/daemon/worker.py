@@ -22,7 +22,7 @@ import msgspec
 from recollect.app import Estimate, Memory
 from recollect.config import Config, Settings
 from recollect.consolidate.run import Outcome
-from recollect.errors import RecollectError
+from recollect.errors import RecollectError, StoreBusy
 from recollect.ingest.workers import die_with_parent
 from recollect.processes import terminable
 from recollect.projects.paths import redacted
@@ -62,6 +62,9 @@ class Worker:
         }
         try:
             return tasks[work.task](work)
+        except StoreBusy as error:
+            log.warning("%s: %s", work.task, error)
+            return Result(error=str(error), busy=True)
         except (RecollectError, OSError) as error:
             log.warning("%s: %s", work.task, error)
             return Result(error=str(error))
@@ -154,6 +157,16 @@ def _same(one: str, other: str) -> bool:
     return bool(one) and (one in other or other in one)
 
 
+def opened(settings: Settings) -> Memory:
+    """The memory, once the database can be used."""
+    while True:
+        try:
+            return Memory(settings)
+        except StoreBusy as error:
+            log.warning("%s", error)
+            time.sleep(1.0)
+
+
 def serve(memory: Memory, orders: BinaryIO, answers: BinaryIO) -> None:
     worker = Worker(memory)
     for line in orders:
@@ -172,7 +185,7 @@ def main() -> None:
     settings = Settings(home=Path(order.home), config=order.config, origins={}, environ=dict(os.environ))
     log_to(settings, f"worker-{order.lane}.log")
     try:
-        with terminable(), Memory(settings) as memory:  # until now there was nothing to finish
+        with terminable(), opened(settings) as memory:  # until now there was nothing to finish
             serve(memory, orders, answers)
     except (KeyboardInterrupt, BrokenPipeError):
         sys.exit(1)
