@@ -121,6 +121,21 @@ def test_a_search_for_what_was_erased_finds_nothing(memory: Memory, root: Path, 
     assert ("PostgreSQL" in texts(memory)) is (what != "project")
 
 
+def test_a_number_that_was_erased_names_nothing_else(memory: Memory, root: Path, clock: Clock) -> None:
+    def numbers() -> dict[str, set[int]]:
+        tables = ("memory_transcript_entries", "memory_conversations", "memory_search_texts")
+        with memory.database.read() as tx:
+            return {table: {number for (number,) in tx.rows(f"SELECT id FROM {table}")} for table in tables}
+
+    filled(memory, root, clock)
+    before = numbers()
+    memory.forget(project=PROJECT)
+    assert not any(numbers().values())
+    ingest(memory, root, *TALK, name=SESSION[::-1])
+    memory.process(now=True)
+    assert all(numbers()[table] and numbers()[table].isdisjoint(before[table]) for table in before)
+
+
 def test_a_single_memory_goes_with_the_messages_it_came_from(memory: Memory, root: Path, clock: Clock) -> None:
     filled(memory, root, clock)
     name = memory_with(memory, SECRET)

@@ -392,20 +392,27 @@ KEPT = {"type": "text", "text": "keep me"}
         {"content": [KEPT, {"type": "citation", "text": {"a": 1}, "name": [], "id": 5, "tool_use_id": 5}]},
         {"content": [KEPT, {"type": "text", "text": ["no text"]}, {"type": 7, "text": "of no kind"}]},
         {"content": [KEPT, {"type": "tool_result", "tool_use_id": "t", "is_error": "false"}]},
-        {"content": [KEPT], "id": 5},
+        {"content": [KEPT], "id": 5, "role": 5},
         {"origin": "human"},
         {"gitBranch": 5, "cwd": [], "agentId": {}},
         {"isMeta": 0, "isSidechain": None, "isCompactSummary": 0, "isApiErrorMessage": 0},
     ],
 )
 def test_an_odd_field_costs_no_message(role: str, odd: dict[str, Any]) -> None:
-    inside = {name: odd[name] for name in odd if name in ("content", "id")}
+    inside = {name: odd[name] for name in odd if name in ("content", "id", "role")}
     outside = {name: odd[name] for name in odd if name not in inside}
     assert said(claude(1, "", role=role, message={"content": "keep me"} | inside, **outside)) == ["keep me"]
 
 
 @pytest.mark.parametrize(
-    "broken", [{"type": 5}, {"message": "text"}, {"message": {"content": None}}, {"message": None}]
+    "broken",
+    [
+        {"type": 5},
+        {"message": "text"},
+        {"message": {"content": None}},
+        {"message": None},
+        {"message": {"role": "assistant", "content": "Never deploy on a Friday."}},
+    ],
 )
 def test_what_is_no_message_is_malformed_unless_it_would_be_left_out(broken: dict[str, Any]) -> None:
     with pytest.raises(Malformed):

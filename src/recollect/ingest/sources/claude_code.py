@@ -76,6 +76,7 @@ class _Message(msgspec.Struct):
     content: _Content = None
     id: Any = None
     model: Any = None
+    role: Any = None
 
 
 class _Attachment(msgspec.Struct):
@@ -188,6 +189,8 @@ def _changes(state: ClaudeState, record: _Record, line: bytes, offset: int) -> S
     message = record.message
     if not isinstance(message, _Message):
         raise Malformed(f"a {kind} record without a message")
+    if isinstance(message.role, str) and message.role != kind and kind != "attachment":
+        raise Malformed(f"a {kind} record whose message has another role")
     blocks = message.content if type(message.content) is list else _alone(message.content)
     if kind == "assistant":
         if message.model == _SYNTHETIC:

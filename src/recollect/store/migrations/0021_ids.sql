@@ -1,0 +1,1 @@
+-- The number of an entry, a conversation or a text names nothing else once that is erased. PostgreSQL never gives one twice.
