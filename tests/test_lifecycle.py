@@ -24,6 +24,7 @@ from recollect.artifacts.projection import Projection
 from recollect.artifacts.session_end import SessionEnd, idempotency_key
 from recollect.artifacts.states import Evidence, Recovery, State, detect
 from recollect.artifacts.upkeep import Upkeep, successor
+from recollect.doctor import Fault
 from recollect.extract.offline.strategy import Offline
 from recollect.extract.run import Extract, Step
 from recollect.extract.threads import Threads
@@ -344,6 +345,44 @@ def test_a_running_agent_can_hand_in_a_compaction(memory: Memory, root: Path, cl
     with memory.database.read() as tx:
         assert compactions.unwritten(tx, memory.owner, 9) == []
         assert tx.rows("SELECT summary FROM memory_compactions", {}) == [(SO_FAR,)]
+
+
+def test_a_compaction_that_is_cut_short_is_told_and_finished_by_whoever_runs_next(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    """Between its file and the manifest, with and without a manifest, and a row, of before."""
+    clock.now = START + timedelta(minutes=8)
+    ingest(memory, root, *TALK[:2])
+    world, key = World(memory), key_of(memory)
+
+    def die(path: str) -> None:
+        if path.endswith("--compaction.md"):
+            raise Crash
+
+    finishing: dict[str, Callable[[], Any]] = {
+        "process": memory.process,
+        "reindex": memory.reindex,
+        "full": lambda: memory.reindex(full=True),
+        "mended": lambda: memory.doctor(fix=True),
+        "told again": lambda: memory.record_compaction(key, SO_FAR, at(8), "told again"),
+    }
+    for number, (name, finish) in enumerate(finishing.items(), 1):
+        with pytest.raises(Crash):
+            Upkeep(memory.ground, Files(memory.settings.home, wrote=die), world.projection).record(
+                key, SO_FAR, at(8), name
+            )
+        told = [each for each in memory.doctor().problems if each.path.endswith("--compaction.md")]
+        assert [each.kind for each in told] == [Fault.NO_MANIFEST if number == 1 else Fault.UNCOMMITTED]
+        if name in ("reindex", "full"):
+            with memory.database.write() as tx:
+                tx.run("DELETE FROM memory_compactions")
+        finish()
+        (head,) = heads(memory, Kind.MANIFEST)
+        assert len(head.compactions) == len(heads(memory, Kind.COMPACTION)) == number
+        assert memory.doctor().problems == [] and memory.reindex(full=True).problems == []
+        with memory.database.read() as tx:
+            assert compactions.unwritten(tx, memory.owner, 9) == []
+            assert name in {uuid for (uuid,) in tx.rows("SELECT compaction_uuid FROM memory_compactions")}
 
 
 def test_two_compactions_at_one_moment_have_two_files(tmp_path: Path, clock: Clock) -> None:

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from recollect.artifacts import forget, reindex, rows, tombstones
+from recollect.artifacts import forget, reindex, rows, sets, tombstones
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
@@ -140,7 +140,8 @@ def of_files(found: Iterable[reindex.Problem], keys: Mapping[str, str], written:
 
 
 def uncommitted(held: Held, agent_id: str) -> str:
-    """The path of a set of ours that our manifest does not point at; empty: there is none."""
+    """The path of a compaction of ours that our manifest does not list, or of a set that it does not point at; empty:
+    there is none."""
     good = {name: found.head for name, found in held.documents.items() if isinstance(found, Document)}
     manifests = [(name, head) for name, head in good.items() if isinstance(head, Manifest)]
     if len(manifests) != 1 or any(head.agent_id != agent_id for head in good.values()):
@@ -149,7 +150,14 @@ def uncommitted(held: Held, agent_id: str) -> str:
     contents = {each: head if isinstance(head, Content) else None for each, head in good.items() if each != name}
     known = Known(name.token, manifest, name, contents)
     evidence = Evidence(known, None, False, False, False, {})
-    return max(contents).path if contents and State.NO_MANIFEST in detect(evidence) else ""
+    if State.NO_MANIFEST not in detect(evidence):
+        return ""
+    return max(sets.unlisted(known) or contents).path
+
+
+def _is_compaction(path: str) -> bool:
+    name = parse_name(path)
+    return name is not None and name.kind is Kind.COMPACTION
 
 
 def of_secrets(held: Held, agent_id: str, session_key: str) -> list[Finding]:
@@ -359,7 +367,7 @@ class Doctor(Part):
             written[token] = assessed.session_key
             secrets += of_secrets(held, self._owner.agent_id, assessed.session_key)
             loose = uncommitted(held, self._owner.agent_id)
-            if loose and self._is_settled(assessed.session_key):
+            if loose and (_is_compaction(loose) or self._is_settled(assessed.session_key)):
                 problems.append(reindex.Problem(loose, Fault.UNCOMMITTED, "the manifest does not point at it"))
         problems += reindex.missing(known, there, erased)
         tokens = {faulty.token for each in problems if (faulty := parse_name(each.path))}

@@ -115,9 +115,4 @@ class Compactions:
             own = Name(at, known.token, Kind.COMPACTION)
             self._files.create(own.path, rendered(head, body))
             known = replace(known, contents={**known.contents, own: head})
-        before = known.manifest
-        updated = max(before.updated_at, now) if before else now
-        by = before.superseded_by if before else None
-        manifest = sets.composed(known, name, before or head, sets.points(before), updated, by)
-        sets.commit(self._files, known, name, manifest)
-        return sets.index(self._files, known, name, manifest)
+        return sets.link(self._files, known, name, head, now)

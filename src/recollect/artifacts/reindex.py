@@ -308,7 +308,7 @@ class Reindex(Part):
         tells = False
         left = iter(held.items())
         while batch := list(islice(left, _BATCH)):
-            found = [loaded(self._files, {name: there[name] for name in names}) for _, names in batch]
+            found = [self._load({name: there[name] for name in names}, erased) for _, names in batch]
             tells |= self._store([assess(each, self._owner.agent_id, erased) for each in found], known, report)
             self._stored()
             report.read += sum(len(names) for _, names in batch)
@@ -319,6 +319,30 @@ class Reindex(Part):
         report.problems += missing(known, there, erased)
         report.seconds = round(time.monotonic() - started, 3)
         return report
+
+    def _load(self, signatures: Mapping[Name, str], erased: Graveyard) -> Held:
+        """The files of a conversation; a compaction that was cut short is finished first."""
+        held = loaded(self._files, signatures)
+        faults = (_wrong(name, found, self._owner.agent_id, erased, ()) for name, found in held.documents.items())
+        if not any(name.kind is Kind.COMPACTION for name in held.documents) or any(faults):
+            return held
+        token = next(iter(held.documents)).token
+        if not sets.retried(lambda: self._link(token)):
+            return held
+        names = {name.path: name for name in self._files.names(token)}
+        return loaded(self._files, {names[path]: each for path, each in self._files.signatures(names).items()})
+
+    def _link(self, token: str) -> bool:
+        """Has the manifest been written, for compactions that it did not list? A session's end without a manifest is
+        for others to finish."""
+        known = sets.look(self._files, token)
+        loose = sets.unlisted(known)
+        if not loose or (known.manifest is None and known.past):
+            return False
+        head = known.readable[loose[-1].path]
+        name = known.name(head.started_at or head.captured_at)
+        sets.link(self._files, known, name, head, head.captured_at)
+        return True
 
     def _bury(self, report: Report) -> Graveyard:
         """What tombstones say is known to the database before anything else is read."""

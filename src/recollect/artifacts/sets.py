@@ -237,6 +237,23 @@ def commit(held: Files, known: Known, name: Name, head: Manifest) -> None:
         held.replace(name.path, rendered(head, manifest_body(head)), before)
 
 
+def unlisted(known: Known) -> list[Name]:
+    """Compactions that the manifest does not list: whoever wrote them ended before it did."""
+    listed = {each.path for each in known.manifest.compactions} if known.manifest else set()
+    names = (name for name, head in known.contents.items() if head and name.kind is Kind.COMPACTION)
+    return sorted(name for name in names if name.path not in listed)
+
+
+def link(held: Files, known: Known, name: Name, head: Content, now: Timestamp) -> tuple[Indexed, ...]:
+    """Commit a manifest that lists every compaction that is there, and is otherwise as it was; the rows of all files.
+    `head` says whose it is where there is none yet."""
+    before = known.manifest
+    updated = max(before.updated_at, now) if before else now
+    manifest = composed(known, name, before or head, points(before), updated, before.superseded_by if before else None)
+    commit(held, known, name, manifest)
+    return index(held, known, name, manifest)
+
+
 def index(held: Files, known: Known, name: Name, head: Manifest, gone: Collection[str] = ()) -> tuple[Indexed, ...]:
     """The rows of a conversation's files, but for those that are gone by now."""
     heads: dict[str, Content | Manifest] = {**known.readable, name.path: head}

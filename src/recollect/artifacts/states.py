@@ -80,8 +80,7 @@ def _is_committed(known: Known) -> bool:
     """Does the manifest point at the newest set, and list every compaction?"""
     if known.manifest is None:
         return not known.readable
-    listed = {each.path for each in known.manifest.compactions}
-    if any(name.path not in listed for name, head in known.contents.items() if head and name.kind is Kind.COMPACTION):
+    if sets.unlisted(known):
         return False
     if known.manifest.superseded_by:
         return True

@@ -116,9 +116,12 @@ class Upkeep(Part):
         said, session_key = sanitized(text), each.session_key
         uuid = uuid or f"c-{digest(session_key, said)[:32]}"
         compacted = Compacted(uuid, each.source, each.session_id, each.source_file, at, said)
+        with self._database.write() as tx:  # before the file: whoever runs next finishes what is cut short from here on
+            if not conversations.of_key(tx, self._owner, session_key):
+                return None  # it was erased
+            compactions.save(tx, self._owner, [compacted])
         files = self._compactions.write(each, compacted)
         with self._database.write() as tx:
-            compactions.save(tx, self._owner, [compacted])
             artifacts.replace_sessions(tx, self._owner, [session_key], files, (Kind.COMPACTION, Kind.MANIFEST))
             self._ledger.due(tx)
         self._ledger.update()
