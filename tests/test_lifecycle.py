@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from recollect.app import Memory, open_memory
@@ -29,6 +30,7 @@ from recollect.extract.offline.strategy import Offline
 from recollect.extract.run import Extract, Step
 from recollect.extract.threads import Threads
 from recollect.extract.values import Extraction, Strategy, Transcript
+from recollect.models.base import Failure, ModelFailed
 from recollect.models.paid import Paid
 from recollect.store import artifacts, compactions, memories, stage1
 from recollect.store.database import Database, Transaction
@@ -383,6 +385,57 @@ def test_a_compaction_that_is_cut_short_is_told_and_finished_by_whoever_runs_nex
         with memory.database.read() as tx:
             assert compactions.unwritten(tx, memory.owner, 9) == []
             assert name in {uuid for (uuid,) in tx.rows("SELECT compaction_uuid FROM memory_compactions")}
+
+
+def test_a_compaction_has_the_sentence_of_the_model_where_one_is_configured(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    clock.now = START + timedelta(minutes=8)
+    ingest(memory, root, *TALK[:2])
+    world, key, secret = World(memory), key_of(memory), "sk-proj-" + "A1b2C3d4E5f6" * 4
+    answer = "They settled that the tides project reads src/tides/clock.py and that make lint runs before every commit."
+    model = Scripted(lambda content: {"memory_sentence": said})
+
+    def die(path: str) -> None:
+        if path.startswith("memory/"):
+            raise Crash
+
+    def upkeep(most: int = 10_000, **more: Any) -> Upkeep:
+        config = msgspec.structs.replace(memory.settings.config, max_tokens_per_day=most)
+        ground = replace(memory.ground, settings=replace(memory.settings, config=config))
+        return Upkeep(ground, Files(memory.settings.home, **more), world.projection, model=lambda: model)
+
+    def told() -> list[tuple[str, str]]:
+        return [(each.memory_sentence, each.memory_sentence_quality) for each in heads(memory, Kind.COMPACTION)]
+
+    said = answer
+    assert upkeep().record(key, f"{SO_FAR} The key is {secret}.", at(8), "c1") and told() == [(answer, "ok")]
+    assert len(model.calls) == 1 and secret not in model.calls[0]
+    assert [each.input_tokens for each in memory.status().tokens] == [100]
+    assert upkeep().record(key, SO_FAR, at(8), "c1") and len(model.calls) == 1, "it is there"
+    with pytest.raises(Crash):
+        upkeep(wrote=die).record(key, SO_FAR, at(8), "c2")
+    with memory.database.write() as tx:  # as if the process had ended before the file
+        assert tx.rows("SELECT kind, job_key FROM memory_answers") == [("archive", key)]
+    next(path for path in (memory.settings.home / "memory").glob("*compaction*") if "c2" in path.read_text()).unlink()
+    assert upkeep().run().written == 1 and len(model.calls) == 2, "what was paid for is used"
+    assert told()[1] == (answer, "ok")
+    for number, wrong in enumerate(
+        ("Worked on task.", f"The key of the tides project in src/tides/clock.py is {secret}")
+    ):
+        said = wrong
+        assert upkeep().record(key, f"{SO_FAR} Again.", at(8), f"d{number}")
+    model.failure = ModelFailed(Failure.UNAVAILABLE, "away")
+    assert upkeep().record(key, SO_FAR, at(8), "e1")
+    assert told()[2:] == [(SO_FAR, "ok")] * 3
+    asked, model.failure = len(model.calls), None
+    assert upkeep(most=1).record(key, SO_FAR, at(8), "e2") and len(model.calls) == asked, "a cap was reached"
+    clock.advance(2 * 86_400)
+    append(root / "-code-tides" / f"{SESSION}.jsonl", compacted(9))
+    memory.ingest(folder=root)
+    assert upkeep().run().written == 1 and len(model.calls) == asked, "an old one is sent to nobody"
+    with memory.database.read() as tx:
+        assert tx.rows("SELECT 1 FROM memory_answers") == []
 
 
 def test_two_compactions_at_one_moment_have_two_files(tmp_path: Path, clock: Clock) -> None:

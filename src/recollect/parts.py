@@ -120,8 +120,15 @@ class Parts:
     def _upkeep(self) -> Upkeep:
         from recollect.artifacts.files import Files
         from recollect.artifacts.upkeep import Upkeep
+        from recollect.models.choose import language_model
 
-        return Upkeep(self.ground, Files(self.settings.root), self._projection)
+        return Upkeep(
+            self.ground,
+            Files(self.settings.root),
+            self._projection,
+            model=lambda: language_model(self.settings, self.settings.config.model),
+            permitted=self.intake.permitted,
+        )
 
     @cached_property
     def _notebook(self) -> Notebook:

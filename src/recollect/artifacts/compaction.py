@@ -7,14 +7,16 @@ whoever reports it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from recollect.artifacts import bodies, sentence, sets
 from recollect.artifacts.document import Content, rendered, sealed
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
 from recollect.artifacts.sanitize import VERSION, line, sanitized
+from recollect.artifacts.sentence import Quality
 from recollect.artifacts.sets import Known
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
@@ -56,12 +58,20 @@ def proposed(project: str, text: str) -> str:
 
 
 def document(
-    agent_id: str, conversation: Conversation, compacted: Compacted, at: Timestamp, manifest: Name, now: Timestamp
+    agent_id: str,
+    conversation: Conversation,
+    compacted: Compacted,
+    at: Timestamp,
+    manifest: Name,
+    now: Timestamp,
+    answered: str = "",
 ) -> tuple[Content, str]:
-    """The artifact as it was captured at a time."""
+    """The artifact as it was captured at a time. `answered` is a model's sentence, which counts where it passes."""
     text = sanitized(compacted.summary)
     project, said = line(conversation.project), [(False, text)]
-    gated = sentence.gated(proposed(project, text), project, conversation.source, compacted.timestamp[:10], said)
+    gated = sentence.gated(answered, project, conversation.source, compacted.timestamp[:10], said)
+    if gated.quality is not Quality.OK:
+        gated = sentence.gated(proposed(project, text), project, conversation.source, compacted.timestamp[:10], said)
     title = sets.title(conversation.project, conversation.source, compacted.timestamp).replace("Conv", "Compacted conv")
     head = Content(
         kind=Kind.COMPACTION,
@@ -100,18 +110,21 @@ class Compactions:
         self._agent_id = agent_id
         self._clock = clock
 
-    def write(self, conversation: Conversation, compacted: Compacted) -> tuple[Indexed, ...]:
-        """The rows of the conversation's files once it is among them."""
-        return sets.retried(lambda: self._write(conversation, compacted))
+    def write(
+        self, conversation: Conversation, compacted: Compacted, ask: Callable[[], str] = lambda: ""
+    ) -> tuple[Indexed, ...]:
+        """The rows of the conversation's files once it is among them. `ask` gives a model's sentence, or nothing."""
+        once = cache(ask)  # however often it is tried
+        return sets.retried(lambda: self._write(conversation, compacted, once))
 
-    def _write(self, conversation: Conversation, compacted: Compacted) -> tuple[Indexed, ...]:
+    def _write(self, conversation: Conversation, compacted: Compacted, ask: Callable[[], str]) -> tuple[Indexed, ...]:
         known = sets.look(self._files, session_token(self._agent_id, conversation.session_key, conversation.session_id))
         name, now = known.name(conversation.first_message_at), timestamp(self._clock())
         key = idempotency_key(self._agent_id, conversation.session_key, compacted.uuid)
         head = next((each for each in known.readable.values() if each.idempotency_key == key), None)
         if head is None:
             at = captured(known, compacted.timestamp)
-            head, body = document(self._agent_id, conversation, compacted, at, name, now)
+            head, body = document(self._agent_id, conversation, compacted, at, name, now, ask())
             own = Name(at, known.token, Kind.COMPACTION)
             self._files.create(own.path, rendered(head, body))
             known = replace(known, contents={**known.contents, own: head})

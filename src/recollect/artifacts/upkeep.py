@@ -13,9 +13,10 @@ As everywhere: files first, then rows, then MEMORY.md.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from recollect.artifacts import rows, sets
 from recollect.artifacts.bodies import BadBody
@@ -27,10 +28,12 @@ from recollect.artifacts.sanitize import sanitized
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.errors import ArtifactError, LeaseLost
+from recollect.extract import prompt
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.load import load
 from recollect.extract.values import Extraction, Transcript
-from recollect.models.paid import digest
+from recollect.models.base import LanguageModel, ModelFailed
+from recollect.models.paid import CapReached, Paid, digest
 from recollect.store import answers, artifacts, compactions, conversations, memories, stage1
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
@@ -43,6 +46,8 @@ log = logging.getLogger(__name__)
 
 KIND = "archive"
 _MOST = 100  # of each kind of work in a run
+_LATE = timedelta(days=1)  # since when a compaction's sentence is asked for: a history is sent to nobody unasked
+_READ = 16_000  # characters of a compaction that a model is sent
 
 
 @dataclass(slots=True)
@@ -76,7 +81,16 @@ class _Done:
 
 
 class Upkeep(Part):
-    def __init__(self, ground: Ground, files: Files, ledger: Projection) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        files: Files,
+        ledger: Projection,
+        *,
+        model: Callable[[], LanguageModel | None] = lambda: None,
+        permitted: Callable[[list[Conversation]], list[Conversation]] = lambda talks: talks,
+    ) -> None:
+        """The `model` writes the sentence of a compaction; `permitted` leaves out what is switched off."""
         super().__init__(ground)
         config, agent_id = ground.settings.config, ground.owner.agent_id
         gap = timedelta(minutes=config.conversation_gap_minutes)
@@ -86,6 +100,8 @@ class Upkeep(Part):
         self._jobs = ground.jobs()
         self._end = SessionEnd(files, agent_id, gap, ledger)
         self._compactions = Compactions(files, agent_id, ground.clock)
+        self._model = model
+        self._permitted = permitted
 
     def run(self) -> Report:
         report = Report()
@@ -120,12 +136,36 @@ class Upkeep(Part):
             if not conversations.of_key(tx, self._owner, session_key):
                 return None  # it was erased
             compactions.save(tx, self._owner, [compacted])
-        files = self._compactions.write(each, compacted)
+        try:
+            files = self._compactions.write(each, compacted, partial(self._sentence, each, compacted))
+        except LeaseLost:  # it was erased while the model was asked
+            return None
         with self._database.write() as tx:
+            answers.delete(tx, self._owner, KIND, session_key)
             artifacts.replace_sessions(tx, self._owner, [session_key], files, (Kind.COMPACTION, Kind.MANIFEST))
             self._ledger.due(tx)
         self._ledger.update()
         return each
+
+    def _sentence(self, talk: Conversation, compacted: Compacted) -> str:
+        """The model's sentence for a compaction; empty where none is configured, or it gives none."""
+        model = self._model()
+        if model is None or not self._permitted([talk]):
+            return ""
+        from recollect.extract.schema import SentenceOut
+
+        def holds(tx: Transaction) -> bool:
+            return bool(conversations.of_key(tx, self._owner, talk.session_key))  # else it was erased
+
+        paid = Paid(self._ground, KIND, talk.session_key, holds=holds)
+        content = prompt.compaction(sanitized(compacted.summary)[:_READ])
+        seconds = self._ground.settings.config.model_timeout_seconds
+        try:
+            found = paid.answer(model, prompt.load(prompt.COMPACTION), content, SentenceOut, seconds=seconds)
+        except (ModelFailed, CapReached) as error:
+            log.warning("a compaction of %s has no sentence of the model's: %s", talk.session_key, error)
+            return ""
+        return found.memory_sentence
 
     # What there is to do
 
@@ -179,9 +219,14 @@ class Upkeep(Part):
             if need.settle:
                 files = self._settle(load(self._database, self._owner, need.group))
             for each in need.compacted:
-                files = self._compactions.write(newest, each)
+                is_late = each.timestamp >= timestamp(self._clock() - _LATE)
+                ask = partial(self._sentence, newest, each) if is_late else str
+                files = self._compactions.write(newest, each, ask)
             kinds = () if need.settle else (Kind.COMPACTION, Kind.MANIFEST)
             return _Done(lease, files, kinds, forget=False)
+        except LeaseLost as lost:
+            log.warning("%s", lost)
+            return None
         except OSError as error:
             reason = f"{error.filename}: {error.strerror}"
         except ArtifactError as error:
@@ -242,6 +287,7 @@ class Upkeep(Part):
         try:
             with self._database.write() as tx:
                 self._jobs.complete(tx, done.lease)
+                answers.delete(tx, self._owner, KIND, key)
                 if done.forget:
                     stage1.delete(tx, self._owner, [key])
                     memories.replace_sessions(tx, self._owner, {key: ()})

@@ -11,6 +11,7 @@ from recollect.types import Message
 
 EXTRACT = "extract_v2"
 MERGE = "merge_v1"
+COMPACTION = "compaction_v1"
 
 
 @cache
@@ -25,6 +26,10 @@ def transcript(messages: Sequence[Message], numbers: Sequence[int]) -> str:
         for number, message in zip(numbers, messages, strict=True)
     ]
     return "<transcript>\n" + "\n\n".join(parts) + "\n</transcript>"
+
+
+def compaction(text: str) -> str:
+    return f"<transcript>\n{_harmless(text)}\n</transcript>"
 
 
 def parts(answers: Sequence[str]) -> str:

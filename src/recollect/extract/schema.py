@@ -27,6 +27,10 @@ class MemoryOut(BaseModel):
     occasions: list[str] = Field(default=[], description="later prompts that this would change the answer to")
 
 
+class SentenceOut(BaseModel):
+    memory_sentence: str = Field(max_length=1000)
+
+
 class ExtractionOut(BaseModel):
     raw_memory: str
     rollout_summary: str
