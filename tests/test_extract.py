@@ -57,6 +57,29 @@ TALK = (RULE, "Understood.", FACT, "Noted.", "Show me the tide table.", "Here it
 CHAT = ("hi there", "Hello!", "how are you", "Fine, thanks.", "lol ok bye", "Bye!")
 
 
+def test_what_two_files_hold_of_one_conversation_is_read_together(memory: Memory, root: Path, clock: Clock) -> None:
+    """One that goes on takes nothing from what the other says, and neither is read before both are at rest."""
+    ingest(memory, root, *TALK)
+    other = b"".join(
+        claude(number, text, role=("assistant", "user")[number % 2], uuid=f"other-{number}")
+        for number, text in enumerate(("Never deploy on a Friday.", "Ok.", "Show me.", "Here.", "Thanks.", "Bye."), 1)
+    )
+    path = write(root / "-code-other" / f"{SESSION}.jsonl", other)
+    memory.ingest(folder=root)
+    assert len({each.session_key for each in memory.conversations()}) == 1 and len(memory.conversations()) == 2
+    assert memory.process(now=True).succeeded == 1
+    before = current(memory)
+    assert "make lint" in repr(before) and "Friday" in repr(before)
+    clock.now = START + timedelta(minutes=20)
+    append(path, claude(9, "We decided to keep the tide tables in PostgreSQL.", uuid="other-9"))
+    memory.ingest(folder=root)
+    assert sorted(map(str, status(memory))) == ["active", "archived"] and memory.process().claimed == 0
+    clock.now = START + timedelta(days=1)
+    assert memory.process().succeeded == 1
+    assert {*before} < {*current(memory)} and "PostgreSQL" in repr(current(memory))
+    assert memory.reindex(full=True).problems == [] and {*before} < {*current(memory)}
+
+
 class Scripted:
     """A model that answers what it is told to, and counts."""
 

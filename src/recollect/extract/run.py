@@ -286,7 +286,7 @@ class Extract(Part):
             resume(tx, self._owner, self._jobs)
 
     def _eligible(self, now: bool, again: bool, keys: Sequence[str] | None = None) -> list[list[Conversation]]:
-        """Conversations by key, newest first."""
+        """Conversations by key, newest first; one that several files hold as a whole, when all of it is at rest."""
         asked, since = [ConversationStatus.READY], ""
         if now:
             asked += [ConversationStatus.ACTIVE, ConversationStatus.SKIPPED]
@@ -299,11 +299,13 @@ class Extract(Part):
             else:
                 every = [each for key in keys for each in conversation_rows.of_key(tx, self._owner, key)]
                 found = [each for each in every if each.status in statuses]
-        groups: dict[str, list[Conversation]] = {}
-        for each in self._permitted(found):
-            groups.setdefault(each.session_key, []).append(each)
-        due = [(group, [each for each in group if each.status in asked]) for group in groups.values()]
-        return [some or group for group, some in due if some or self._reads_anew(group)]
+            groups = {each.session_key: [each] for each in found}
+            states = conversation_rows.states(tx, self._owner, list(groups)).items()
+            groups |= {key: conversation_rows.of_key(tx, self._owner, key) for key, each in states if len(each) > 1}
+        at_rest = {*asked, *_READ}
+        allowed = {each.id for each in self._permitted([each for group in groups.values() for each in group])}
+        whole = [each for each in groups.values() if all(one.status in at_rest and one.id in allowed for one in each)]
+        return [group for group in whole if any(each.status in asked for each in group) or self._reads_anew(group)]
 
     def _reads_anew(self, group: Sequence[Conversation]) -> bool:
         with self._database.read() as tx:

@@ -111,15 +111,15 @@ def with_key(tx: Transaction, owner: Owner, text: str) -> list[Conversation]:
     return _load(tx, f" AND {where} ORDER BY first_message_at, id", {**owner.names(), **names})
 
 
-def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, set[ConversationStatus]]:
-    """session key → the states of its conversation in the files that hold it."""
-    found: dict[str, set[ConversationStatus]] = {}
+def states(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, list[ConversationStatus]]:
+    """session key → the state of its conversation in each file that holds it."""
+    found: dict[str, list[ConversationStatus]] = {}
     sql = (
         "SELECT session_key, status FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"
         " AND session_key IN ({among})"
     )
     for key, status in rows_of(tx, sql, owner.names(), session_keys):
-        found.setdefault(key, set()).add(ConversationStatus(status))
+        found.setdefault(key, []).append(ConversationStatus(status))
     return found
 
 
