@@ -25,6 +25,7 @@ from recollect.ingest.sources import get_source
 from recollect.store import memories
 from recollect.store.projects import Recorded
 from recollect.types import ConversationStatus, Owner, Remembered, utc_now
+from tests.command import Done, run
 from tests.transcripts import (
     SESSION,
     START,
@@ -353,6 +354,32 @@ def test_reimport_reads_from_the_beginning_and_drops_what_is_gone(memory: Memory
     assert texts(memory) == [f"message {n}" for n in range(1, 5)]
     assert [row[3] for row in conversations(memory)] == [4]
     assert memory.ingest(folder=root).files == 0
+
+
+def test_a_reimport_of_an_older_backup_says_what_would_go_and_needs_a_yes(
+    memory: Memory, root: Path, file: Path, tmp_path: Path
+) -> None:
+    memory.ingest(folder=root)
+    append(file, talk(7, 9) + claude(10, "message 1", at=60.0))
+    memory.ingest(folder=root)
+    older = tmp_path / "backup" / file.relative_to(root)
+
+    def again(*more: str) -> Done:
+        database = memory.settings.config.database
+        return run(
+            memory.settings.home, "ingest", str(tmp_path / "backup"), "--reimport", *more, RECOLLECT_DATABASE=database
+        )
+
+    write(older, file.read_bytes().replace(b"-000001", b"-rewritten"))
+    assert again().status == 0 and len(texts(memory)) == 10, "with other ids, and as much"
+    write(older, talk(1, 6))
+    for more in ((), ("--json",)):
+        done = again(*more)
+        assert done.status == 2 and len(texts(memory)) == 10
+        told = done.json["error"]["message"] if more else done.stderr
+        assert "4 messages" in told and str(older) in told and stamp(540)[:10] in told
+    assert again("--yes").status == 0 and texts(memory) == [f"message {n}" for n in range(1, 7)]
+    assert again().status == 0
 
 
 @pytest.mark.parametrize("ids", [{}, {"uuid": None}], ids=["with ids", "whose ids are hashes"])

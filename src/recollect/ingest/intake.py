@@ -11,10 +11,12 @@ import errno
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 
 from recollect import note, redact
@@ -23,6 +25,7 @@ from recollect.errors import ConfigError, StoreBusy, UsageError, nearest, no_fil
 from recollect.hand import PERSON, Author, refusal
 from recollect.ingest import conversations as rules
 from recollect.ingest import erasure, recovery, workers
+from recollect.ingest.fold import Batch, fold_lines
 from recollect.ingest.gate import Gate, switches
 from recollect.ingest.rescan import rescan
 from recollect.ingest.run import Ingest, Progress, Report, Work
@@ -45,14 +48,25 @@ from recollect.types import (
     Conversation,
     ConversationStatus,
     FileStatus,
+    Timestamp,
     moment,
     parse_timestamp,
     timestamp,
 )
 
+_EVER = (Timestamp(""), Timestamp("~"))
 _PATIENCE = 2.0  # seconds to wait for files that another process holds
 _GLOB = re.compile(r"[*?\[$]")
 UNKNOWN = "unknown"  # the source of files that are no transcript: remembered, so that they cost one stat next time
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Messages that are stored of a file, and that it does not hold."""
+
+    path: str
+    messages: int
+    newest: Timestamp
 
 
 class Intake(Part):
@@ -183,6 +197,41 @@ class Intake(Part):
         self.mark_ready()
         report.seconds = time.perf_counter() - started
         return report
+
+    def missing(
+        self, *, file: Path | None = None, folder: Path | None = None, source: str | None = None
+    ) -> list[Missing]:
+        """What reading these files again from the beginning would remove. Nothing is stored."""
+        gate, report = self._gate(), Report()
+        forced = get_source(source) if source else None
+        found = list(self._find(file, folder, forced, report))
+        works = list(self._choose(found, gate, forced, report))
+        return [each for work in works if (each := self._missing(work, gate))]
+
+    def _missing(self, work: Work, gate: Gate) -> Missing | None:
+        key = FileKey(self._owner, work.source.name, work.found.key)
+        with self._database.read() as tx:
+            sessions = entry_rows.sessions_of_file(tx, key)
+            rows = [row for each in sessions for row in entry_rows.of_conversation(tx, key, each, *_EVER)]
+        if not rows:
+            return None
+        batch, fold = Batch(0, 0), work.source.begin(PurePath(key.source_file))
+        admit = partial(gate.admit, is_ours=work.source.name == note.SOURCE)
+        try:
+            with Transcript(Path(work.found.path)) as transcript:
+                for lines in transcript.lines(0, work.found.size):
+                    fold_lines(work.source, fold, lines, batch, admit)
+        except OSError:
+            return None  # whoever reads it says so, and removes nothing
+        standing, gone = {row[0] for row in rows}, []
+        added = (each for uuid, each in batch.entries.items() if uuid not in standing)
+        renamed: Counter[tuple[str, str, str]] = Counter()  # see `entries.adopt`
+        renamed.update((str(each.role), each.content, each.timestamp) for each in added)
+        for _, role, text, at, *_ in (row for row in rows if row[0] not in batch.entries):
+            renamed[role, text, at] -= 1
+            if renamed[role, text, at] < 0:
+                gone.append(at)
+        return Missing(work.found.path, len(gone), Timestamp(max(gone))) if gone else None
 
     def waiting(self) -> tuple[int, int]:
         """Files in the agents' folders, and bytes of them, that `ingest` would read."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +15,10 @@ from recollect.errors import UsageError
 from recollect.surfaces.cli.common import (
     author,
     count,
+    day_and_time,
     echo,
     embed,
+    is_terminal,
     memory,
     options,
     print_json,
@@ -26,7 +29,10 @@ from recollect.surfaces.cli.common import (
 
 if TYPE_CHECKING:
     from recollect.app import Memory
+    from recollect.ingest.intake import Missing
     from recollect.ingest.run import Report
+
+_SHOWN = 20
 
 
 @click.command(
@@ -44,6 +50,7 @@ Examples:
 @click.option("--dir", "folder", metavar="D", help="A folder and all below it.")
 @click.option("--source", metavar="S", help="Take files for this format; without a path: only its folders.")
 @click.option("--reimport", is_flag=True, help="Read from the beginning; what is no longer there goes.")
+@click.option("--yes", is_flag=True, help="Do not ask before a re-import removes messages.")
 @options
 def command(
     path: str | None,
@@ -51,6 +58,7 @@ def command(
     folder: str | None,
     source: str | None,
     reimport: bool,
+    yes: bool,
     as_json: bool,
     agent_id: str | None,
 ) -> int:
@@ -66,6 +74,8 @@ def command(
         file, folder = (None, path) if Path(path).is_dir() else (path, None)
     one, all_in = Path(file) if file else None, Path(folder) if folder else None
     with memory(agent_id) as opened:
+        if reimport and not yes:
+            _ask(opened.intake.missing(file=one, folder=all_in, source=source), as_json)
         with progress(as_json) as report_to:
             by = author(opened)
             report = opened.ingest(file=one, folder=all_in, source=source, reimport=reimport, author=by, **report_to)
@@ -75,6 +85,26 @@ def command(
         if as_json:
             print_json(as_dict(report, waits))
     return 1 if report.problems else 0
+
+
+def _ask(missing: Sequence[Missing], as_json: bool) -> None:
+    """A backup that is older than what was read from the live file removes nothing by surprise."""
+    if not missing:
+        return
+    messages = count(sum(each.messages for each in missing), "message")
+    told = [f"{messages} of {count(len(missing), 'file')}, which the files do not hold any more:"]
+    told += [
+        f"  {each.path}: {count(each.messages, 'message')}, the newest of {day_and_time(each.newest)}"
+        for each in missing[:_SHOWN]
+    ]
+    told += [f"  and {len(missing) - _SHOWN:,} more files"] if len(missing) > _SHOWN else []
+    if as_json or not (sys.stdin.isatty() and is_terminal()):
+        shown = "\n".join(("this removes " + told[0], *told[1:]))
+        raise UsageError(
+            shown, hint="Nothing was read. Add --yes to go on, or leave --reimport away: nothing goes then."
+        )
+    echo("\n".join(("This removes " + told[0], *told[1:])), err=True)
+    click.confirm("Go on?", abort=True, err=True)
 
 
 def as_dict(report: Report, waits: str) -> dict[str, Any]:
