@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from recollect.app import Memory, open_memory
 from recollect.errors import Disabled, UnknownSource, UsageError
 from recollect.ingest.gate import Gate
+from recollect.ingest.run import KIND as INGEST
 from recollect.ingest.scan import Ignore
 from recollect.ingest.sources import get_source
 from recollect.store import memories
+from recollect.store.jobs import Jobs
 from recollect.store.projects import Recorded
 from recollect.types import ConversationStatus, Owner, Remembered, utc_now
 from tests.command import Done, run
@@ -130,6 +132,36 @@ def test_conversations_split_where_the_talk_pauses(memory: Memory, root: Path) -
         (f"{SESSION}@{stamp(60)}", 3),
         (f"{SESSION}@{stamp(7440)}", 3),
     ]
+
+
+def test_another_gap_splits_what_is_stored_anew(
+    memory: Memory, database_url: tuple[str, str, Path], root: Path, clock: Now
+) -> None:
+    """What it leaves as it was stays as it is, and a file that is being read is split when it is free."""
+    _, url, home = database_url
+    write(
+        root / "-p" / f"{SESSION}.jsonl", talk(1, 6) + b"".join(claude(n, f"m{n}", at=5400 + n) for n in range(7, 13))
+    )
+    write(root / "-p" / f"{SESSION[::-1]}.jsonl", talk(1, 6, SESSION[::-1]))
+    memory.ingest(folder=root)
+    memory.process()
+    before = conversations(memory)
+    for gap, counts in ((120, [6, 12]), (120, [6, 12]), (60, [6, 6, 6])):
+        with open_memory(home, database=url, clock=clock, conversation_gap_minutes=gap) as other:
+            jobs, key = Jobs(other.owner, clock=clock), f"claude-code/-p/{SESSION}.jsonl"
+            with other.database.write() as tx:
+                jobs.enqueue(tx, INGEST, [(key, f"held {gap}")])
+                leases = jobs.claim(tx, INGEST, limit=1, keys=[key])
+            split = conversations(other)
+            other.ingest(folder=root)
+            assert conversations(other) == split
+            with other.database.write() as tx:
+                jobs.complete(tx, *leases)
+            other.ingest(folder=root)
+            assert sorted(each.entry_count for each in other.conversations()) == counts
+            assert before[-1] in conversations(other), "it is as it was, and so it is not extracted again"
+            other.process()
+    assert [row[:4] for row in conversations(memory)] == [row[:4] for row in before]
 
 
 def test_conversations_split_where_the_session_changes(memory: Memory, root: Path) -> None:

@@ -28,6 +28,7 @@ from recollect.ingest import erasure, recovery, workers
 from recollect.ingest.fold import Batch, fold_lines
 from recollect.ingest.gate import Gate, switches
 from recollect.ingest.rescan import rescan
+from recollect.ingest.resplit import resplit
 from recollect.ingest.run import Ingest, Progress, Report, Work
 from recollect.ingest.scan import Found, Ignore, Problem, keyed, look, scan
 from recollect.ingest.sources import all_sources, detect, get_source
@@ -183,6 +184,7 @@ class Intake(Part):
         self._bury()
         left_out = self._recover(gate, report)
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
+        report.touched |= resplit(self._database, self._owner, self._jobs, self._writer(gate), self._gap)
         oldest = moment(parse_timestamp(since)).timestamp() * 1000 if since else 0
         found = [each for each in self._find(file, folder, forced, report) if each.modified_ms >= oldest]
         found = _without(found, left_out, report)
@@ -315,6 +317,9 @@ class Intake(Part):
             clock=self._clock,
         )
 
+    def _writer(self, gate: Gate) -> Writer:
+        return Writer(self._owner, self._gap, gate.project_id, self._clock)
+
     def _runner(self, gate: Gate) -> Ingest:
         return Ingest(
             self._database,
@@ -394,13 +399,11 @@ class Intake(Part):
 
     def recover(self) -> int:
         """Files that a dead process left half read are rolled back; how many."""
-        writer = Writer(self._owner, self._gap, self._gate().project_id, self._clock)
-        return recovery.recover(self._database, self._owner, self._jobs, writer)[0]
+        return recovery.recover(self._database, self._owner, self._jobs, self._writer(self._gate()))[0]
 
     def _recover(self, gate: Gate, report: Report) -> set[str]:
         """Rolls back what is half read. The keys of files for which that failed: this run leaves them out."""
-        writer = Writer(self._owner, self._gap, gate.project_id, self._clock)
-        _, failed = recovery.recover(self._database, self._owner, self._jobs, writer)
+        _, failed = recovery.recover(self._database, self._owner, self._jobs, self._writer(gate))
         problems = [Problem(f"{each.root}/{each.file_path}", "roll-back failed") for each in failed]
         report.problems += [each for each in problems if each not in report.problems]
         return {each.file_path for each in failed}
