@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recollect.extract import prompt
 from recollect.extract.parts import split
 from recollect.extract.resolve import Place, is_revision, is_same, memory_id, resolve
-from recollect.store.memories import current
+from recollect.store.memories import current, derived
 from recollect.text import estimate_tokens, sentences, unique
 from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Statement, Timestamp
 
@@ -57,15 +57,16 @@ def test_a_new_statement_has_an_id_of_its_own_scope() -> None:
 def test_the_same_statement_from_elsewhere_is_one_more_source() -> None:
     first = one("The pond is 3 m deep.", place())
     (again,) = resolve([fact("the pond is 3 m deep!")], known(first), place("s2@t", 5))
-    assert (again.id, again.revision, again.text) == (first.id, 1, first.text)
-    assert again.sources == (("s2@t", "e1"),) and again.valid_from == first.valid_from
+    assert (again.id, again.revision, again.text) == (first.id, 1, "the pond is 3 m deep!"), "in its own words"
+    assert again.sources == (("s2@t", "e1"),) and again.valid_from == again.created_at == place(minute=5).now
+    assert derived([again, first]) == [first], "the memory says what was first seen"
 
 
 def test_another_value_is_a_revision_and_the_newest_holds_whatever_came_in_first() -> None:
     first = one("Deploys freeze on Friday for everybody.", place(minute=1))
     (newer,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))
-    assert (newer.id, newer.revision, newer.created_at) == (first.id, 2, first.created_at)
-    assert current([first, newer]) == [newer]
+    assert (newer.id, newer.revision, newer.created_at) == (first.id, 2, place(minute=5).now)
+    assert current([first, newer]) == [newer] and derived([first, newer])[1].created_at == first.created_at
     late = one("Deploys freeze on Friday for everybody.", place(minute=9))
     (older,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(late), place("s2@t", 5))
     assert older.revision == 2 and current([late, older]) == [late], "said earlier, though it was read later"
@@ -309,7 +310,10 @@ def test_a_correction_that_is_added_to_others_is_one(older: str, newer: str) -> 
 def test_a_revision_matters_on_the_same_occasions_unless_others_are_named() -> None:
     first = replace(one("Deploys freeze on Friday for everybody.", place(minute=1)), occasions=("ship it",))
     (newer,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))
-    assert newer.revision == 2 and newer.occasions == ("ship it",)
+    assert newer.revision == 2 and newer.occasions == (), "nobody named any in its conversation"
+    assert [each.occasions for each in derived([first, newer])] == [("ship it",)] * 2
+    other = replace(newer, occasions=("release",))
+    assert [each.occasions for each in derived([first, other])] == [("ship it",), ("release",)]
 
 
 def test_a_rule_of_which_a_conversation_says_another_value_is_as_strict_as_it_was() -> None:
@@ -331,7 +335,7 @@ def test_what_was_said_before_it_was_superseded_is_a_source_of_the_old_wording()
     first = one("Never deploy the shop on Fridays.", place(minute=1))
     told = Statement(MemoryKind.FACT, "Ask Priya about deploys.", entries=("n",), target=first.id, revision=2)
     (second,) = resolve([told], known(first), place("n@t", 5))
-    assert (second.id, second.revision, second.created_at) == (first.id, 2, first.created_at)
+    assert (second.id, second.revision) == (first.id, 2)
     (late,) = resolve([fact("never deploy the shop on fridays, please")], known(first, second), place("s3@t", 3))
     assert (late.id, late.revision, late.sources) == (first.id, 1, (("s3@t", "e1"),))
     (back,) = resolve([fact("never deploy the shop on fridays, please")], known(first, second), place("s3@t", 9))
@@ -359,7 +363,8 @@ def test_a_revision_of_a_pinned_memory_is_pinned() -> None:
     first = replace(one("Deploys freeze on Friday for everybody.", place(minute=1)), pinned=True)
     (newer,) = resolve([fact("Deploys freeze on Thursday for everybody.")], known(first), place("s2@t", 5))
     (same,) = resolve([fact("Deploys freeze on Friday, for everybody.")], known(first), place("s2@t", 5))
-    assert newer.pinned and newer.revision == 2 and same.pinned
+    assert newer.pinned and newer.revision == 2 and not same.pinned, "nobody pins it in that conversation"
+    assert [each.pinned for each in derived([same, first])] == [True]
 
 
 def test_another_project_is_another_memory() -> None:

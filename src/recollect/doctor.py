@@ -544,7 +544,7 @@ class Doctor(Part):
         with self._database.read() as tx:
             group = conversations.of_key(tx, self._owner, key)
             row = stage1.load(tx, self._owner, key)
-            stated = rows.own(memories.of_session(tx, self._owner, key), key)
+            stated = memories.of_session(tx, self._owner, key)
         transcript = load(self._database, self._owner, group)
         extraction, strategy = (rows.retold(row), row.strategy) if row else (Extraction(), read_by(group[0]))
         gap = timedelta(minutes=self._settings.config.conversation_gap_minutes)

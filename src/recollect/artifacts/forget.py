@@ -370,7 +370,7 @@ class Forget(Part):
         talks = [shortened(each, left) for each in plan.talks[key]]
         transcript = Transcript(shortened(before.conversation, left), left)
         with self._database.read() as tx:
-            held = remaining(memories.of_session(tx, self._owner, key), key, plan.partly[key])
+            held = remaining(memories.of_session(tx, self._owner, key), plan.partly[key])
         now_key = transcript.conversation.session_key
         stated = [  # what was said of when they matter may be of what goes
             replace(each, sources=tuple((now_key, uuid) for _, uuid in each.sources), occasions=()) for each in held

@@ -277,7 +277,7 @@ class Planner:
         """Every revision of the memories that nothing states any more."""
         going = {*found.whole, *found.partly, *vanished}
         stated = {key: memories.of_session(tx, self._owner, key) for key in sorted(going)}
-        left = {each.id for key, gone in found.partly.items() for each in remaining(stated[key], key, gone)}
+        left = {each.id for key, gone in found.partly.items() for each in remaining(stated[key], gone)}
         ids = sorted({each.id for several in stated.values() for each in several} - left)
         held = memories.find(tx, self._owner, ids)
         kept = {each.id for each in held if any(key not in going for key, _ in each.sources)}

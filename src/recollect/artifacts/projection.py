@@ -160,7 +160,7 @@ class Projection(Part):
             paths = artifacts.paths(tx, self._owner, Kind.SUMMARY, sorted(keys))
         for memory in held:
             if told := [paths[key] for key, _ in memory.sources if key in paths]:
-                yield Placed(memory, max(told))
+                yield Placed(memory, told[0])
 
 
 def _row(head: Summarised) -> Row:

@@ -103,9 +103,9 @@ def said_again(
     return gone
 
 
-def remaining(stated: Iterable[Remembered], session_key: str, gone: Set[str]) -> list[Remembered]:
+def remaining(stated: Iterable[Remembered], gone: Set[str]) -> list[Remembered]:
     """What a conversation still states: memories none of whose sources in it is erased."""
-    return [each for each in rows.own(stated, session_key) if not any(uuid in gone for _, uuid in each.sources)]
+    return [each for each in stated if not any(uuid in gone for _, uuid in each.sources)]
 
 
 def retold(transcript: Transcript, kept: Sequence[Remembered]) -> Extraction:

@@ -4,7 +4,6 @@ what the database says of a conversation is what its files say, whoever wrote it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from recollect import note
@@ -135,12 +134,6 @@ def compacted(document: Document) -> Compacted:
 def retold(row: Stage1) -> Extraction:
     """What was made of a conversation, from its row: a new set of files needs no model."""
     return Extraction(row.raw_memory, row.rollout_summary, row.rollout_slug, row.memory_sentence, parts=row.parts)
-
-
-def own(stated: Iterable[Remembered], session_key: str) -> list[Remembered]:
-    """What a conversation states, in the order it was said, with its own sources only."""
-    mine = [replace(each, sources=tuple(one for one in each.sources if one[0] == session_key)) for each in stated]
-    return sorted((each for each in mine if each.sources), key=lambda each: (each.valid_from, each.id, each.revision))
 
 
 def indexed(path: str, head: Content | Manifest, signature: str, *, current: bool) -> Indexed:

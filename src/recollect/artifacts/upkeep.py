@@ -244,7 +244,7 @@ class Upkeep(Part):
         key, now = transcript.conversation.session_key, timestamp(self._clock())
         with self._database.read() as tx:
             row = stage1.load(tx, self._owner, key)
-            stated = rows.own(memories.of_session(tx, self._owner, key), key)
+            stated = memories.of_session(tx, self._owner, key)
         if row is None:
             return self._end.settle(transcript, Extraction(), (), now)
         at = row.generated_at if row.snapshot == transcript.snapshot else now

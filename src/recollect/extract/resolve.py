@@ -92,13 +92,17 @@ def memory_id(scope: Scope, scope_id: str, text: str, user: str = "") -> str:
 
 
 def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], place: Place) -> list[Remembered]:
-    """The revisions that the conversation states, each with the conversation's own sources and occasions only."""
+    """The revisions that the conversation states, each in the conversation's own words, with its own dates, sources and
+    occasions."""
     mine = _Pool(each for each in existing if any(key == place.session_key for key, _ in each.sources))
     others = _Pool(each for each in existing if any(key != place.session_key for key, _ in each.sources))
     stated: dict[tuple[str, int], Remembered] = {}
     for statement in statements:
         fresh = _fresh(statement, place)
         found = _told(fresh, statement, mine, others) if statement.target else _match(fresh, mine, others, statement)
+        for known in mine.revisions(found.id):  # what this conversation stated before: when it was first seen stays
+            if known.revision == found.revision:
+                found = replace(found, created_at=known.created_at, pinned=found.pinned or known.pinned)
         before = stated.get((found.id, found.revision))
         sources = tuple(dict.fromkeys([*(before.sources if before else ()), *found.sources]))
         when = occasions([*(before.occasions if before else ()), *found.occasions])
@@ -177,11 +181,9 @@ def _told(fresh: Remembered, statement: Statement, mine: _Pool, others: _Pool) -
     if fresh.scope is Scope.CONVERSATION:
         held = next((each.scope_id for each in current(known) if each.scope is fresh.scope), fresh.scope_id)
         fresh = replace(fresh, scope_id=held)
-    created = min((each.created_at for each in known), default=fresh.created_at)
-    kept = next((each.occasions for each in current(known) if each.text == fresh.text), ())
     taken = {each.revision for each in others.revisions(statement.target)}
     revision = statement.revision if statement.revision not in taken else max(taken) + 1
-    return replace(fresh, id=statement.target, revision=revision, created_at=created, occasions=fresh.occasions or kept)
+    return replace(fresh, id=statement.target, revision=revision)
 
 
 def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) -> Remembered:
@@ -189,24 +191,29 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
     held = current(near)
     same = _sameness(statement)
     if found := next((each for each in held if same(fresh, each)), None):
-        return replace(found, sources=fresh.sources, occasions=fresh.occasions)
+        return _again(fresh, found)
     # stated by this conversation before: identity stays, also where words changed a little
     if kept := next((each for each in mine.near(fresh) if same(fresh, each)), None):
-        return replace(fresh, id=kept.id, revision=kept.revision, created_at=kept.created_at, pinned=kept.pinned)
+        return _again(fresh, kept)
     # said before it was superseded, and only read now: it does not come back under another name
     past = next((each for each in near if same(fresh, each)), None)
     now = next((each for each in held if past and each.id == past.id), None)
     if past and now and fresh.valid_from < now.valid_from:
-        return replace(past, sources=fresh.sources, occasions=fresh.occasions)
+        return _again(fresh, past)
     older = now or next((each for each in held if each.id == fresh.id), None)
     if older and not _may_revise(statement, older, others.revisions(older.id)):
         past = past or min(others.revisions(older.id), key=lambda each: (each.valid_from, each.revision))
-        return replace(past, sources=fresh.sources, occasions=fresh.occasions)
+        return _again(fresh, past)
     open_to_it = [each for each in held if _may_revise(statement, each, others.revisions(each.id))]
     older = older or replaced(fresh.text, open_to_it, exact=statement.exact)
     if older is None or _is_first(fresh, others.revisions(fresh.id)):
         return fresh
     return _revision(fresh, older, statement, max(each.revision for each in others.revisions(older.id)) + 1)
+
+
+def _again(fresh: Remembered, held: Remembered) -> Remembered:
+    """One more source of what is known."""
+    return replace(fresh, id=held.id, revision=held.revision)
 
 
 def _revision(fresh: Remembered, older: Remembered, statement: Statement, revision: int) -> Remembered:
@@ -219,9 +226,7 @@ def _revision(fresh: Remembered, older: Remembered, statement: Statement, revisi
         revision=revision,
         kind=kind,
         severity=severity,
-        created_at=older.created_at,
         pinned=fresh.pinned or older.pinned,
-        occasions=fresh.occasions or older.occasions,
     )
 
 

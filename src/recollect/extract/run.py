@@ -59,7 +59,6 @@ from recollect.types import (
     JobStatus,
     Remembered,
     Scope,
-    Statement,
     Timestamp,
     timestamp,
 )
@@ -517,7 +516,7 @@ class Extract(Part):
         scopes = [(scope, scope.id(conversation.project_id, lease.key)) for scope in Scope]
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
-            existing = [] if stored else self._existing(tx, answered.extraction.statements, scopes, conversation.user)
+            existing = [] if stored else self._existing(tx, answered, scopes)
         if stored is None:
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at
@@ -532,13 +531,18 @@ class Extract(Part):
             stored = self._fence.keep(lease, question, msgspec.json.encode(stated).decode())
         return msgspec.json.decode(stored.answer, type=list[Remembered])
 
-    def _existing(
-        self, tx: Transaction, statements: Sequence[Statement], scopes: Sequence[tuple[Scope, str]], user: str
-    ) -> list[Remembered]:
-        """What is known of this user in these scopes, and of memories that are named."""
-        named = memories.find(tx, self._owner, list({each.target for each in statements if each.target}))
-        found = [*memories.in_scopes(tx, self._owner, scopes, user), *(each for each in named if each.user == user)]
-        return list({(each.id, each.revision): each for each in found}.values())
+    def _existing(self, tx: Transaction, answered: _Answered, scopes: Sequence[tuple[Scope, str]]) -> list[Remembered]:
+        """What others say that is known of this user in these scopes, and of memories that are named; and what this
+        conversation said before."""
+        key, user = answered.transcript.conversation.session_key, answered.transcript.conversation.user
+        targets = {each.target for each in answered.extraction.statements if each.target}
+        named = [each for each in memories.find(tx, self._owner, sorted(targets)) if each.user == user]
+        found = {
+            (each.id, each.revision): each for each in (*memories.in_scopes(tx, self._owner, scopes, user), *named)
+        }
+        others = [replace(each, sources=tuple(one for one in each.sources if one[0] != key)) for each in found.values()]
+        own = memories.of_session(tx, self._owner, key)
+        return [*(each for each in others if each.sources), *(each for each in own if each.user == user)]
 
     def _store(self, claimed: _Claimed, written: Written, report: Report) -> None:
         """Everything that follows from the files, at once or not at all."""

@@ -22,7 +22,7 @@ _SUMMED = "SELECT source, compaction_uuid, session_id, 'compaction', summary, so
 # Tables that words come to and leave again: what is erased now may have stood there before.
 PASSED_THROUGH = frozenset(
     """memory_active_sets memory_answers memory_artifacts memory_compactions memory_file_states memory_memories
-    memory_search_texts memory_stage1 memory_turn_artifacts""".split()
+    memory_search_texts memory_sources memory_stage1 memory_turn_artifacts""".split()
 )
 
 
@@ -137,7 +137,7 @@ _TEXTS = {
     " FROM memory_compactions",
     Place.SUMMARY: "SELECT session_key, rollout_slug || ' ' || memory_sentence || ' ' || rollout_summary || ' ' ||"
     " raw_memory, source, session_id, '', '', '', session_key FROM memory_stage1",
-    Place.MEMORY: "SELECT memory_id, text || ' ' || occasions FROM memory_memories",
+    Place.MEMORY: "SELECT DISTINCT memory_id, text || ' ' || occasions FROM memory_sources",
     Place.TURN: "SELECT turn_id, text, '', session_id, hosted_uri FROM memory_turn_artifacts",
 }
 _SPOKEN = "memory_transcript_entries"

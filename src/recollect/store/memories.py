@@ -1,47 +1,39 @@
 """memory_memories, memory_sources and memory_use: typed statements, where they were said, how often they were used.
 
-A revision lives as long as a conversation states it. Which revision is current follows from `valid_from`; nothing is
-ever marked as superseded.
+Each source is what one conversation states, in its own words and with its own dates. A revision lives as long as a
+conversation states it, and says what that one said in which it was first seen. Which revision is current follows from
+`valid_from`; nothing is ever marked as superseded.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from recollect.errors import NotFound
+from recollect.note import is_session
 from recollect.occasions import joined, occasions, parted
-from recollect.store.database import Transaction, beginning, in_parts, rows_of, run_of
+from recollect.store.database import Row, Transaction, beginning, in_parts, rows_of
 from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
 OWN = "m.tenant = :tenant AND m.agent_id = :agent_id"
+_MINE = "tenant = :tenant AND agent_id = :agent_id"
 UNOWNED = "m.user_id = ''"  # of no user of a chat
 CURRENT = (  # no revision of the memory was said later
     "NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
     " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
     " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
 )
-_COLUMNS = (
-    "id",
-    "revision",
-    "kind",
-    "text",
-    "severity",
-    "scope",
-    "scope_id",
-    "created_at",
-    "valid_from",
-    "pinned",
-    "occasions",
-    "user",
-    "loosened",
-)
+_SAID = "kind, text, severity, scope, scope_id, created_at, valid_from, pinned, occasions, user_id, loosened"
+_COLUMNS = f"memory_id, revision, {_SAID}"
+_ROW = f"m.{_COLUMNS.replace(', ', ', m.')}"
+_FIRST = "s.loosened, s.created_at, s.valid_from, s.session_key, s.entry_uuid"  # how sources are sorted
 _SELECT = (
-    "SELECT m.memory_id, m.revision, m.kind, m.text, m.severity, m.scope, m.scope_id, m.created_at, m.valid_from,"
-    " m.pinned, m.occasions, m.user_id, m.loosened, s.session_key, s.entry_uuid, s.occasions FROM memory_memories m"
+    f"SELECT {_ROW}, s.session_key, s.entry_uuid, {_FIRST} FROM memory_memories m"
     " LEFT JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id"
     " AND s.revision = m.revision"
     f" WHERE {OWN}"
@@ -50,10 +42,6 @@ _SELECT = (
 
 _NAME = re.compile(r"\^?(m-.*?)(?:-r\d{1,9})?")  # as it is shown, the revision may stand behind it
 _FEW = 6  # candidates that a name of several is answered with
-_OF_IT = (
-    "s.tenant = memory_memories.tenant AND s.agent_id = memory_memories.agent_id"
-    " AND s.memory_id = memory_memories.memory_id AND s.revision = memory_memories.revision"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +68,15 @@ def all_of(tx: Transaction, owner: Owner, user: str | None = None) -> list[Remem
 
 
 def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remembered]:
-    """Every revision that a conversation states, with all of its sources, and its own occasions."""
-    where = (
-        " AND (m.memory_id, m.revision) IN (SELECT o.memory_id, o.revision FROM memory_sources o"
-        " WHERE o.tenant = :tenant AND o.agent_id = :agent_id AND o.session_key = :key)"
-    )
-    return _load(tx, where, {**owner.names(), "key": session_key}, session_key)
+    """What a conversation states, in the order it was said: in its own words, with its own dates and sources."""
+    sql = f"SELECT {_COLUMNS}, session_key, entry_uuid FROM memory_sources WHERE {_MINE} AND session_key = :key"
+    found: dict[tuple[str, int], Remembered] = {}
+    for each in sorted(
+        map(_remembered, tx.rows(sql, {**owner.names(), "key": session_key})), key=lambda each: each.sources
+    ):
+        before = found.get((each.id, each.revision))
+        found[each.id, each.revision] = replace(each, sources=(*before.sources, *each.sources)) if before else each
+    return sorted(found.values(), key=lambda each: (each.valid_from, each.id, each.revision))
 
 
 def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
@@ -181,68 +172,70 @@ def judged(tx: Transaction, owner: Owner, entries: Sequence[str]) -> list[Rememb
 def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequence[Remembered]]) -> None:
     """session key → what its conversation states now, instead of what it stated before.
 
-    Whole revisions, sources and occasions only those of this conversation. Revisions that nobody states any more are
-    removed, but for the uses that were counted. What was loosened changes no revision that others state.
+    Whole revisions, each as this conversation tells it. Revisions that nobody states any more are removed, but for the
+    uses that were counted. What was loosened changes no revision that others state.
     """
-    mine = "DELETE FROM memory_sources WHERE tenant = :tenant AND agent_id = :agent_id AND session_key IN ({among})"
-    before = {name for (name,) in rows_of(tx, f"{mine} RETURNING memory_id", owner.names(), list(stated))}
-    rows = sorted((row for each in stated.values() for row in each), key=lambda row: not row.loosened)
-    whose = (owner.tenant, owner.agent_id)
-    if rows:
-        tx.run_many(
-            "INSERT INTO memory_memories (tenant, agent_id, memory_id, revision, kind, text, severity, scope, scope_id,"
-            " created_at, valid_from, pinned, occasions, user_id, loosened)"
-            " VALUES (:tenant, :agent_id, :id, :revision, :kind, :text, :severity, :scope, :scope_id, :created_at,"
-            " :valid_from, :pinned, :occasions, :user, :loosened)"
-            " ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET kind = excluded.kind,"
-            " text = excluded.text, severity = excluded.severity, scope = excluded.scope, scope_id = excluded.scope_id,"
-            " valid_from = excluded.valid_from, pinned = excluded.pinned, user_id = excluded.user_id,"
-            " loosened = excluded.loosened"
-            " WHERE excluded.loosened = 0 OR memory_memories.loosened = 1 OR NOT EXISTS (SELECT 1 FROM memory_sources s"
-            f" WHERE {_OF_IT})",
-            [(*whose, *(_plain(getattr(row, name)) for name in _COLUMNS)) for row in rows],
-        )
-        sources = [
-            (*whose, row.id, row.revision, key, uuid, _plain(row.occasions))
-            for row in rows
-            for key, uuid in row.sources
-        ]
-        tx.run_many(
-            "INSERT INTO memory_sources (tenant, agent_id, memory_id, revision, session_key, entry_uuid, occasions)"
-            " VALUES (:tenant, :agent_id, :id, :revision, :key, :uuid, :occasions) ON CONFLICT DO NOTHING",
-            sources,
-        )
-    unstated = (
-        "DELETE FROM memory_memories WHERE tenant = :tenant AND agent_id = :agent_id"
-        f" AND memory_id IN ({{among}}) AND NOT EXISTS (SELECT 1 FROM memory_sources s WHERE {_OF_IT})"
-    )
-    run_of(tx, unstated, owner.names(), sorted(before))
-    _gather(tx, owner, sorted(before | {row.id for row in rows}))
-
-
-def _gather(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
-    """The occasions of a revision are those that its sources tell, the newest conversations' first."""
-    rows = rows_of(
-        tx,
-        "SELECT m.memory_id, m.revision, m.occasions, s.occasions, s.session_key, s.entry_uuid FROM memory_memories m"
-        " JOIN memory_sources s ON s.tenant = m.tenant AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id"
-        " AND s.revision = m.revision WHERE m.tenant = :tenant AND m.agent_id = :agent_id AND m.memory_id IN ({among})"
-        " AND (m.occasions <> '' OR s.occasions <> '')",  # in no order: SQLite would read all sources for one
-        owner.names(),
-        ids,
-    )
-    told: dict[tuple[str, int], list[str]] = {}
-    held: dict[tuple[str, int], str] = {}
-    rows.sort(key=lambda row: row[4:])
-    for memory_id, revision, before, each, *_ in sorted(rows, key=lambda row: _began(row[4]), reverse=True):
-        held[memory_id, revision] = before
-        told.setdefault((memory_id, revision), []).extend(parted(each))
-    changed = {key: _plain(occasions(each)) for key, each in told.items()}
+    gone = f"DELETE FROM memory_sources WHERE {_MINE} AND session_key IN ({{among}}) RETURNING memory_id"
+    before = {name for (name,) in rows_of(tx, gone, owner.names(), list(stated))}
+    told = sorted((row for each in stated.values() for row in each), key=lambda row: (row.id, row.revision))
+    names = [{**owner.names(), **_values(row)} for row in told]
+    tx.run_many(f"{_INSERT} ON CONFLICT DO NOTHING", names)  # whoever else states it at the same time waits here
     tx.run_many(
-        "UPDATE memory_memories SET occasions = :occasions WHERE tenant = :tenant AND agent_id = :agent_id"
-        " AND memory_id = :id AND revision = :revision",
-        [(now, owner.tenant, owner.agent_id, *key) for key, now in changed.items() if now != held[key]],
+        f"INSERT INTO memory_sources (tenant, agent_id, session_key, entry_uuid, {_COLUMNS})"
+        f" VALUES (:tenant, :agent_id, :key, :uuid, {_PLACES}) ON CONFLICT DO NOTHING",
+        [
+            {**values, "key": key, "uuid": uuid}
+            for values, row in zip(names, told, strict=True)
+            for key, uuid in row.sources
+        ],
     )
+    _derive(tx, owner, sorted(before | {row.id for row in told}))
+
+
+def _derive(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
+    """Brings the rows of these memories in line with their sources."""
+    among = f"WHERE {_MINE} AND memory_id IN ({{among}}) ORDER BY memory_id, revision"
+    held = rows_of(tx, f"SELECT {_COLUMNS} FROM memory_memories {among} {tx.dialect.for_update}", owner.names(), ids)
+    rows = rows_of(tx, f"SELECT {_COLUMNS}, session_key, entry_uuid FROM memory_sources {among}", owner.names(), ids)
+    known = {(row[0], row[1]): _values(_remembered(row)) for row in held}
+    now: dict[tuple[str, int], dict[str, Any]] = {}
+    for _, sources in groupby(map(_remembered, rows), key=lambda each: each.id):
+        now |= {(each.id, each.revision): _values(each) for each in derived(list(sources))}
+    tx.run_many(
+        f"{_INSERT} ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET"
+        f" {', '.join(f'{name} = excluded.{name}' for name in _SAID.split(', '))}",
+        [{**owner.names(), **values} for key, values in now.items() if values != known.get(key)],
+    )
+    tx.run_many(
+        f"DELETE FROM memory_memories WHERE {_MINE} AND memory_id = :id AND revision = :revision",
+        [{**owner.names(), "id": name, "revision": revision} for name, revision in known.keys() - now.keys()],
+    )
+
+
+def derived(stated: Iterable[Remembered]) -> list[Remembered]:
+    """The revisions of one memory, from every statement of it with its one source. Each says what the conversation says
+    in which it was first seen, and is pinned if one of them says so. It matters on the occasions that they tell, the
+    newest conversations' first; where none does, on those of what it replaced, but for a note that says otherwise."""
+    told = sorted(stated, key=_first)
+    created = min(each.created_at for each in told)
+    revisions: dict[int, list[Remembered]] = {}
+    for each in told:
+        revisions.setdefault(each.revision, []).append(each)
+    found: list[Remembered] = []
+    for first, *more in sorted(revisions.values(), key=lambda several: (several[0].valid_from, several[0].revision)):
+        every = sorted([first, *more], key=lambda each: each.sources)
+        every.sort(key=lambda each: _began(each.sources[0][0]), reverse=True)
+        when = occasions(one for each in every for one in each.occasions)
+        if found and not when and (found[-1].text == first.text or not is_session(_session(first.sources[0][0]))):
+            when = found[-1].occasions
+        is_pinned = any(each.pinned for each in every)
+        found.append(replace(first, created_at=created, pinned=is_pinned, occasions=when))
+    return found
+
+
+def _first(each: Remembered) -> tuple[object, ...]:
+    """As `_FIRST` has it."""
+    return (each.loosened, each.created_at, each.valid_from, each.sources)
 
 
 def current(revisions: Iterable[Remembered]) -> list[Remembered]:
@@ -294,12 +287,25 @@ def cite(tx: Transaction, owner: Owner, ids: Sequence[str], now: Timestamp) -> N
         )
 
 
+_VALUES = ("id", "revision", *_SAID.replace("user_id", "user").split(", "))
+_PLACES = ", ".join(f":{name}" for name in _VALUES)
+_INSERT = f"INSERT INTO memory_memories (tenant, agent_id, {_COLUMNS}) VALUES (:tenant, :agent_id, {_PLACES})"
+
+
+def _values(each: Remembered) -> dict[str, Any]:
+    return {name: _plain(getattr(each, name)) for name in _VALUES}
+
+
 def _plain(value: object) -> object:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, tuple):
         return joined(value)
     return int(value) if isinstance(value, bool) else value
+
+
+def _session(session_key: str) -> str:
+    return session_key.rpartition("@")[0]
 
 
 def _began(session_key: str) -> str:
@@ -312,34 +318,33 @@ def _load_of(tx: Transaction, names: dict[str, Any], where: str, values: Sequenc
     return list({(each.id, each.revision): each for part in loaded for each in part}.values())
 
 
-def _load(tx: Transaction, where: str, names: dict[str, Any], session_key: str = "") -> list[Remembered]:
-    """With the occasions of one conversation, or of all."""
-    sources: dict[tuple[str, int], list[tuple[str, str]]] = {}
-    own: dict[tuple[str, int], str] = {}
-    rows: dict[tuple[str, int], Any] = {}
+def _load(tx: Transaction, where: str, names: dict[str, Any]) -> list[Remembered]:
+    """Sources in the order in which they were seen, that first whose words a revision has."""
     # sorted here: SQLite would rather walk all of an owner's memories in that order than look up the few and sort them
-    for row in sorted(tx.rows(_SELECT + where, names), key=itemgetter(0, 1, 13, 14)):
-        key = (row[0], row[1])
-        rows.setdefault(key, row)
-        sources.setdefault(key, []).extend([(row[13], row[14])] if row[13] is not None else [])
-        if row[13] == session_key:
-            own[key] = row[15]
-    return [
-        Remembered(
-            id=row[0],
-            revision=row[1],
-            kind=MemoryKind(row[2]),
-            text=row[3],
-            severity=Severity(row[4]),
-            scope=Scope(row[5]),
-            scope_id=row[6],
-            created_at=row[7],
-            valid_from=row[8],
-            sources=tuple(sources[key]),
-            pinned=bool(row[9]),
-            occasions=parted(own[key] if session_key else row[10]),
-            user=row[11],
-            loosened=bool(row[12]),
-        )
-        for key, row in rows.items()
-    ]
+    rows = sorted(tx.rows(_SELECT + where, names), key=lambda row: (row[:2], row[15:] if row[13] is not None else ()))
+    found: list[Remembered] = []
+    for _, several in groupby(rows, key=itemgetter(0, 1)):
+        every = list(several)
+        sources = tuple((row[13], row[14]) for row in every if row[13] is not None)
+        found.append(replace(_remembered(every[0]), sources=sources))
+    return found
+
+
+def _remembered(row: Row) -> Remembered:
+    """A row of `_COLUMNS`, and the source if it has one."""
+    return Remembered(
+        id=row[0],
+        revision=row[1],
+        kind=MemoryKind(row[2]),
+        text=row[3],
+        severity=Severity(row[4]),
+        scope=Scope(row[5]),
+        scope_id=row[6],
+        created_at=row[7],
+        valid_from=row[8],
+        pinned=bool(row[9]),
+        occasions=parted(row[10]),
+        user=row[11],
+        loosened=bool(row[12]),
+        sources=((row[13], row[14]),) if len(row) > 13 else (),
+    )

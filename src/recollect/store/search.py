@@ -318,9 +318,9 @@ _OF_TEXTS = f"""
 LEFT JOIN memory_memories m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.agent_id = d.agent_id
   AND m.memory_id = d.ref AND {CURRENT}
 LEFT JOIN memory_stage1 s ON s.tenant = d.tenant AND s.agent_id = d.agent_id AND s.session_key =
-  CASE d.kind WHEN 'summary' THEN d.ref ELSE (SELECT MAX(o.session_key) FROM memory_sources o
-    WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id AND o.memory_id = m.memory_id
-    AND o.revision = m.revision) END
+  CASE d.kind WHEN 'summary' THEN d.ref ELSE (SELECT o.session_key FROM memory_sources o
+    WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id AND o.memory_id = m.memory_id AND o.revision = m.revision
+    ORDER BY o.loosened, o.created_at, o.valid_from, o.session_key LIMIT 1) END
 LEFT JOIN memory_use u ON d.kind = 'memory' AND u.tenant = d.tenant AND u.agent_id = d.agent_id
   AND u.memory_id = d.ref
 LEFT JOIN memory_feedback b ON d.kind = 'memory' AND b.tenant = d.tenant AND b.agent_id = d.agent_id

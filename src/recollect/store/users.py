@@ -75,10 +75,9 @@ def part(tx: Transaction, owner: Owner, ids: Sequence[str], *, full: bool = Fals
         for user in others:
             for key in sorted({row[2] for row in first if row[5] == user}):
                 _move(tx, owner, memory_id, user, key)
-        tx.run(
-            f"UPDATE memory_memories SET user_id = :user WHERE {_OWN} AND memory_id = :id",
-            {**owner.names(), "id": memory_id, "user": keeper},
-        )
+        for table in ("memory_memories", "memory_sources"):
+            sql = f"UPDATE {table} SET user_id = :user WHERE {_OWN} AND memory_id = :id"
+            tx.run(sql, {**owner.names(), "id": memory_id, "user": keeper})
         for session, file in sorted({(row[3], row[4]) for row in rows if _is_about(row) and row[5] != keeper}):
             assign(tx, owner, session, file, keeper)
 
@@ -92,9 +91,6 @@ def _move(tx: Transaction, owner: Owner, memory_id: str, user: str, session_key:
     """What this conversation states of the memory is one of its user's own."""
     digest = hashlib.sha256("\x1f".join(("parted", user, memory_id)).encode("utf-8", "surrogatepass")).digest()
     own = "m-" + base64.b32encode(digest).decode().lower()[:16]
-    stated = [
-        replace(each, sources=tuple(source for source in each.sources if source[0] == session_key))
-        for each in memories.of_session(tx, owner, session_key)
-    ]
+    stated = memories.of_session(tx, owner, session_key)
     moved = [replace(each, id=own, user=user) if each.id == memory_id else each for each in stated]
     memories.replace_sessions(tx, owner, {session_key: moved})

@@ -310,9 +310,11 @@ class Notebook(Part):
         while True:
             report = self._extract.run(keys=[session_key], now=True)
             with self._database.read() as tx:
-                stated = memories.of_session(tx, self._owner, session_key)
-            if stated:
-                return stated[0]  # a note is one statement
+                stated = memories.of_session(tx, self._owner, session_key)  # a note is one statement
+                found = memories.find(tx, self._owner, [each.id for each in stated])
+            for each in found:
+                if each.revision == stated[0].revision:
+                    return each
             if report.problems or time.monotonic() > deadline:
                 reason = "; ".join(why for _, why in report.problems) or "another process holds it"
                 raise NoteWaits(f"the note is written down, but it is no memory yet: {reason}")
