@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import stat
 import threading
 import time
@@ -50,7 +51,6 @@ from tests.transcripts import SESSION, START, append
 KEY = "s1@2026-03-02T09:00:00.000Z"
 CAPTURED = Timestamp("2026-03-03T09:00:00.000Z")
 LATER = Timestamp("2026-03-04T09:00:00.000Z")
-GAP = timedelta(minutes=30)
 GOOD = "Decided in the tides project that make lint runs before every commit, since the pipeline rejects the rest."
 
 any_text = st.text().map(sanitize.sanitized)
@@ -106,7 +106,7 @@ EXTRACTED = Extraction("Raw: make lint.", "About make lint.", "make-lint", GOOD)
 
 
 def end(home: Path, wrote: Callable[[str], None] = lambda path: None, agent: str = "ada") -> SessionEnd:
-    return SessionEnd(Files(home, wrote=wrote), agent, GAP)
+    return SessionEnd(Files(home, wrote=wrote), agent)
 
 
 def tree(home: Path) -> dict[str, str]:
@@ -182,6 +182,12 @@ def test_a_changed_body_or_sentence_is_found_out() -> None:
         document.parse(text.replace("The body.", "The bodies."))
     with pytest.raises(document.ChecksumMismatch, match="memory_sentence"):
         document.parse(text.replace("make lint", "make test"))
+    for name in ("project", "ended_at", "memory_sentence_quality"):
+        changed = re.sub(rf'(?m)^{name}: ".*"$', f'{name}: "{at(1)}"', text)
+        with pytest.raises(document.ChecksumMismatch, match="frontmatter_sha256"):
+            document.parse(changed)
+        older = re.sub(r"(?m)^frontmatter_sha256: .*\n", "", changed)
+        assert document.parse(older).body == body, "files of earlier versions have no such checksum"
 
 
 @pytest.mark.parametrize(
@@ -627,7 +633,7 @@ def test_a_manifest_is_compared_and_swapped_by_many_at_once(tmp_path: Path) -> N
                 assert isinstance(found.head, document.Manifest)
                 newer = replace(found.head, revision=found.head.revision + 1)
                 try:
-                    files.replace(path, document.rendered(newer, found.body), found.head.revision)
+                    files.replace(path, document.rendered(*document.sealed(newer, found.body)), found.head.revision)
                     wins.append(newer.revision)
                     break
                 except RevisionChanged:
@@ -697,10 +703,10 @@ def test_nothing_worth_keeping_has_a_transcript_and_a_manifest_only(tmp_path: Pa
     assert said.head.memory_sentence_quality == "fallback" and "make lint" in said.head.memory_sentence
 
 
-def test_a_conversation_that_may_go_on_has_no_end(tmp_path: Path) -> None:
+def test_a_set_ends_with_its_last_message_however_soon_it_was_written(tmp_path: Path) -> None:
     end(tmp_path).write(transcript(), EXTRACTED, [], at(20))
     (said,) = of_kind(tmp_path, Kind.TRANSCRIPT)
-    assert isinstance(said.head, document.Content) and said.head.ended_at is None
+    assert isinstance(said.head, document.Content) and said.head.ended_at == at(2)
 
 
 def test_no_secret_and_no_injected_block_reaches_a_file(tmp_path: Path) -> None:

@@ -162,7 +162,8 @@ def test_a_link_to_a_manifest_that_was_changed_by_hand_stops_nothing(
 ) -> None:
     clock.advance(60)
     before, file = statements(well), newest(well, kind)
-    file.write_text(re.sub('manifest_path: ".*"', f'manifest_path: "{to}"', file.read_text()))
+    older = re.sub(r"(?m)^frontmatter_sha256: .*\n", "", file.read_text())
+    file.write_text(re.sub('manifest_path: ".*"', f'manifest_path: "{to}"', older))
     assert {each.kind for each in well.reindex().problems} == {"BrokenLink"}
     noted = well.remember("Prefer tea over coffee in the harbour office.", everywhere=True)
     assert well.forget(memory=noted.id, reason="private").memories == [noted.id]

@@ -121,7 +121,7 @@ def extract(memory: Memory, strategy: Strategy | None = None, **more: Any) -> Ex
     return Extract(
         replace(memory.ground, database=more.pop("database", memory.database)),
         strategy or Offline(),
-        more.pop("artifacts", SessionEnd(Files(memory.settings.home), memory.owner.agent_id, timedelta(minutes=30))),
+        more.pop("artifacts", SessionEnd(Files(memory.settings.home), memory.owner.agent_id)),
         **more,
     )
 
@@ -752,7 +752,7 @@ def test_what_is_erased_while_a_worker_is_at_it_stays_erased(
         return one_memory(content, "We pay Zanzibar Ltd by invoice.", 3) | {"raw_memory": "Zanzibar again."}
 
     model = Scripted(answer)
-    files = Late(Files(memory.settings.home), memory.owner.agent_id, timedelta(minutes=30), memory._projection)
+    files = Late(Files(memory.settings.home), memory.owner.agent_id, memory._projection)
     files.before = erase if when == "written" else lambda: None
     report = extract(memory, by(model), artifacts=files, reached=erase).run(now=True)
     assert len(model.calls) == 1 and erased and (report.succeeded, report.skipped, report.tokens) == (0, 1, 110)

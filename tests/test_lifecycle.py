@@ -54,7 +54,6 @@ from tests.test_extract import (
 )
 from tests.transcripts import SESSION, START, append, claude, write
 
-GAP = timedelta(minutes=60)
 SO_FAR = "The tides project keeps its clock in src/tides/clock.py and the user asked for make lint before every commit."
 
 
@@ -109,7 +108,7 @@ def test_files_come_before_rows_and_those_before_memory_md(memory: Memory, root:
             assert len(ledger_rows(memory)) == 2 and not memory._projection.is_due()
 
     projection = Projection(memory.ground, wrote=wrote)
-    end = SessionEnd(Files(memory.settings.home, wrote=wrote), memory.owner.agent_id, GAP, projection)
+    end = SessionEnd(Files(memory.settings.home, wrote=wrote), memory.owner.agent_id, projection)
     assert extract(memory, artifacts=end, reached=reached).run().succeeded == 2
     files = ["transcript", "summary", "manifest"]
     assert happened == [*files, "stored", *files, "stored", "MEMORY", "projected"]
@@ -458,7 +457,7 @@ def test_a_crowd_on_one_manifest_loses_no_compaction(tmp_path: Path, clock: Cloc
         compaction.Compactions(Files(tmp_path), "ada", clock).write(conversation(), row)
 
     def end() -> None:
-        SessionEnd(Files(tmp_path), "ada", GAP).write(transcript(), EXTRACTED, [], CAPTURED)
+        SessionEnd(Files(tmp_path), "ada").write(transcript(), EXTRACTED, [], CAPTURED)
 
     threads = [threading.Thread(target=compact, args=(number,)) for number in range(4)]
     threads.append(threading.Thread(target=end))
@@ -566,7 +565,7 @@ class World:
         ground = replace(memory.ground, database=Counted(memory.database, self.effects))
         files = Files(memory.settings.home, wrote=self.effects)
         self.projection = Projection(ground, wrote=self.effects)
-        end = SessionEnd(files, memory.owner.agent_id, GAP, self.projection)
+        end = SessionEnd(files, memory.owner.agent_id, self.projection)
         self.extract = Extract(ground, strategy or Offline(), end)
         self.upkeep = Upkeep(ground, files, self.projection)
         self.recovery = Recovery(ground, files, self.projection, self.extract)
@@ -609,7 +608,7 @@ def test_every_state_is_found_and_resumed(memory: Memory, root: Path, last: str)
 
     world = World(memory, by(model))
     files = Files(memory.settings.home, wrote=die)
-    end = SessionEnd(files, memory.owner.agent_id, GAP, world.projection)
+    end = SessionEnd(files, memory.owner.agent_id, world.projection)
     with pytest.raises(Crash):
         extract(memory, by(model), artifacts=end, reached=lambda step: die(f"--{step}")).run()
     restart(memory)
@@ -669,7 +668,7 @@ def test_rows_of_a_compaction_come_back_while_its_conversation_runs(memory: Memo
 
 def test_states_are_told_from_the_evidence_alone(tmp_path: Path, clock: Clock) -> None:
     """Validation test 8, as a pure function."""
-    SessionEnd(Files(tmp_path), "ada", GAP).write(transcript(), EXTRACTED, [], CAPTURED, "offline")
+    SessionEnd(Files(tmp_path), "ada").write(transcript(), EXTRACTED, [], CAPTURED, "offline")
     known = sets.look(Files(tmp_path), names.session_token("ada", KEY, ""))
     assert known.manifest is not None and known.manifest_name is not None
     shas = {path: head.content_sha256 for path, head in known.readable.items()}

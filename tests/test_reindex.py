@@ -286,6 +286,30 @@ def test_damage_is_listed_every_time_and_changes_nothing(memory: Memory, root: P
     ]
 
 
+@pytest.mark.parametrize("key", ["project", "ended_at", "memory_sentence_quality", "project_id"])
+def test_frontmatter_that_is_not_what_was_written_is_told_and_mended(memory: Memory, root: Path, key: str) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    before, ledger = content(memory), (memory.settings.home / FILE).read_text()
+    summary = files(memory, "summary")[0]
+    text = summary.read_text()
+    summary.write_text(re.sub(rf'(?m)^{key}: ".*"$', f'{key}: "2026-01-01T00:00:00.000Z"', text))
+    told = [memory.reindex().problems, memory.reindex().problems, memory.doctor().problems]
+    assert [{(each.kind, each.path) for each in found} for found in told[:2]] == [
+        {("ChecksumMismatch", f"memory/{summary.name}")}
+    ] * 2
+    assert "frontmatter_sha256" in str(told[2])
+    assert "2026-01-01T" not in (memory.settings.home / FILE).read_text()
+    memory.doctor(fix=True)
+    assert memory.doctor().problems == [] and memory.reindex().problems == []
+    rows = content(memory)
+    assert {name: rows[name] for name in rows if name != "memory_artifacts"} == {
+        name: before[name] for name in before if name != "memory_artifacts"
+    }
+    lines = [each.partition(" [[")[0] for each in ledger.split("\n")]
+    assert [each.partition(" [[")[0] for each in (memory.settings.home / FILE).read_text().split("\n")] == lines
+
+
 @pytest.mark.parametrize(
     ("kind", "damage", "found"),
     [

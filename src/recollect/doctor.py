@@ -547,8 +547,7 @@ class Doctor(Part):
             stated = memories.of_session(tx, self._owner, key)
         transcript = load(self._database, self._owner, group)
         extraction, strategy = (rows.retold(row), row.strategy) if row else (Extraction(), read_by(group[0]))
-        gap = timedelta(minutes=self._settings.config.conversation_gap_minutes)
-        end = SessionEnd(self._files, self._owner.agent_id, gap, self._projection)
+        end = SessionEnd(self._files, self._owner.agent_id, self._projection)
         end.write(transcript, extraction, stated, timestamp(self._clock()), strategy)
 
     def _revive(self, found: Sequence[Finding]) -> None:

@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict
-from datetime import timedelta
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
@@ -162,11 +161,10 @@ class Parts:
             from recollect.extract.model import ByModel
 
             strategy = ByModel(model, part_tokens=config.model_part_tokens, seconds=config.model_timeout_seconds)
-        gap = timedelta(minutes=config.conversation_gap_minutes)
         return Extract(
             self.ground,
             strategy,
-            SessionEnd(Files(self.settings.root), self.owner.agent_id, gap, self._projection),
+            SessionEnd(Files(self.settings.root), self.owner.agent_id, self._projection),
             workers=1 if model is None else config.extraction_concurrency,
             stopping=stopping,
             permitted=self.intake.permitted,

@@ -25,6 +25,7 @@ from recollect.text import one_line, trimmed
 from recollect.types import Timestamp, parse_timestamp
 
 HASH_SCOPE = "body-normalized-v1"
+_OPTIONAL = ("user", "frontmatter_sha256")
 _UNESCAPED = "sanitize_transcript_v1"
 _FENCE = "---"
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]  # what every database holds
@@ -61,7 +62,7 @@ class Content:
     harness: str
     captured_at: Timestamp
     started_at: Timestamp | None
-    ended_at: Timestamp | None = None  # null while the conversation may still grow
+    ended_at: Timestamp | None = None  # the last message; null for a compaction
     manifest_path: str
     source_node_id: str | None = None
     content_sha256: str = ""
@@ -81,6 +82,7 @@ class Content:
     strategy: str | None = None  # of a summary, or of a transcript that has none: how it was read
     idempotency_key: str  # names the run that wrote it: a second run with this key writes nothing new
     user: str = ""  # of a chat; written only where there is one
+    frontmatter_sha256: str = ""  # of all the others; files of earlier versions have none
 
     @property
     def is_escaped(self) -> bool:
@@ -122,6 +124,7 @@ class Manifest:
     superseded_by: str | None  # the session key of the conversation that has its entries now
     content_sha256: str = ""
     hash_scope: str = HASH_SCOPE
+    frontmatter_sha256: str = ""
 
     @property
     def paths(self) -> list[str]:
@@ -167,21 +170,32 @@ def sealed(head: _Head, body: str) -> tuple[_Head, str]:
     changed |= {"content_sha256": sha256(body), "hash_scope": HASH_SCOPE}
     if isinstance(head, Content):
         changed["memory_sentence_sha256"] = sha256(changed["memory_sentence"])
-    return replace(head, **changed), body
+    head = replace(head, **changed)
+    return replace(head, frontmatter_sha256=_frontmatter_sha256(_written(head))), body
+
+
+def _written(head: Content | Manifest) -> dict[str, Any]:
+    """The keys of a head, but for those that stand only where they have a value."""
+    return {key: value for key, value in asdict(head).items() if value or key not in _OPTIONAL}
+
+
+def _frontmatter_sha256(values: Mapping[str, Any]) -> str:
+    """A checksum of keys and values, whoever's YAML they stand in."""
+    return sha256(_lines({key: value for key, value in values.items() if key != "frontmatter_sha256"}))
 
 
 def rendered(head: Content | Manifest, body: str) -> str:
     """The text of the file; head and body come from `sealed`."""
-    values = asdict(head)
-    if not values.get("user"):
-        values.pop("user", None)
-    return framed(values, body)
+    return framed(_written(head), body)
 
 
 def framed(values: Mapping[str, Any], body: str) -> str:
     """Frontmatter and body as one text, the keys in the order given."""
-    front = "".join(_line(key, _plain(value)) for key, value in values.items())
-    return f"{_FENCE}\n{front}{_FENCE}\n\n{body}\n"
+    return f"{_FENCE}\n{_lines(values)}{_FENCE}\n\n{body}\n"
+
+
+def _lines(values: Mapping[str, Any]) -> str:
+    return "".join(_line(key, _plain(value)) for key, value in values.items())
 
 
 def _line(key: str, value: Any) -> str:
@@ -208,6 +222,8 @@ def parse(text: str) -> Document:
         raise ChecksumMismatch("the body is not what content_sha256 says")
     if isinstance(head, Content) and head.memory_sentence_sha256 != sha256(head.memory_sentence):
         raise ChecksumMismatch("memory_sentence is not what memory_sentence_sha256 says")
+    if head.frontmatter_sha256 and head.frontmatter_sha256 != _frontmatter_sha256(_written(head)):
+        raise ChecksumMismatch("the frontmatter is not what frontmatter_sha256 says")
     return Document(head, body)
 
 
@@ -322,7 +338,7 @@ def _head(values: dict[Any, Any]) -> Content | Manifest:
         raise BadFrontmatter(f"kind is {one_line(repr(kind))}")
     form: type[Content | Manifest] = Manifest if kind == Kind.MANIFEST else Content
     names = [field.name for field in fields(form)]
-    names = [name for name in names if name != "user" or name in values]
+    names = [name for name in names if name not in _OPTIONAL or name in values]
     if missing := [name for name in names if name not in values]:
         raise BadFrontmatter(f"{missing[0]} is missing")
     try:

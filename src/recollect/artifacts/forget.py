@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from pathlib import Path, PurePath
 
 from recollect import note as notes
@@ -375,8 +374,7 @@ class Forget(Part):
         stated = [  # what was said of when they matter may be of what goes
             replace(each, sources=tuple((now_key, uuid) for _, uuid in each.sources), occasions=()) for each in held
         ]
-        gap = timedelta(minutes=self._settings.config.conversation_gap_minutes)
-        end = SessionEnd(self._files, self._owner.agent_id, gap)
+        end = SessionEnd(self._files, self._owner.agent_id)
         now = max([timestamp(self._clock()), *(sets.after(name.captured_at) for name in self._taken(key, gone))])
         written = end.write(transcript, retold(transcript, stated), stated, now, _STRATEGY)
         mark = watermark(transcript.conversation.last_message_at, transcript.snapshot)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from recollect.artifacts import bodies, rows, sentence, sets
 from recollect.artifacts.document import Content, Document, Listed, rendered, sealed
@@ -25,7 +24,7 @@ from recollect.extract.values import Extraction, Transcript, Written
 from recollect.occasions import occasions
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Transaction
-from recollect.types import Conversation, Message, Remembered, Role, Timestamp, moment
+from recollect.types import Conversation, Message, Remembered, Role, Timestamp
 
 _FLOW = "session-end"
 
@@ -43,7 +42,6 @@ class Ended:
     stated: tuple[Remembered, ...]
     sentence: sentence.Sentence
     answered_at: Timestamp
-    ended_at: Timestamp | None
 
     @property
     def key(self) -> str:
@@ -61,7 +59,6 @@ def ended(
     stated: Sequence[Remembered],
     answered_at: Timestamp,
     strategy: str,
-    gap: timedelta,
 ) -> Ended:
     """Steps 1 to 3: sanitise, take the proposed sentence, hold it against the floor."""
     conversation = transcript.conversation
@@ -70,7 +67,6 @@ def ended(
     day = conversation.first_message_at[:10]
     project = line(conversation.project)
     gated = sentence.gated(line(extraction.memory_sentence), project, conversation.source, day, said)
-    silent = moment(answered_at) - moment(conversation.last_message_at)
     return Ended(
         agent_id,
         conversation,
@@ -81,7 +77,6 @@ def ended(
         tuple(_clean(each) for each in stated),
         gated,
         answered_at,
-        conversation.last_message_at if silent >= gap else None,
     )
 
 
@@ -99,8 +94,9 @@ def place(known: Known, key: str, answered_at: Timestamp) -> Timestamp:
     newest = max((name.captured_at for name in known.past), default=None)
     if newest is None:
         return answered_at
-    heads = ((name, head) for name, head in known.contents.items() if head and head.sanitizer_version == VERSION)
-    mine = [name for name, head in heads if head.idempotency_key == key]  # other rules would write other bytes
+    heads = ((name, head) for name, head in known.contents.items() if head and head.idempotency_key == key)
+    is_ours = (VERSION, True)  # other rules would write other bytes, and so did other versions
+    mine = [name for name, head in heads if (head.sanitizer_version, bool(head.frontmatter_sha256)) == is_ours]
     is_rerun = any(name.captured_at == newest for name in mine)
     return newest if is_rerun else max(answered_at, sets.after(newest))
 
@@ -138,7 +134,7 @@ def _content(end: Ended, captured: Timestamp, manifest_path: str) -> Content:
         harness=conversation.source,
         captured_at=captured,
         started_at=conversation.first_message_at,
-        ended_at=end.ended_at,
+        ended_at=conversation.last_message_at,
         manifest_path=manifest_path,
         sanitizer_version=VERSION,
         memory_sentence=end.sentence.text,
@@ -160,10 +156,9 @@ def _content(end: Ended, captured: Timestamp, manifest_path: str) -> Content:
 class SessionEnd:
     """`extract.run.Artifacts`: steps 1 to 7 of the session's end."""
 
-    def __init__(self, files: Files, agent_id: str, gap: timedelta, ledger: Projection | None = None) -> None:
+    def __init__(self, files: Files, agent_id: str, ledger: Projection | None = None) -> None:
         self._files = files
         self._agent_id = agent_id
-        self._gap = gap  # of silence, after which a conversation has ended
         self._ledger = ledger
 
     def write(
@@ -175,7 +170,7 @@ class SessionEnd:
         strategy: str = "",
     ) -> Written:
         """Steps 1 to 6."""
-        end = ended(self._agent_id, transcript, extraction, stated, captured_at, strategy, self._gap)
+        end = ended(self._agent_id, transcript, extraction, stated, captured_at, strategy)
         return sets.retried(lambda: self._write(end))
 
     def settle(
@@ -191,7 +186,7 @@ class SessionEnd:
         known = self._look(transcript.conversation)
         begun = [head for head in known.readable.values() if head.snapshot == transcript.snapshot]
         answered_at = max((head.memory_sentence_generated_at for head in begun), default=captured_at)
-        end = ended(self._agent_id, transcript, extraction, stated, answered_at, strategy, self._gap)
+        end = ended(self._agent_id, transcript, extraction, stated, answered_at, strategy)
 
         def write() -> tuple[Indexed, ...]:
             there = self._look(transcript.conversation)

@@ -147,7 +147,7 @@ def composed(
     return now
 
 
-_OF_THE_WRITE = ("revision", "updated_at")  # no reason to write
+_OF_THE_WRITE = ("revision", "updated_at", "frontmatter_sha256")  # no reason to write
 
 
 def _refs(summary: Content | None) -> tuple[str, ...]:

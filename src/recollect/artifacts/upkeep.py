@@ -93,12 +93,11 @@ class Upkeep(Part):
         """The `model` writes the sentence of a compaction; `permitted` leaves out what is switched off."""
         super().__init__(ground)
         config, agent_id = ground.settings.config, ground.owner.agent_id
-        gap = timedelta(minutes=config.conversation_gap_minutes)
         self._oldest = timedelta(days=config.max_rollout_age_days)  # that is extracted unasked
         self._files = files
         self._ledger = ledger
         self._jobs = ground.jobs()
-        self._end = SessionEnd(files, agent_id, gap, ledger)
+        self._end = SessionEnd(files, agent_id, ledger)
         self._compactions = Compactions(files, agent_id, ground.clock)
         self._model = model
         self._permitted = permitted

@@ -45,7 +45,6 @@ from recollect.types import (
 
 _IN_WINDOW = 1_500
 _ENDS = 15
-_GAP = timedelta(hours=1)
 
 
 def run(artifacts: int) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class _Unsynced(Files):
 
 def _fill(memory: Memory, sessions: int) -> None:
     chance, now = random.Random(7), utc_now()
-    end = SessionEnd(_Unsynced(memory.settings.home), memory.owner.agent_id, _GAP)
+    end = SessionEnd(_Unsynced(memory.settings.home), memory.owner.agent_id)
     for number in range(sessions):
         recent = number < _IN_WINDOW
         days = number * 29.5 / _IN_WINDOW if recent else 31 + (number - _IN_WINDOW) * 300 / sessions
@@ -182,7 +181,7 @@ def _ends(memory: Memory, tree: Path) -> dict[str, Any]:
         (tree / f"{talk.conversation.session_id}.jsonl").write_text("".join(lines), encoding="utf-8")
     memory.ingest(folder=tree)
     projection = Projection(memory.ground)
-    files = SessionEnd(Files(memory.settings.root), memory.owner.agent_id, _GAP, projection)
+    files = SessionEnd(Files(memory.settings.root), memory.owner.agent_id, projection)
     runs, ends, marks = [], [], dict.fromkeys(Step, 0.0)
 
     def reached(step: Step) -> None:

@@ -55,7 +55,7 @@ def run(megabytes: int, samples: Path | None) -> dict[str, Any]:
         with open_memory(base / "home", environ={"HOME": name}) as memory:
             memory.ingest(folder=tree)
             strategy = _Timed()
-            artifacts = SessionEnd(Files(memory.settings.root), memory.owner.agent_id, timedelta(hours=1))
+            artifacts = SessionEnd(Files(memory.settings.root), memory.owner.agent_id)
             extract = Extract(memory.ground, strategy, artifacts)
             started = time.perf_counter()
             report = extract.run(now=True)
