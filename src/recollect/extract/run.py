@@ -53,15 +53,7 @@ from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
 from recollect.store.jobs import PATIENT, Lease
 from recollect.text import estimate_tokens
-from recollect.types import (
-    Conversation,
-    ConversationStatus,
-    JobStatus,
-    Remembered,
-    Scope,
-    Timestamp,
-    timestamp,
-)
+from recollect.types import Conversation, ConversationStatus, JobStatus, Remembered, Scope, Timestamp, timestamp
 
 log = logging.getLogger(__name__)
 
