@@ -694,12 +694,13 @@ def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
     assert tree(tmp_path) == before and wrote == []
 
 
-def test_nothing_worth_keeping_has_a_transcript_and_a_manifest_only(tmp_path: Path) -> None:
-    end(tmp_path).write(transcript(), Extraction(), [], CAPTURED)
-    assert [names.parse(name).kind for name in tree(tmp_path)] == [Kind.MANIFEST, Kind.TRANSCRIPT]  # type: ignore[union-attr]
-    assert manifest(tmp_path).summary_path is None
-    (said,) = of_kind(tmp_path, Kind.TRANSCRIPT)
-    assert isinstance(said.head, document.Content)
+def test_where_nothing_is_worth_keeping_the_summary_has_its_sentence_alone(tmp_path: Path) -> None:
+    written = end(tmp_path).write(transcript(), Extraction(), [], CAPTURED)
+    assert (written.stage1, written.stated) == (None, ())
+    ((said,), (summed,)) = of_kind(tmp_path, Kind.TRANSCRIPT), of_kind(tmp_path, Kind.SUMMARY)
+    assert manifest(tmp_path).summary_path == summed.name.path and isinstance(said.head, document.Content)
+    told = rows.parsed_summary(summed)
+    assert (told.summary, told.memories, told.raw_memory) == (said.head.memory_sentence, (), "")
     assert said.head.memory_sentence_quality == "fallback" and "make lint" in said.head.memory_sentence
 
 
@@ -817,20 +818,22 @@ def crash_after(number: int) -> Callable[[str], None]:
 
 @pytest.mark.parametrize("second", [EXTRACTED, Extraction()], ids=["grown", "emptied"])
 def test_a_crash_after_any_write_ends_in_the_same_files(tmp_path: Path, second: Extraction) -> None:
+    stated = [remembered()] if second is EXTRACTED else []
+
     def history(home: Path, wrote: Callable[[str], None] = lambda path: None) -> None:
         end(home, wrote).write(transcript(), EXTRACTED, [remembered()], CAPTURED)
-        end(home, wrote).write(GROWN, second, [remembered()], LATER)
+        end(home, wrote).write(GROWN, second, stated, LATER)
 
     writes: list[str] = []
     history(tmp_path / "straight", writes.append)
-    assert len(writes) == (7 if second is EXTRACTED else 6)
+    assert len(writes) == 7
     for number in range(len(writes)):
         home = tmp_path / f"crashed-{number}"
         with pytest.raises(Crash):
             history(home, crash_after(number))
         if number < 3:
             end(home).write(transcript(), EXTRACTED, [remembered()], CAPTURED)
-        end(home).write(GROWN, second, [remembered()], LATER)
+        end(home).write(GROWN, second, stated, LATER)
         assert tree(home) == tree(tmp_path / "straight"), f"after {writes[number]}"
 
 

@@ -231,11 +231,11 @@ def test_a_conversation_whose_files_are_all_gone_comes_back_from_the_rows(well: 
     assert RULE in well.open(SESSION).text and FACT in well.open(SESSION, "transcript").text
 
 
-def test_small_talk_keeps_no_summary_when_it_is_written_anew(well: Memory, clock: Clock) -> None:
+def test_small_talk_stays_without_memories_when_it_is_written_anew(well: Memory, clock: Clock) -> None:
     clock.advance(60)
     edited(path(well, Kind.TRANSCRIPT, names.session_token("default", f"{OTHER}@{stamp(60)}", "")))
     assert well.doctor(fix=True).remaining == 0
-    assert well.open(OTHER).kind is Kind.TRANSCRIPT and len(statements(well)) == 2
+    assert well.open(OTHER).kind is Kind.SUMMARY and len(statements(well)) == 2
 
 
 def test_a_file_under_a_wrong_name_is_out_of_the_way(well: Memory, clock: Clock) -> None:

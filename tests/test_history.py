@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from recollect.app import Memory
-from recollect.artifacts import rows
-from recollect.artifacts.document import parse
+from recollect.artifacts import rows, sets
+from recollect.artifacts.document import Content, Manifest, parse, rendered, sealed
 from recollect.search.values import ALL_PROJECTS
 from recollect.store import memories
 from recollect.types import Remembered, moment
@@ -19,8 +20,7 @@ from tests.conftest import Clock
 from tests.test_reindex import DERIVED, content, empty
 from tests.transcripts import START, claude, write
 
-NAMES = ("clamp", "midnight", "harbour", "lantern", "quartz", "saffron", "thistle", "umber", "velvet", "willow")
-NAMES += ("yarrow", "zephyr")
+NAMES = tuple("clamp midnight harbour lantern quartz saffron thistle umber velvet willow yarrow zephyr".split())
 DAY = 24 * 60 * 60
 
 
@@ -118,3 +118,47 @@ def test_history_says_what_was_said(memory: Memory, root: Path, clock: Clock, at
     empty(memory)
     memory.reindex()
     assert content(memory, {name: DERIVED[name] for name in ("memory_memories", "memory_sources")}) == before
+
+
+def test_every_session_has_its_summary_and_its_row(memory: Memory, root: Path, clock: Clock) -> None:
+    asked = ("Why is the lock gate at the old harbour slow today?", "Show me the log of the tide gauge.", "thanks, bye")
+    for number, question in enumerate(asked):
+        lines = [
+            claude(n, text, role=("user", "assistant")[n % 2], session=session(number), at=number * DAY + 60 * n)
+            for n, text in enumerate((question, "Here it is.") * 3)
+        ]
+        write(root / "-code-tides" / f"{session(number)}.jsonl", b"".join(lines))
+    clock.now = START + timedelta(days=len(asked), hours=3)
+    memory.ingest(folder=root)
+    report = memory.process()
+    assert (report.succeeded, report.succeeded_no_output + report.skipped) == (0, len(asked))
+    assert not held(memory) and len(list(of_each(memory))) == len(asked)
+    for _, summary, _ in of_each(memory):
+        head, told = parse(summary).head, rows.parsed_summary(parse(summary))
+        assert (
+            isinstance(head, Content)
+            and head.memory_sentence in told.summary
+            and not told.memories
+            and not told.raw_memory
+        )
+    listed = (memory.settings.home / "MEMORY.md").read_text()
+    assert "lock gate" in listed and "tide gauge" in listed and "No conversation in this time" not in listed
+    assert [listed.count(f"session={session(number)}") for number in range(len(asked))] == [1] * len(asked)
+    assert {str(each.status) for each in memory.conversations()} == {"skipped"}
+    assert memory.consolidate().outcome == "no_input" and not memory.health().problems
+    columns = {name: what for name, what in DERIVED.items() if name != "memory_artifacts"}
+    before, written = content(memory, columns), sorted(text for _, text, _ in of_each(memory))
+    for path in sorted((memory.settings.home / "memory").glob("*--summary.md")):
+        path.unlink()
+    for path in sorted((memory.settings.home / "memory").glob("*--manifest.md")):
+        head = parse(path.read_text()).head
+        assert isinstance(head, Manifest)
+        was, _ = sealed(older := replace(head, summary_path=None, summary_sha256=None), sets.manifest_body(older))
+        path.write_text(rendered(was, sets.manifest_body(older)))  # as versions before left it
+    empty(memory)
+    memory.reindex()
+    memory.process()
+    assert sorted(text for _, text, _ in of_each(memory)) == written
+    empty(memory)
+    memory.reindex()
+    assert content(memory, columns) == before

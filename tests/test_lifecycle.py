@@ -167,15 +167,16 @@ def test_a_rerun_is_known_by_its_key() -> None:
 # Settled conversations
 
 
-def test_a_conversation_too_short_to_extract_keeps_its_transcript(memory: Memory, root: Path) -> None:
+def test_a_conversation_too_short_to_extract_has_its_files_and_its_row(memory: Memory, root: Path) -> None:
     ingest(memory, root, FACT, "Noted.")
     assert memory.process().claimed == 0
     ((said,), (head,)) = heads(memory, Kind.TRANSCRIPT), heads(memory, Kind.MANIFEST)
-    assert (head.summary_path, head.transcript_path) == (None, said_path(memory))
-    assert heads(memory, Kind.SUMMARY) == [] and ledger_rows(memory) == [] and said.ended_at is not None
+    assert head.transcript_path == said_path(memory)
+    assert head.summary_path == said_path(memory).replace("transcript", "summary") and said.ended_at is not None
+    assert len(heads(memory, Kind.SUMMARY)) == len(ledger_rows(memory)) == 1 and not current(memory)
     before = indexed(memory)
     memory.process()
-    assert indexed(memory) == before and len(before) == 2
+    assert indexed(memory) == before and len(before) == 3
     assert memory.process(now=True).succeeded == 1, "a person may still ask for it"
     assert len(ledger_rows(memory)) == 1 and current(memory) == [FACT]
     (head,) = heads(memory, Kind.MANIFEST)
@@ -215,12 +216,15 @@ def test_what_was_extracted_before_there_were_files_gets_them_without_a_model(me
     assert len(indexed(memory)) == 3 and len(ledger_rows(memory)) == 1
 
 
-def test_one_that_is_too_old_to_be_extracted_keeps_its_transcript(memory: Memory, root: Path, clock: Clock) -> None:
+def test_one_that_is_too_old_to_be_extracted_has_its_files(memory: Memory, root: Path, clock: Clock) -> None:
     ingest(memory, root, *TALK)
     clock.now = START + timedelta(days=40)
-    assert memory.process().claimed == 0 and len(heads(memory, Kind.TRANSCRIPT)) == 1
+    assert memory.process().claimed == 0
+    assert len(heads(memory, Kind.SUMMARY)) == len(heads(memory, Kind.TRANSCRIPT)) == 1
     assert status(memory) == [ConversationStatus.READY] and memory.process(now=True).succeeded == 1
-    assert len(heads(memory, Kind.SUMMARY)) == 1 and len(heads(memory, Kind.TRANSCRIPT)) == 1
+    assert len(heads(memory, Kind.TRANSCRIPT)) == 1
+    (manifest,) = heads(memory, Kind.MANIFEST)
+    assert [each.path for each in manifest.superseded if each.path.endswith("summary.md")] and current(memory)
 
 
 def test_a_transcript_that_is_gone_is_written_again_and_one_that_was_edited_is_told(
@@ -269,7 +273,7 @@ def test_a_file_in_the_way_is_a_job_that_backs_off(memory: Memory, root: Path) -
     assert memory.status().kinds["archive"] == {"backing_off": 1} and stands.read_text() == "mine"
     stands.unlink()
     memory.retry()
-    assert memory.process().failed == 0 and len(indexed(memory)) == 2
+    assert memory.process().failed == 0 and len(indexed(memory)) == 3
 
 
 # Compactions
@@ -673,7 +677,7 @@ def test_states_are_told_from_the_evidence_alone(tmp_path: Path, clock: Clock) -
     assert known.manifest is not None and known.manifest_name is not None
     shas = {path: head.content_sha256 for path, head in known.readable.items()}
     shas[known.manifest_name.path] = known.manifest.content_sha256
-    whole = Evidence(known, None, False, belongs=True, is_listed=True, rows=shas)
+    whole = Evidence(known, None, belongs=True, is_listed=True, rows=shas)
     answer = idempotency_key("ada", KEY, transcript().snapshot, "offline", CAPTURED)
 
     def less(*kinds: Kind, **changes: Any) -> Evidence:
@@ -687,7 +691,7 @@ def test_states_are_told_from_the_evidence_alone(tmp_path: Path, clock: Clock) -
         )
         return replace(whole, known=fewer, **changes)
 
-    asked = {"answer": answer, "has_output": True}
+    asked = {"answer": answer}
     assert detect(whole) == () and detect(replace(whole, **asked)) == ()
     assert detect(less(Kind.TRANSCRIPT, Kind.SUMMARY, Kind.MANIFEST, **asked)) == (State.NOT_WRITTEN,)
     assert detect(less(Kind.SUMMARY, Kind.MANIFEST, **asked)) == (State.TRANSCRIPT_ONLY,)

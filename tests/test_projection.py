@@ -58,7 +58,7 @@ def test_process_leaves_a_row_per_conversation_and_every_link_leads_somewhere(me
     memory.process(now=True)
     text = shown(memory)
     assert HEADING in text and "### 2026-03-02" in text
-    assert len(ROW.findall(text)) == 1, "small talk has files, and no row"
+    assert len(ROW.findall(text)) == 2, "small talk, too"
     assert RULE in text.partition(HEADING)[0] and "## Rules and limits" in text
     for path, _ in wikilinks(text):
         assert (memory.settings.home / path.partition("#")[0]).is_file()

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from recollect.app import Memory, open_memory
 from recollect.artifacts import names
+from recollect.artifacts.document import Content
 from recollect.artifacts.lineage import Shown, Type
 from recollect.artifacts.names import Kind
 from recollect.artifacts.reading import line_numbers
@@ -241,7 +242,9 @@ def test_line_numbers_are_those_of_an_editor(lines: list[bytes], between: int) -
 
 def test_open_gives_the_current_file_of_each_kind(memory: Memory, transcript: Path, root: Path, clock: Clock) -> None:
     assert memory.open(SESSION).kind is Kind.SUMMARY
-    assert memory.open(OTHER).kind is Kind.TRANSCRIPT, "small talk has no summary"
+    opened = memory.open(OTHER)
+    assert opened.kind is Kind.SUMMARY and isinstance(opened.head, Content)
+    assert opened.head.memory_sentence in opened.text.rpartition("\n---\n")[2]
     append(transcript, session("From now on deploys happen on Tuesdays only, Priya decides.", "Ok.", first=20))
     memory.ingest(folder=root)
     clock.advance(3600)
@@ -251,8 +254,8 @@ def test_open_gives_the_current_file_of_each_kind(memory: Memory, transcript: Pa
         assert "Tuesdays" in found.text and (memory.settings.home / found.path).read_text() == found.text
     manifest = memory.open(KEY, "manifest")
     assert found.path in manifest.text and found.path in manifest.siblings
-    with pytest.raises(NotFound, match="it has manifest, transcript"):
-        memory.open(OTHER, "summary")
+    with pytest.raises(NotFound, match="it has manifest, summary, transcript"):
+        memory.open(OTHER, "compaction")
 
 
 def test_open_works_without_a_database(memory: Memory, transcript: Path, clock: Clock, tmp_path: Path) -> None:

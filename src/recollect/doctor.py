@@ -149,7 +149,7 @@ def uncommitted(held: Held, agent_id: str) -> str:
     (name, manifest) = manifests[0]
     contents = {each: head if isinstance(head, Content) else None for each, head in good.items() if each != name}
     known = Known(name.token, manifest, name, contents)
-    evidence = Evidence(known, None, False, False, False, {})
+    evidence = Evidence(known, None, False, False, {})
     if State.NO_MANIFEST not in detect(evidence):
         return ""
     return max(sets.unlisted(known) or contents).path

@@ -43,6 +43,8 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
     assert isinstance(head, Content)
     messages = tuple(messages_of(transcript))
     times = [Timestamp(each.timestamp) for each in messages] or [head.started_at or head.captured_at]
+    told = parsed_summary(summary) if summary else None
+    is_kept = told is not None and bool(told.raw_memory or told.memories)
     conversation = Conversation(
         id=0,
         session_id=head.session_id,
@@ -55,13 +57,12 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
         first_message_at=head.started_at or times[0],
         last_message_at=max(times),
         entry_count=len(messages),
-        status=ConversationStatus.ARCHIVED if summary else ConversationStatus.SKIPPED,
-        status_reason="" if summary else nothing(head.strategy or ""),
+        status=ConversationStatus.ARCHIVED if is_kept else ConversationStatus.SKIPPED,
+        status_reason="" if is_kept else nothing(head.strategy or ""),
         user=head.user,
     )
-    if summary is None:
+    if summary is None or told is None or not is_kept:
         return Derived(conversation, messages, None, ())
-    told = parsed_summary(summary)
     row = _stage1(conversation, summary, told)
     stated = told.memories if _may_bind(row) else tuple(_loosened(each, head.project_id) for each in told.memories)
     return Derived(conversation, messages, row, stated)

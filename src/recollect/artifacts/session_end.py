@@ -101,25 +101,25 @@ def place(known: Known, key: str, answered_at: Timestamp) -> Timestamp:
     return newest if is_rerun else max(answered_at, sets.after(newest))
 
 
-def artifacts(
-    end: Ended, captured: Timestamp, manifest_path: str
-) -> tuple[tuple[Content, str], tuple[Content, str] | None]:
-    """Transcript and summary, each as head and body; no summary where nothing was worth keeping."""
+def artifacts(end: Ended, captured: Timestamp, manifest_path: str) -> tuple[tuple[Content, str], tuple[Content, str]]:
+    """Transcript and summary, each as head and body. Where nothing was worth keeping, the summary has its sentence
+    alone, and the transcript tells who found nothing, too."""
     talk, links = end.conversation, [(manifest_path, "manifest")]
     title = sets.title(talk.project, talk.source, talk.first_message_at)
     head = _content(end, captured, manifest_path)
     body = bodies.transcript(title, links, end.messages)
     said = replace(head, kind=Kind.TRANSCRIPT)
-    if end.extraction.is_empty:
-        return sealed(replace(said, strategy=end.strategy or None), body), None
+    strategy = end.strategy or None
+    if end.extraction.is_empty and not end.stated:
+        said = replace(said, strategy=strategy)
     slug = line(end.extraction.rollout_slug)
     value = bodies.Summary(
         slug.replace("-", " ").capitalize() or title,
-        sanitized(end.extraction.rollout_summary),
+        sanitized(end.extraction.rollout_summary) or end.sentence.text,
         end.stated,
         sanitized(end.extraction.raw_memory),
     )
-    head = replace(head, rollout_slug=slug, parts=end.extraction.parts, strategy=end.strategy)
+    head = replace(head, rollout_slug=slug, parts=end.extraction.parts, strategy=strategy)
     return sealed(said, body), sealed(head, bodies.summary(value, links))
 
 
@@ -182,19 +182,20 @@ class SessionEnd:
         strategy: str = "",
     ) -> tuple[Indexed, ...]:
         """The same for a conversation that nobody extracts. A set of the same messages that is there stays as it is;
-        one that was begun is finished."""
+        one that was begun, or has no summary, is finished."""
         known = self._look(transcript.conversation)
         begun = [head for head in known.readable.values() if head.snapshot == transcript.snapshot]
         answered_at = max((head.memory_sentence_generated_at for head in begun), default=captured_at)
-        end = ended(self._agent_id, transcript, extraction, stated, answered_at, strategy)
+        read_by = strategy or next((head.strategy for head in begun if head.strategy), "")
+        end = ended(self._agent_id, transcript, extraction, stated, answered_at, read_by)
 
         def write() -> tuple[Indexed, ...]:
             there = self._look(transcript.conversation)
             head, name = there.manifest, there.manifest_name
             if head and name and head.transcript_path and head.snapshot == transcript.snapshot:
-                if head.transcript_path in there.readable:
+                if head.transcript_path in there.readable and head.summary_path:
                     return sets.index(self._files, there, name, head)
-                if self._files.read(head.transcript_path) is not None:
+                if head.transcript_path not in there.readable and self._files.read(head.transcript_path) is not None:
                     raise Tampered(f"{head.transcript_path}: it was changed by hand")
             return self._write(end).files
 
@@ -216,7 +217,7 @@ class SessionEnd:
         captured = place(known, end.key, end.answered_at)
         transcript, summary = artifacts(end, captured, name.path)
         made: dict[Name, Content] = {}
-        for head, body in filter(None, (transcript, summary)):
+        for head, body in (transcript, summary):
             own = Name(captured, known.token, head.kind)
             self._files.create(own.path, rendered(head, body))
             made[own] = head
@@ -226,7 +227,7 @@ class SessionEnd:
         sets.commit(self._files, known, name, manifest)
         gone = self.drop(manifest.superseded, {each.uuid for each in end.messages})
         files = sets.index(self._files, known, name, manifest, gone)
-        told = rows.derived(Document(*transcript), Document(*summary) if summary else None)
+        told = rows.derived(Document(*transcript), Document(*summary))
         return Written(told.stage1, told.stated, files)
 
     def _look(self, talk: Conversation) -> Known:

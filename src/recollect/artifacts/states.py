@@ -46,7 +46,6 @@ class Evidence:
 
     known: Known  # its files
     answer: str | None  # idempotency key of an answer that is stored and not used up
-    has_output: bool  # that answer wants a summary
     belongs: bool  # its summary belongs into MEMORY.md: in the window, and no test
     is_listed: bool  # MEMORY.md names its manifest
     rows: Mapping[str, str]  # path → checksum, as the rows of its files have it
@@ -59,7 +58,7 @@ def detect(evidence: Evidence) -> tuple[State, ...]:
         kinds = {name.kind for name, head in known.contents.items() if head and head.idempotency_key == evidence.answer}
         if Kind.TRANSCRIPT not in kinds:
             return (State.NOT_WRITTEN,)
-        if evidence.has_output and Kind.SUMMARY not in kinds:
+        if Kind.SUMMARY not in kinds:
             return (State.TRANSCRIPT_ONLY,)
     if not _is_committed(known):
         return (State.NO_MANIFEST,)
@@ -117,7 +116,6 @@ class Recovery(Part):
         return Evidence(
             known,
             key,
-            pending is not None and pending.has_output,
             summary is not None and self._belongs(summary),
             known.manifest_name is not None and self._projection.lists(known.manifest_name.path),
             {each.source_path: each.source_sha256 for each in indexed},

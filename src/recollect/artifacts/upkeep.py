@@ -1,8 +1,8 @@
 """Brings the files of conversations up to date that no extraction touches: under leases, bounded, and quick when idle.
 
-- A conversation that nobody will extract gets transcript and manifest: one that was skipped or is too old without a
-  summary, one that was extracted before there were files, or went on since and is too old, from the rows that were
-  kept, with no model.
+- A conversation that nobody will extract gets its files with no model: one that was skipped or is too old gets a
+  summary that has its sentence alone; one that was extracted before there were files, or went on since and is too old,
+  what the rows kept of it.
 - A compaction without a file gets one.
 - A conversation that vanished by a new split is marked `superseded_by` once the files of its successor hold its
   entries. Until then it stays: nothing is forgotten in between.
@@ -55,7 +55,7 @@ class Need:
     """What a conversation lacks."""
 
     group: Sequence[Conversation] = ()  # the conversation, from each file that holds it; none: it vanished
-    settle: bool = False  # transcript and manifest
+    settle: bool = False  # transcript, summary and manifest
     compacted: list[Compacted] = field(default_factory=list)
     vanished: Indexed | None = None  # its manifest
 

@@ -145,7 +145,6 @@ class Pending:
     snapshot: str
     strategy: str
     answered_at: Timestamp
-    has_output: bool
 
 
 @dataclass(slots=True)
@@ -254,8 +253,7 @@ class Extract(Part):
             found = answers.load(tx, self._owner, KIND, session_key, digest(strategy.id, snapshot))
         if found is None:
             return None
-        has_output = not msgspec.json.decode(found.answer, type=Extraction).is_empty
-        return Pending(snapshot, strategy.id, found.answered_at, has_output)
+        return Pending(snapshot, strategy.id, found.answered_at)
 
     def _strategy_for(self, talk: Conversation) -> Strategy:
         """A note is what a person said, and nobody is asked about it; a chat's turns are known by fingerprints."""

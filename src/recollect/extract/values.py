@@ -40,7 +40,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What one conversation is worth remembering. Empty texts and no statements: nothing."""
+    """What one conversation is worth remembering. No raw memory and no statements: nothing."""
 
     raw_memory: str = ""
     rollout_summary: str = ""
@@ -52,7 +52,7 @@ class Extraction:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.raw_memory or self.rollout_summary or self.statements)
+        return not (self.raw_memory or self.statements)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,9 +116,12 @@ def newest(tx: Transaction, owner: Owner, first: str, last: str, limit: int) -> 
 
 
 def recent(tx: Transaction, owner: Owner, project_id: str, limit: int) -> list[Summarised]:
-    """The last conversations of a project, newest first; none of the users of chats."""
+    """The last conversations of a project in which something was worth keeping, newest first; none of the users of
+    chats."""
     sql = (
         f"SELECT {_SUMMARISED} {_SUMMARIES} AND project_id = :project AND NOT {_OF_USER}"
+        " AND EXISTS (SELECT 1 FROM memory_stage1 s WHERE s.tenant = memory_artifacts.tenant"
+        " AND s.agent_id = memory_artifacts.agent_id AND s.session_key = memory_artifacts.session_key)"
         f" ORDER BY {_AT} DESC, source_path DESC LIMIT :limit"
     )
     return [Summarised(*row) for row in tx.rows(sql, {**owner.names(), "project": project_id, "limit": limit})]

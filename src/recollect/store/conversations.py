@@ -130,13 +130,13 @@ def of_session_id(tx: Transaction, owner: Owner, source: str, session_id: str) -
 
 
 def unwritten(tx: Transaction, owner: Owner, limit: int, *, aged: Timestamp) -> list[Conversation]:
-    """Conversations without a transcript file that nobody will extract by itself: settled ones, and ready ones that
+    """Conversations without a summary's file that nobody will extract by itself: settled ones, and ready ones that
     are older than `aged`. Those, too, that were not extracted and have messages which no run has seen. Newest first."""
     where = (
         " AND (status IN ('archived', 'skipped') OR (status = 'ready' AND last_message_at < :aged))"
         " AND (NOT EXISTS (SELECT 1 FROM memory_artifacts a"
         " WHERE a.tenant = :tenant AND a.agent_id = :agent_id AND a.session_key = memory_conversations.session_key"
-        " AND a.source_kind = 'transcript') OR (status <> 'archived' AND NOT EXISTS (SELECT 1 FROM memory_jobs j"
+        " AND a.source_kind = 'summary') OR (status <> 'archived' AND NOT EXISTS (SELECT 1 FROM memory_jobs j"
         " WHERE j.tenant = :tenant AND j.agent_id = :agent_id AND j.kind IN ('extract', 'archive')"
         " AND j.job_key = memory_conversations.session_key"
         " AND substr(j.success_watermark, 1, 24) >= memory_conversations.last_message_at)))"
