@@ -325,7 +325,7 @@ def aged(place: Place, ids: dict[str, str]) -> None:
     """The home as an earlier version left it: files and rows do not name a user, and users share a memory's id."""
     for path in sorted((place.home / "memory").glob("*.md"), key=lambda each: "manifest" in each.name):
         text = re.sub("|".join(ids), lambda found: ids[found[0]], path.read_text())
-        values, body = document.unframed(re.sub(r'user: ".*"\n', "", text))
+        values, body = document.unframed(re.sub(r'(user|frontmatter_sha256): ".*"\n', "", text))
         if "manifest" in path.name:
             for kind in ("summary", "transcript"):
                 if values[f"{kind}_path"]:

@@ -118,14 +118,21 @@ class Compactions:
         return sets.retried(lambda: self._write(conversation, compacted, once))
 
     def _write(self, conversation: Conversation, compacted: Compacted, ask: Callable[[], str]) -> tuple[Indexed, ...]:
-        known = sets.look(self._files, session_token(self._agent_id, conversation.session_key, conversation.session_id))
+        answered = "" if self._look(conversation, compacted)[1] else ask()
+        known, head = self._look(
+            conversation, compacted
+        )  # a model takes its time: others may have written it meanwhile
         name, now = known.name(conversation.first_message_at), timestamp(self._clock())
-        key = idempotency_key(self._agent_id, conversation.session_key, compacted.uuid)
-        head = next((each for each in known.readable.values() if each.idempotency_key == key), None)
         if head is None:
             at = captured(known, compacted.timestamp)
-            head, body = document(self._agent_id, conversation, compacted, at, name, now, ask())
+            head, body = document(self._agent_id, conversation, compacted, at, name, now, answered)
             own = Name(at, known.token, Kind.COMPACTION)
             self._files.create(own.path, rendered(head, body))
             known = replace(known, contents={**known.contents, own: head})
         return sets.link(self._files, known, name, head, now)
+
+    def _look(self, conversation: Conversation, compacted: Compacted) -> tuple[Known, Content | None]:
+        """The files of the conversation, and that of this compaction among them."""
+        known = sets.look(self._files, session_token(self._agent_id, conversation.session_key, conversation.session_id))
+        key = idempotency_key(self._agent_id, conversation.session_key, compacted.uuid)
+        return known, next((each for each in known.readable.values() if each.idempotency_key == key), None)

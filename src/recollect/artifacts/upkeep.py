@@ -135,6 +135,8 @@ class Upkeep(Part):
             if not conversations.of_key(tx, self._owner, session_key):
                 return None  # it was erased
             compactions.save(tx, self._owner, [compacted])
+            told = compactions.of_session(tx, self._owner, each.source, each.session_id)
+        compacted = next((one for one in told if one.uuid == uuid), compacted)  # as it was reported first
         try:
             files = self._compactions.write(each, compacted, partial(self._sentence, each, compacted))
         except LeaseLost:  # it was erased while the model was asked
