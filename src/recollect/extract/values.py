@@ -17,7 +17,7 @@ WITHOUT_MODEL = "offline"  # how the names of strategies begin that ask no model
 
 
 def nothing(strategy: str) -> str:
-    """Why a conversation with a transcript has no summary: what this strategy says of it."""
+    """Why nothing was kept of a conversation: what this strategy says of it."""
     return f"{NOTHING} ({strategy})" if strategy else NOTHING
 
 
