@@ -561,7 +561,7 @@ class Memory(Records):
 
 
 def _meant(name: str, found: list[str], what: str) -> str:
-    """Of what begins with the name, the only one; the name where it is one of them, too short, or there is none."""
+    """Return the one of `found` that the name stands for, or the name itself where that is not to be told."""
     if len(name) < _SHORT_ID or not found or name in found:
         return name
     if len(found) > 1:

@@ -181,7 +181,7 @@ def _sentences(text: str) -> list[str]:
 
 
 def _words_of(turn: str) -> str:
-    """What is said in what is kept of a turn, without the names and the fixed values of its fields."""
+    """Return what is said in a stored turn, without the names and fixed values of its fields."""
 
     def walk(value: Any) -> Iterator[str]:
         if isinstance(value, dict):
