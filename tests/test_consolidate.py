@@ -1216,15 +1216,29 @@ def test_what_a_model_wrote_stays_when_something_else_is_forgotten(world: World)
     world.erase("old")
     assert world.consolidation().strike() == ""
     assert world.kept() == before and world.baseline() == baseline
+    handbook = world.root / "handbook.md"
+    handbook.write_text(f"{handbook.read_text()}\nZanzibar pays late.\n")  # of whom, the model does not say
     world.erase("b")
     assert world.consolidation().strike() == ""
     after = world.kept()
+    assert "Zanzibar" not in handbook.read_text()
     assert not any(key_of("b").encode() in text for text in world.files().values())
     assert key_of("a").encode() in after["workspace/handbook.md"], "the rest is the model's"
     world.clock.advance(7 * 3600)
     report = world.consolidation(model).run()
     assert report.outcome is Outcome.SUCCEEDED and report.added == ()
     assert model.calls == 2
+
+
+def test_a_line_that_cites_nothing_goes_with_whatever_is_forgotten(world: World) -> None:
+    """What was erased may stand there, though nothing that is cited went."""
+    fill(world)
+    world.consolidation(Clerk()).run()
+    handbook = world.root / "handbook.md"
+    before = handbook.read_text()
+    handbook.write_text(f"{before}\n\nZanzibar pays late.\n")
+    assert world.consolidation().strike() == "" and "Zanzibar" not in handbook.read_text()
+    assert key_of("a") in handbook.read_text()
 
 
 def test_an_agent_with_nothing_to_change_need_not_write(world: World) -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from recollect.consolidate import offline, render
-from recollect.consolidate.restate import cited, struck
+from recollect.consolidate.restate import struck
 from recollect.consolidate.selection import Selection, amended, select, statements
 from recollect.consolidate.validate import Standard
 from recollect.errors import LeaseLost, StoreBusy
@@ -169,8 +169,7 @@ class Consolidation(Part):
                 material = self._load()
                 self._sync(self._raw(material, union=False))
                 kept, known = self._present(render.is_kept), self._known(material)
-                if not cited("\n".join(kept.values())) <= known:
-                    self._replace({path: struck(text, known) for path, text in kept.items()})
+                self._replace({path: struck(text, known) for path, text in kept.items()})
         except (OSError, ToolRefused) as error:
             return f"the workspace: {error}"
         return ""

@@ -82,7 +82,8 @@ _ROLE, _ROLE_ENGLISH = (
 
 
 def _part(text: str, end: int) -> str:
-    """The rest of the sentence behind end, or of the next line if it begins there; quotes that it opens are closed."""
+    """Return the rest of the sentence behind `end`, or the next line if the sentence goes on there. A quotation that
+    begins in it is whole."""
     part = text[end : end + _REACH]
     if rx(_OPENED, 0).search(part) and (rest := rx(_CLOSED, 0).match(text, end + _REACH)):
         part += rest.group()
