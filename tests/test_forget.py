@@ -1471,6 +1471,12 @@ def test_a_short_statement_that_is_repeated_elsewhere_is_told(memory: Memory, ro
     "command",
     [
         ("status",),
+        ("health",),
+        ("doctor",),
+        ("config",),
+        ("models",),
+        ("pause", "--session", "another"),
+        ("service", "status"),
         ("conversations",),
         ("context", "--project", PROJECT),
         ("context", "--last"),
@@ -1489,6 +1495,17 @@ def test_any_command_finishes_what_was_cut_short(
     assert not any(memory.settings.home.glob("context/*.md"))  # hooks without a daemon look for no tombstone
     done = run(memory.settings.home, *command, RECOLLECT_DATABASE=memory.settings.config.database)
     assert SECRET not in done.stdout + done.stderr and traces(memory) == []
+
+
+def test_a_command_for_another_agent_finishes_what_was_cut_short_there(
+    database_url: Place, root: Path, clock: Clock
+) -> None:
+    with open_memory(database_url.home, database=database_url.url, clock=clock, agent_id="b") as other:
+        filled(other, root, clock)
+        killed(other, clock, Target(session=SESSION), "buried")
+        for command, is_done in ((("config",), False), (("config", "--agent-id", "b"), True)):
+            assert run(database_url.home, *command, RECOLLECT_DATABASE=database_url.url).status == 0
+            assert (traces(other) == []) == is_done
 
 
 def test_what_somebody_else_erases_meanwhile_is_not_planned_upon(memory: Memory, root: Path, clock: Clock) -> None:

@@ -101,7 +101,7 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         result.vectors = _vectors(tx, memory)
         removal = jobs.find(tx, *JOB)
         if removal is not None and removal.status in (JobStatus.PENDING, JobStatus.RUNNING):
-            hint = "`recollect process` finishes it; so does whatever tells or makes something next."
+            hint = "`recollect process` finishes it; so does any other command."
             result.problems.append(Trouble("a removal was cut short, or is going on", hint))
         if stuck := half_read(tx, owner, jobs):
             what = f"{len(stuck)} files were left in the middle of being read"

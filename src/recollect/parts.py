@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from recollect.artifacts.projection import Projection
     from recollect.artifacts.reading import Reader
     from recollect.artifacts.removal import Target
+    from recollect.artifacts.tombstones import Unfinished
     from recollect.artifacts.upkeep import Upkeep
     from recollect.consolidate.run import Report as Consolidated
     from recollect.extract.run import Extract
@@ -213,11 +214,18 @@ class Parts:
     def finish_removals(self, *, hurry: bool = False) -> Erased | None:
         """Erase what a `forget` left that was cut short; None: none was, or a process that is alive is at it. One look
         where there is nothing to do, so that whatever tells or makes something begins with it."""
-        return self._eraser.finish(hurry=hurry)
+        return self._eraser.finish(hurry=hurry) if self.is_erasing(hurry=hurry) else None
 
-    def is_erasing(self) -> bool:
-        """Was a removal cut short, or is one going on?"""
-        return self._eraser.is_unfinished()
+    def is_erasing(self, *, hurry: bool = False) -> bool:
+        """Was a removal cut short, or is one going on? In a `hurry`: also one that failed and waits for its time."""
+        return self._unfinished.is_there(hurry=hurry)
+
+    @cached_property
+    def _unfinished(self) -> Unfinished:
+        from recollect.artifacts.files import Files
+        from recollect.artifacts.tombstones import Unfinished
+
+        return Unfinished(self.ground, Files(self.settings.root))
 
     def _refresh(self) -> Iterator[str]:
         """MEMORY.md and the workspace without what is gone, and without a model; tells what could not be done."""

@@ -26,7 +26,7 @@ from recollect.artifacts.planner import Planner
 from recollect.artifacts.removal import Plan, Target, remaining, retold, shortened, stone
 from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
-from recollect.artifacts.tombstones import Graveyard, Tombstone
+from recollect.artifacts.tombstones import Graveyard, Tombstone, Unfinished
 from recollect.config import DAMAGED_DATABASES
 from recollect.errors import HalfErased, LeaseLost, RecollectError, StoreBusy, StoreError, UsageError
 from recollect.extract.jobs import KIND as EXTRACT
@@ -110,7 +110,7 @@ class Forget(Part):
         self._refresh = refresh
         self._scrub = scrub or ground.database.scrub
         self._log = TurnLog(settings.turns)
-        self._seen: frozenset[str] = frozenset()  # tombstones that the database was told of
+        self._unfinished = Unfinished(ground, self._files)
         self._lease: Lease | None = None
         self._renewed = 0.0
 
@@ -155,24 +155,9 @@ class Forget(Part):
         report.also = [each.told() for each in plan.also]
         return report
 
-    def is_unfinished(self, *, hurry: bool = False) -> bool:
-        """Was a removal cut short, or is one going on? One whose last steps failed waits for its time, unless in a
-        `hurry`: rows tell nothing of it any more."""
-        there = stones_below(self._settings.root)
-        if new := there - self._seen:
-            tombstones.bury(self._ground, self._files, new)
-            self._seen = there
-        with self._database.read() as tx:
-            job = self._jobs.find(tx, *JOB)
-        if job is None or job.status is JobStatus.SUCCEEDED:
-            return False
-        if job.status in (JobStatus.PENDING, JobStatus.RUNNING) or hurry:
-            return True
-        return job.status is JobStatus.BACKING_OFF and job.not_before <= timestamp(self._clock())
-
     def finish(self, *, hurry: bool = False) -> Report | None:
         """Finish what was cut short. None: nothing was, or a process that is alive is at it."""
-        if not self.is_unfinished(hurry=hurry):
+        if not self._unfinished.is_there(hurry=hurry):
             return None
         with self._leased() as lease:
             if lease is None:

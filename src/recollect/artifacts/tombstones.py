@@ -23,11 +23,12 @@ from recollect.artifacts.document import (
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import TOMBSTONES, Kind, Name
 from recollect.errors import ArtifactError
+from recollect.ingest.erasure import stones
 from recollect.store import tombstones as rows
 from recollect.store.database import Database, Transaction
-from recollect.store.ground import Ground
+from recollect.store.ground import Ground, Part
 from recollect.text import one_line
-from recollect.types import Owner, Timestamp, timestamp
+from recollect.types import JobStatus, Owner, Timestamp, timestamp
 
 _TEXT = "# Removed\n\nWhat this page speaks of was erased, and stays erased: it is known by hashes alone."
 
@@ -117,6 +118,30 @@ def bury(ground: Ground, files: Files, paths: Collection[str]) -> None:
             with ground.database.write() as tx:
                 demand(tx, ground)
                 rows.save(tx, ground.owner, path, stone.hashes, stone.whole_tokens, stone.removed_paths)
+
+
+class Unfinished(Part):
+    """Tells whether a removal is unfinished: one look at a folder and at a row, and nothing heavy is imported."""
+
+    def __init__(self, ground: Ground, files: Files) -> None:
+        super().__init__(ground)
+        self._files = files
+        self._seen: frozenset[str] = frozenset()  # tombstones that the database was told of
+
+    def is_there(self, *, hurry: bool = False) -> bool:
+        """Was a removal cut short, or is one going on? One whose last steps failed waits for its time, unless in a
+        `hurry`: rows tell nothing of it any more."""
+        there = stones(self._settings.root)
+        if new := there - self._seen:
+            bury(self._ground, self._files, new)
+            self._seen = there
+        with self._database.read() as tx:
+            job = self._ground.jobs().find(tx, *rows.JOB)
+        if job is None or job.status is JobStatus.SUCCEEDED:
+            return False
+        if job.status in (JobStatus.PENDING, JobStatus.RUNNING) or hurry:
+            return True
+        return job.status is JobStatus.BACKING_OFF and job.not_before <= timestamp(self._clock())
 
 
 def graveyard(stones: Iterable[Tombstone | None], agent_id: str) -> Graveyard:

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from threading import current_thread, main_thread
 
 import click
@@ -58,6 +59,7 @@ _COMMANDS = {
 
 _WITHOUT_UPKEEP = ("init", "hook")  # the first does more, the second has no time
 _ENDS_AT_ONCE = ("hook", "mcp", "serve", "watch")  # by SIGTERM, or in a way of its own
+_FINISHES_BY_ITSELF = (*_ENDS_AT_ONCE, "forget")  # what goes on looks again and again; `forget` tells what went
 
 
 class _Commands(click.Group):
@@ -92,6 +94,8 @@ def cli(context: click.Context) -> None:
         context.with_resource(terminable())
     if context.invoked_subcommand not in _WITHOUT_UPKEEP:
         _mend_hooks()
+    if context.invoked_subcommand not in _FINISHES_BY_ITSELF:
+        _finish_removal(context.obj)
 
 
 def _mend_hooks() -> None:
@@ -105,12 +109,34 @@ def _mend_hooks() -> None:
             click.echo(f"recollect: {told}", err=True)
 
 
+def _finish_removal(agent_id: str | None) -> None:
+    """Erase what a `forget` left that was cut short, whatever the command is. Where nothing was ever erased this is one
+    look into a folder. No command fails by it: `status` tells what could not be done."""
+    from recollect.artifacts.names import TOMBSTONES
+    from recollect.config import load
+
+    with suppress(OSError, RecollectError, RuntimeError):
+        if (load(flags={"agent_id": agent_id}).root / TOMBSTONES).is_dir():
+            from recollect.surfaces.cli.common import memory
+
+            with memory(agent_id) as opened:
+                opened.finish_removals()
+
+
+def _agent_id(arguments: Sequence[str]) -> str | None:
+    """Whose memory the command is about, before the command itself is imported."""
+    named = [each.partition("=")[2] for each in arguments if each.startswith("--agent-id=")]
+    named += [value for flag, value in pairwise(arguments) if flag == "--agent-id"]
+    return named[-1] if named else None
+
+
 def run(arguments: Sequence[str]) -> int:
     """Runs a command; returns the exit status."""
 
     def call() -> object:
         color = False if os.environ.get("TERM") == "dumb" else None  # None: on a terminal
-        with cli.make_context("recollect", list(arguments), color=color) as context:  # cli.main() exits by itself
+        agent_id = _agent_id(arguments)
+        with cli.make_context("recollect", list(arguments), obj=agent_id, color=color) as context:  # main() would exit
             try:
                 return cli.invoke(context)
             except UnicodeEncodeError as error:  # of the database: it holds nothing that is not UTF-8

@@ -257,6 +257,6 @@ def _log_file(settings: Settings, name: str, backups: int) -> logging.Handler:
 def _log_to_file(settings: Settings) -> None:
     """Warnings go to logs/recollect.log; nothing is printed."""
     root = logging.getLogger("recollect")
-    root.addHandler(_log_file(settings, "recollect.log", backups=3))
+    root.handlers[:] = [_log_file(settings, "recollect.log", backups=3)]  # once, however often a memory is opened
     root.setLevel(settings.config.log_level.upper())
     root.propagate = False

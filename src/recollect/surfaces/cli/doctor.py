@@ -27,7 +27,7 @@ _SHOWN = 50
     "doctor",
     epilog="""\b
 Examples:
-  recollect doctor            says what is wrong, and changes nothing
+  recollect doctor            says what is wrong, and mends nothing
   recollect doctor --fix""",
 )
 @click.option("--fix", is_flag=True, help="Mend what can be mended.")
