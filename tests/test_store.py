@@ -57,6 +57,7 @@ from recollect.store import (
     tombstones,
     transfer,
     turns,
+    unlisted,
     users,
     vectors,
 )
@@ -1041,6 +1042,7 @@ READS: dict[str, Read] = {
     "stage1.candidates": lambda tx, owner: stage1.candidates(tx, owner, Timestamp("2026"), 9),
     "stage1.newest": lambda tx, owner: stage1.newest(tx, owner, Timestamp("2026")),
     "memories.pinned": memories.pinned,
+    "unlisted.unlisted": lambda tx, owner: unlisted.unlisted(tx, owner, ["s*"]),
     "stage1.vanished": stage1.vanished,
     "memories.in_scopes": lambda tx, owner: memories.in_scopes(tx, owner, [(Scope.PROJECT, "garden")]),
     "memories.all_of": memories.all_of,

@@ -420,7 +420,9 @@ class Memory(Records):
         """
         from recollect.search.request import reach, wanted
 
-        within = reach(self.owner, scope, self.project, user)
+        with self.database.read() as tx:
+            hidden = self.ground.unlisted(tx)
+        within = reach(self.owner, scope, self.project, user, hidden)
         narrowed = wanted(kinds, role=role, source=source, since=since, until=until)
         if limit < 1 or not query.strip():
             return []

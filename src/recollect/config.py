@@ -91,7 +91,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 5
     test_sessions: Annotated[
         tuple[str, ...],
-        Meta(description="Globs of session ids that are tests: kept like any other, but not shown in MEMORY.md."),
+        Meta(description="Globs of session ids that are tests: kept like any other, shown and told nowhere."),
     ] = ("test-*",)
     poll_interval_seconds: Annotated[
         float, Meta(gt=0, le=_YEAR, description="How often `watch` looks for conversations that became ready.")

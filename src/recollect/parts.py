@@ -141,7 +141,7 @@ class Parts:
     def _reader(self) -> Reader:
         from recollect.artifacts.reading import Reader
 
-        return Reader(self.database, self.settings.root, self.settings.turns, self.owner)
+        return Reader(self.ground)
 
     def _extract(self, stopping: Callable[[int], None] = lambda running: None, *, offline: bool = False) -> Extract:
         from recollect.artifacts.files import Files

@@ -90,7 +90,9 @@ class Records(Parts):
 
         with self.database.read() as tx:
             held = memories.current(memories.all_of(tx, self.owner, user=""))
-        return [each.text for each in sorted(held, key=lambda each: each.valid_from, reverse=True)[:limit]]
+            hidden = self.ground.unlisted(tx).memories
+        shown = sorted(held, key=lambda each: each.valid_from, reverse=True)
+        return [each.text for each in shown if each.id not in hidden][:limit]
 
     def cite(self, ids: Sequence[str]) -> list[str]:
         """An agent cited these memories: counts as use. Returns those that exist."""

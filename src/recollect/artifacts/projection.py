@@ -9,11 +9,9 @@ conversation is left out.
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from fnmatch import translate
 
 from recollect.artifacts import ledger
 from recollect.artifacts.files import Files
@@ -50,8 +48,6 @@ class Projection(Part):
         self._files = Files(settings.root)
         self._folder = Workspace(settings.workspace.parent, most=None)  # beside it lie all artifacts
         self._jobs = ground.jobs()
-        patterns = [translate(pattern) for pattern in settings.config.test_sessions]
-        self._tests = re.compile("|".join(patterns)) if patterns else None
         self._path = (settings.workspace.parent.relative_to(settings.root) / FILE).as_posix()
         self._wrote = wrote
 
@@ -64,10 +60,6 @@ class Projection(Part):
             return ledger.lists(self._folder.read(FILE), manifest_path)
         except (OSError, ToolRefused):  # it is not there, or not ours to read
             return False
-
-    def is_test(self, session_id: str) -> bool:
-        """Is it one that MEMORY.md leaves out?"""
-        return self._tests is not None and self._tests.match(session_id) is not None
 
     def is_stale(self) -> bool:
         """Is the file not what it would be now? Where there are no conversations it need not be there."""
@@ -146,17 +138,22 @@ class Projection(Part):
         window = timestamp(now - timedelta(days=ledger.DAYS)), timestamp(now)
         with self._database.read() as tx:
             sessions = artifacts.sessions(tx, self._owner, *window)
-            tests = sum(map(self.is_test, sessions))
+            tests = sum(map(self._ground.is_unlisted, sessions))
             known = artifacts.newest(tx, self._owner, *window, ledger.ENOUGH + tests)
-        shown = [each for each in known if not self.is_test(each.session_id)]
+        shown = [each for each in known if not self._ground.is_unlisted(each.session_id)]
         return [_row(each) for each in shown], len(sessions) - tests - len(shown)
 
     def _placed(self) -> Iterator[Placed]:
         with self._database.read() as tx:
-            held = memories.leading(tx, self._owner, _LEADING)
+            held = memories.leading(tx, self._owner, _LEADING, self._ground.unlisted(tx).memories)
             wrong = feedback.wrong(tx, self._owner, [each.id for each in held])
             held = [each for each in held if each.id not in wrong]
-            keys = {key for memory in held for key, _ in memory.sources if not self.is_test(key.rpartition("@")[0])}
+            keys = {
+                key
+                for memory in held
+                for key, _ in memory.sources
+                if not self._ground.is_unlisted(key.rpartition("@")[0])
+            }
             paths = artifacts.paths(tx, self._owner, Kind.SUMMARY, sorted(keys))
         for memory in held:
             if told := [paths[key] for key, _ in memory.sources if key in paths]:

@@ -21,13 +21,14 @@ from recollect.artifacts.names import Kind, Name
 from recollect.errors import NotFound
 from recollect.store import artifacts, conversations, entries, feedback, files, memories
 from recollect.store.artifacts import Indexed
-from recollect.store.database import Database, Transaction
+from recollect.store.database import Transaction
 from recollect.store.entries import FileKey, Line
 from recollect.store.feedback import Feedback
 from recollect.store.files import FileState
+from recollect.store.ground import Ground, Part
 from recollect.turns.log import TurnLog
 from recollect.turns.rows import reason
-from recollect.types import Conversation, Owner, Remembered, Timestamp
+from recollect.types import Conversation, Remembered, Timestamp
 
 LAST = "last"
 
@@ -76,15 +77,14 @@ class Opened:
     siblings: tuple[str, ...]  # the other files of the same conversation
 
 
-class Reader:
-    """`turns` is the folder of our own logs."""
+class Reader(Part):
+    """What is asked for by its name is read; days leave out what is kept and not listed."""
 
-    def __init__(self, database: Database, root: Path, turns: Path, owner: Owner) -> None:
-        self._database = database
-        self._root = root
-        self._log = TurnLog(turns)
-        self._owner = owner
-        self._files = Files(root)
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground)
+        self._root = ground.settings.root
+        self._log = TurnLog(ground.settings.turns)
+        self._files = Files(self._root)
 
     def show(self, text: str, project: str = "") -> Shown:
         """`project` is where it is asked: of several memories whose ids begin so, its own are meant."""
@@ -122,10 +122,19 @@ class Reader:
                 held = memories.find(tx, self._owner, [target.id])
                 talks = self._stating(tx, held, project, since, until)[:limit]
             else:
+                hidden = self._ground.unlisted(tx)
                 talks = conversations.search(
-                    tx, self._owner, project=project, since=since, until=until, limit=limit, user=user
+                    tx,
+                    self._owner,
+                    project=project,
+                    since=since,
+                    until=until,
+                    limit=limit,
+                    user=user,
+                    without=hidden.sessions,
                 )
-                held = memories.stated_in(tx, self._owner, [each.session_key for each in talks])
+                stated = memories.stated_in(tx, self._owner, [each.session_key for each in talks])
+                held = [hidden.without(each) for each in stated]
             indexed = self._files_of(tx, talks)
         return lineage.days((lineage.talk(each, indexed) for each in talks), held, since, until)
 

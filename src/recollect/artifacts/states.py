@@ -142,7 +142,7 @@ class Recovery(Part):
     def _belongs(self, summary: Content) -> bool:
         first, last = timestamp(self._clock() - timedelta(days=DAYS)), timestamp(self._clock())
         at = summary.ended_at or summary.captured_at
-        return first <= at <= last and not self._projection.is_test(summary.session_id)
+        return first <= at <= last and not self._ground.is_unlisted(summary.session_id)
 
     def _commit(self, session_key: str) -> None:
         """The manifest from what the contents say of themselves."""

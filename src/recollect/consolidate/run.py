@@ -189,7 +189,8 @@ class Consolidation(Part):
         since = timestamp(self._clock() - timedelta(days=days))
         with self._database.read() as tx:
             on_top = {key for each in memories.pinned(tx, self._owner) for key, _ in each.sources}
-            keys = sorted(on_top | {*stage1.candidates(tx, self._owner, since, most)})
+            hidden = self._ground.unlisted(tx).conversations
+            keys = sorted(on_top | {*stage1.candidates(tx, self._owner, since, most, hidden)})
             inputs = stage1.inputs(tx, self._owner, keys)
             vanished = stage1.vanished(tx, self._owner)
             newest = stage1.newest(tx, self._owner, since)
@@ -200,7 +201,15 @@ class Consolidation(Part):
         amended_inputs = amended(inputs, revisions, wrong)
         revisions = [each for each in revisions if each.id not in wrong]
         pinned = {key for each in memories.current(revisions) if each.pinned for key, _ in each.sources}
-        selection = select(amended_inputs, vanished, self._clock(), max_unused_days=days, most=most, pinned=pinned)
+        selection = select(
+            amended_inputs,
+            vanished,
+            self._clock(),
+            max_unused_days=days,
+            most=most,
+            pinned=pinned,
+            unlisted=hidden,
+        )
         return Material(
             selection,
             statements(revisions, selection.keys),

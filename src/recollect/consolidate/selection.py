@@ -49,11 +49,13 @@ def select(
     max_unused_days: int,
     most: int,
     pinned: Collection[str] = (),
+    unlisted: Collection[str] = (),
 ) -> Selection:
     """The `most` best of those used, or else generated, within the window: use counts first, then its recency. Before
-    them, at any age, those that state what a person `pinned`."""
+    them, at any age, those that state what a person `pinned`. Those that are `unlisted` are never chosen."""
     oldest = timestamp(now - timedelta(days=max_unused_days))
-    eligible = [each for each in inputs if _touched(each) >= oldest or each.row.session_key in pinned]
+    listed = [each for each in inputs if each.row.session_key not in unlisted]
+    eligible = [each for each in listed if _touched(each) >= oldest or each.row.session_key in pinned]
 
     def rank(each: Input) -> tuple[bool, int, str, str]:
         return each.row.session_key in pinned, each.usage_count, _touched(each), each.row.source_updated_at

@@ -523,8 +523,10 @@ class Extract(Part):
 
     def _existing(self, tx: Transaction, answered: _Answered, scopes: Sequence[tuple[Scope, str]]) -> list[Remembered]:
         """What others say that is known of this user in these scopes, and of memories that are named; and what this
-        conversation said before."""
+        conversation said before. A test changes nothing that others say."""
         key, user = answered.transcript.conversation.session_key, answered.transcript.conversation.user
+        is_test = self._ground.is_unlisted(answered.transcript.conversation.session_id)
+        scopes = () if is_test else scopes
         targets = {each.target for each in answered.extraction.statements if each.target}
         named = [each for each in memories.find(tx, self._owner, sorted(targets)) if each.user == user]
         found = {

@@ -13,11 +13,9 @@ import hashlib
 import json
 import logging
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from fnmatch import translate
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +51,6 @@ class Briefing(Part):
         self._allowed = allowed
         self._workspace = Workspace(settings.workspace)
         self._folder = Workspace(settings.workspace.parent / "context", most=None)
-        patterns = [translate(pattern) for pattern in settings.config.test_sessions]
-        self._tests = re.compile("|".join(patterns)) if patterns else None
 
     def orientation(self, project_id: str) -> str:
         """What a session in this project is told now; empty: nothing."""
@@ -163,9 +159,9 @@ class Briefing(Part):
         }
 
     def _right(self, tx: Transaction, held: Sequence[Remembered]) -> list[Remembered]:
-        """Without what a person called wrong."""
-        wrong = feedback.wrong(tx, self._owner, [each.id for each in held])
-        return [each for each in held if each.id not in wrong]
+        """Without what a person called wrong, and what tests alone said."""
+        gone = feedback.wrong(tx, self._owner, [each.id for each in held]) | self._ground.unlisted(tx).memories
+        return [each for each in held if each.id not in gone]
 
     def _repositories(self, index: Mapping[str, str], folders: Mapping[str, str]) -> dict[str, str]:
         """Of those folders; only where the repository is the same project: one that was made around it later is not."""
@@ -182,7 +178,7 @@ class Briefing(Part):
                 Timestamp(row.ended_at or row.captured_at), row.session_id, row.project, row.memory_sentence, "", "", ""
             )
             for row in found
-            if not note.is_session(row.session_id) and (self._tests is None or not self._tests.match(row.session_id))
+            if not (note.is_session(row.session_id) or self._ground.is_unlisted(row.session_id))
         ]
         return orientation(
             Known(

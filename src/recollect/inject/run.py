@@ -153,10 +153,12 @@ class Injection(Part):
         user: str = "",
     ) -> Selection:
         chosen = configured(config or self._settings.config, overrides)
-        within = reach(self._owner, scope, self._project_of, user)
+        with self._database.read() as tx:
+            hidden = self._ground.unlisted(tx)
+        within = reach(self._owner, scope, self._project_of, user, hidden)
         told = self._told(scope)
         if told not in (None, scope):
-            within = reach(self._owner, told, self._project_of, user)
+            within = reach(self._owner, told, self._project_of, user, hidden)
         found = Contextual(self._search().memories, chosen)
         return Selection(self._database, within, chosen, self._clock, found, off=told is None)
 

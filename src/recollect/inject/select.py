@@ -47,7 +47,9 @@ def importance(memory: Remembered, use: Use | None, now: datetime) -> float:
 
 
 def within(reach: Reach, memory: Remembered) -> bool:
-    """Is it the reader's own, or nobody's and of one of the reader's projects?"""
+    """Is it the reader's own, or nobody's and of one of the reader's projects? What tests alone said is neither."""
+    if memory.id in reach.unlisted.memories:
+        return False
     if memory.scope is Scope.PROJECT:
         if reach.projects is None:
             return memory.user == reach.user

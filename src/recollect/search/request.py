@@ -10,22 +10,30 @@ from pathlib import Path
 from recollect.errors import UsageError
 from recollect.search.values import AllProjects, Scope, Wanted
 from recollect.store.search import Reach
+from recollect.store.unlisted import NOTHING, Unlisted
 from recollect.store.vectors import Kind
 from recollect.types import Owner, Role, Timestamp, parse_timestamp, timestamp
 
 _HINT = "Name a project (a path or a project id), or pass ALL_PROJECTS."
 
 
-def reach(owner: Owner, scope: Scope, project_of: Callable[[str | Path], str], user: str = "") -> Reach:
-    """What the query may see. `project_of` turns a path into a project id; `user` is that of a chat."""
+def reach(
+    owner: Owner,
+    scope: Scope,
+    project_of: Callable[[str | Path], str],
+    user: str = "",
+    unlisted: Unlisted = NOTHING,
+) -> Reach:
+    """What the query may see. `project_of` turns a path into a project id; `user` is that of a chat; what is `unlisted`
+    is not told."""
     if not isinstance(user, str) or (user and not user.strip()):
         raise UsageError(f"{user!r} is no user of a chat", hint="Pass the user as the chat's turns name them.")
     if isinstance(scope, AllProjects):
-        return Reach(owner, None, user)
+        return Reach(owner, None, user, unlisted)
     named = [scope] if isinstance(scope, str) or not isinstance(scope, Iterable) else list(scope)
     if not named or not all(isinstance(each, str | Path) and str(each).strip() for each in named):
         raise UsageError("a search needs a scope", hint=_HINT)
-    return Reach(owner, tuple(dict.fromkeys(project_of(each) for each in named)), user)
+    return Reach(owner, tuple(dict.fromkeys(project_of(each) for each in named)), user, unlisted)
 
 
 def wanted(kinds: Iterable[str], *, role: str = "", source: str = "", since: str = "", until: str = "") -> Wanted:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from recollect.store.database import Transaction, beginning, marks, rows_of
+from recollect.store.database import Transaction, beginning, marks, outside, rows_of
 from recollect.store.entries import FileKey
 from recollect.types import Conversation, ConversationStatus, Owner, Timestamp
 
@@ -47,10 +47,12 @@ def search(
     until: str | None = None,
     limit: int | None = None,
     user: str | None = None,
+    without: Collection[str] = (),
 ) -> list[Conversation]:
     """Newest first. `statuses`, `source`: of those, where some are named. `project` is a path or a project id; the last
-    message lies in [since, until). `user`: of that user of a chat, or of none if empty."""
-    where, names = "", owner.names()
+    message lies in [since, until). `user`: of that user of a chat, or of none if empty. `without` these sessions."""
+    where, more = outside(tx.dialect, "session_id", without)
+    names = owner.names() | more
     if statuses:
         among, chosen = marks("status", [str(status) for status in statuses])
         where += f" AND status IN ({among})"

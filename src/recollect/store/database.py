@@ -6,6 +6,7 @@ its twin in the module that needs it. Nothing but SQL runs inside a transaction.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -103,6 +104,16 @@ def marks(prefix: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """Placeholders for `IN (…)` and their parameters; the text holds generated names only, never a value."""
     names = {f"{prefix}{i}": value for i, value in enumerate(values)}
     return ", ".join(f":{name}" for name in names), names
+
+
+def outside(dialect: Dialect, column: str, values: Collection[str]) -> tuple[str, dict[str, Any]]:
+    """The condition, to be added to others, that a column is none of these values: one parameter, however many they
+    are."""
+    if not values:
+        return "", {}
+    if dialect.name == "sqlite":
+        return f" AND {column} NOT IN (SELECT value FROM json_each(:outside))", {"outside": json.dumps(sorted(values))}
+    return f" AND {column} <> ALL (CAST(:outside AS TEXT[]))", {"outside": sorted(values)}
 
 
 def in_parts(

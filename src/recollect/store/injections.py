@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from recollect.store import memories
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, marks, outside
 from recollect.store.search import Reach
 from recollect.types import MemoryKind, Owner, Scope, Severity, Timestamp, moment, timestamp
 
@@ -128,18 +129,19 @@ def ambient(
     """Ids of current memories within reach that are pinned, or of these kinds or severities; of each the newest."""
     chosen = [("kind = :value", str(kind)) for kind in kinds]
     chosen += [("severity = :value", str(severity)) for severity in severities]
-    return memories.newest(tx, *_within(reach), chosen, most)
+    return memories.newest(tx, *_within(tx, reach), chosen, most)
 
 
-def _within(reach: Reach) -> tuple[str, dict[str, str]]:
-    theirs = f"{memories.OWN} AND m.user_id = :user"
+def _within(tx: Transaction, reach: Reach) -> tuple[str, dict[str, Any]]:
+    listed, more = outside(tx.dialect, "m.memory_id", reach.unlisted.memories)
+    own, reached = f"{memories.OWN}{listed}", reach.names() | more
     if reach.projects is None:
-        return f"{theirs} AND m.scope <> '{Scope.CONVERSATION}'", reach.names()
+        return f"{own} AND m.user_id = :user AND m.scope <> '{Scope.CONVERSATION}'", reached
     chosen, names = marks("project", list(reach.projects))
     wide = f"(m.scope = '{Scope.USER}' AND m.scope_id = '' AND m.user_id = :user)"
     whose = "m.user_id IN (:user, '')"
     within = f"(m.scope = '{Scope.PROJECT}' AND m.scope_id IN ({chosen or 'NULL'}) AND {whose})"
-    return f"{memories.OWN} AND ({wide} OR {within})", {**reach.names(), **names}
+    return f"{own} AND ({wide} OR {within})", {**reached, **names}
 
 
 def _forget_old(tx: Transaction, owner: Owner, before: Timestamp) -> None:

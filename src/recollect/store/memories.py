@@ -8,7 +8,7 @@ conversation states it, and says what that one said in which it was first seen. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -17,7 +17,7 @@ from typing import Any
 from recollect.errors import NotFound
 from recollect.note import is_session
 from recollect.occasions import joined, occasions, parted
-from recollect.store.database import Row, Transaction, beginning, in_parts, rows_of
+from recollect.store.database import Row, Transaction, beginning, in_parts, outside, rows_of
 from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
 
 OWN = "m.tenant = :tenant AND m.agent_id = :agent_id"
@@ -84,12 +84,14 @@ def find(tx: Transaction, owner: Owner, ids: Sequence[str]) -> list[Remembered]:
     return _load_of(tx, owner.names(), " AND m.memory_id IN ({among})", ids)
 
 
-def leading(tx: Transaction, owner: Owner, most: int) -> list[Remembered]:
+def leading(tx: Transaction, owner: Owner, most: int, without: Collection[str] = ()) -> list[Remembered]:
     """Current memories to choose from for a reader who knows nothing yet: of each kind, and of each severity that
-    binds, the `most` that were said last; none of the users of chats. Sorted by id."""
+    binds, the `most` that were said last; none of the users of chats, nor those `without`. Sorted by id."""
     chosen = [("severity = :value", str(severity)) for severity in BINDING]
     chosen += [("kind = :value AND m.severity NOT IN ('must', 'do_not')", str(kind)) for kind in MemoryKind]
-    return current(find(tx, owner, newest(tx, f"{OWN} AND {UNOWNED}", owner.names(), chosen, most)))
+    listed, names = outside(tx.dialect, "m.memory_id", without)
+    where = f"{OWN} AND {UNOWNED}{listed}"
+    return current(find(tx, owner, newest(tx, where, owner.names() | names, chosen, most)))
 
 
 def newest(

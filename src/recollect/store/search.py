@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from recollect.store import feedback
-from recollect.store.database import Transaction, marks
+from recollect.store.database import Transaction, marks, outside
 from recollect.store.memories import CURRENT
+from recollect.store.unlisted import NOTHING, Unlisted
 from recollect.store.vectors import Kind, Ref
 from recollect.store.words import scope_word
 from recollect.types import Owner
@@ -37,6 +38,7 @@ class Reach:
     owner: Owner
     projects: tuple[str, ...] | None  # None: every project of the owner; empty: nothing
     user: str = ""  # of a chat: what is theirs, and the memories of the projects that are nobody's; empty: the owner
+    unlisted: Unlisted = NOTHING  # what is kept and not told
 
     def names(self) -> dict[str, Any]:
         return {"tenant": self.owner.tenant, "agent_id": self.owner.agent_id, "user": self.user}
@@ -235,7 +237,7 @@ def _tsquery(every: Sequence[str], one: Sequence[str]) -> str:
 def _count(tx: Transaction, index: _Index, scope: Sequence[str], reach: Reach) -> int:
     if tx.dialect.name == "sqlite":
         return sum(_frequency(tx, index, stems, (), 0) for stems in _stems(tx, scope).values())
-    own, names = _within(reach, index)
+    own, names = _within(tx, reach, index)
     if reach.projects is not None:  # no other index tells projects apart
         own, names = "words @@ CAST(:query AS tsquery)", {"query": _tsquery((), scope)}
     row = tx.row(f"SELECT COUNT(*) FROM (SELECT 1 FROM {index.table} d WHERE {own} LIMIT {_COUNTED}) AS found", names)
@@ -254,7 +256,7 @@ def _count(tx: Transaction, index: _Index, scope: Sequence[str], reach: Reach) -
 
 def marks_of(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Mark]:
     """Entries within reach, in the order of their ids. No text is read."""
-    own, names = _within(reach, ENTRIES)
+    own, names = _within(tx, reach, ENTRIES)
     rows = tx.rows(
         "SELECT d.id, d.session_id, d.source_file, d.source, d.role, d.timestamp, octet_length(d.content)"
         f" FROM {_listed(tx, ENTRIES)} WHERE {own} AND d.withdrawn = 0 ORDER BY d.id",
@@ -266,7 +268,7 @@ def marks_of(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Mark]:
 def around(tx: Transaction, reach: Reach, ids: Iterable[int], window: int) -> set[int]:
     """Entries within reach, and as many before and behind each in its file. By their numbers they need not stand
     together: what several agents say at once is stored as it comes."""
-    own, names = _within(reach, ENTRIES)
+    own, names = _within(tx, reach, ENTRIES)
     neighbours = [
         f"(SELECT p.id FROM {ENTRIES.table} p WHERE p.tenant = d.tenant AND p.agent_id = d.agent_id"
         f" AND p.source_file = d.source_file AND (p.timestamp, p.id) {sign} (d.timestamp, d.id)"
@@ -314,12 +316,13 @@ _TEXT = {
     "last_use": "COALESCE(u.last_usage, p.last_usage, '')",
     "feedback": "COALESCE(CAST(b.ok - b.not_ok AS DOUBLE PRECISION) / (1 + b.ok + b.not_ok), 0.0)",
 }
-_OF_TEXTS = f"""
+_OF_TEXTS = """
 LEFT JOIN memory_memories m ON d.kind = 'memory' AND m.tenant = d.tenant AND m.agent_id = d.agent_id
-  AND m.memory_id = d.ref AND {CURRENT}
+  AND m.memory_id = d.ref AND {current}
 LEFT JOIN memory_stage1 s ON s.tenant = d.tenant AND s.agent_id = d.agent_id AND s.session_key =
   CASE d.kind WHEN 'summary' THEN d.ref ELSE (SELECT o.session_key FROM memory_sources o
-    WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id AND o.memory_id = m.memory_id AND o.revision = m.revision
+    WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id AND o.memory_id = m.memory_id
+    AND o.revision = m.revision{listed}
     ORDER BY o.loosened, o.created_at, o.valid_from, o.session_key LIMIT 1) END
 LEFT JOIN memory_use u ON d.kind = 'memory' AND u.tenant = d.tenant AND u.agent_id = d.agent_id
   AND u.memory_id = d.ref
@@ -331,7 +334,7 @@ LEFT JOIN memory_stage1_use p ON d.kind = 'summary' AND p.tenant = d.tenant AND 
 
 
 def entries(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Found]:
-    own, names = _within(reach, ENTRIES)
+    own, names = _within(tx, reach, ENTRIES)
     rows = tx.rows(
         f"SELECT {', '.join(_ENTRY.values())} FROM {_listed(tx, ENTRIES)} LEFT JOIN memory_file_states f"
         " ON f.tenant = d.tenant AND f.agent_id = d.agent_id AND f.source = d.source AND f.file_path = d.source_file"
@@ -343,12 +346,12 @@ def entries(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Found]:
 
 def texts(tx: Transaction, reach: Reach, ids: Iterable[int], kinds: Sequence[Kind]) -> list[Found]:
     """Summaries and memories within reach, with their use, and what people think of them as they are."""
-    own, names = _within(reach, TEXTS)
+    own, names = _within(tx, reach, TEXTS)
     chosen, kind_names = marks("kind", [str(kind) for kind in kinds if kind is not Kind.ENTRY])
     if not chosen:
         return []
     rows = tx.rows(
-        f"SELECT {', '.join(_TEXT.values())} FROM {_listed(tx, TEXTS)} {_OF_TEXTS}"
+        f"SELECT {', '.join(_TEXT.values())} FROM {_listed(tx, TEXTS)} {_of_texts(tx, reach)}"
         f" WHERE {own} AND d.kind IN ({chosen}) ORDER BY d.id",
         {**names, **kind_names, "ids": _ids(tx, ids)},
     )
@@ -360,17 +363,18 @@ def texts(tx: Transaction, reach: Reach, ids: Iterable[int], kinds: Sequence[Kin
 
 def text_times(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[tuple[int, str, str]]:
     """When and from which agent summaries and memories within reach come. No text is read."""
-    own, names = _within(reach, TEXTS)
+    own, names = _within(tx, reach, TEXTS)
     columns = ", ".join(("d.id", _TEXT["timestamp"], _TEXT["source"]))
     rows = tx.rows(
-        f"SELECT {columns} FROM {_listed(tx, TEXTS)} {_OF_TEXTS} WHERE {own}", {**names, "ids": _ids(tx, ids)}
+        f"SELECT {columns} FROM {_listed(tx, TEXTS)} {_of_texts(tx, reach)} WHERE {own}",
+        {**names, "ids": _ids(tx, ids)},
     )
     return [(number, when, source) for number, when, source in rows]
 
 
 def memory_marks(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[TextMark]:
     """Those of the rows that are memories within reach, in the order of their ids. No text is read."""
-    own, names = _within(reach, TEXTS)
+    own, names = _within(tx, reach, TEXTS)
     rows = tx.rows(
         "SELECT d.id, d.ref, d.project_id, (SELECT CASE m.occasions WHEN '' THEN 0 ELSE 1 END FROM memory_memories m"
         " WHERE m.tenant = d.tenant AND m.agent_id = d.agent_id AND m.memory_id = d.ref"
@@ -384,7 +388,7 @@ def memory_marks(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[Text
 def text_ids(tx: Transaction, reach: Reach, refs: Iterable[Ref]) -> dict[Ref, int]:
     """The numbers of summaries and memories, whatever their revision."""
     found: dict[Ref, int] = {}
-    own, names = _within(reach, TEXTS)
+    own, names = _within(tx, reach, TEXTS)
     wanted = sorted(set(refs))
     for start in range(0, len(wanted), 200):
         chosen, parameters = marks("ref", [ref.key for ref in wanted[start : start + 200]])
@@ -394,11 +398,19 @@ def text_ids(tx: Transaction, reach: Reach, refs: Iterable[Ref]) -> dict[Ref, in
     return {key: found[key] for key in wanted if key in found}
 
 
-def _within(reach: Reach, index: _Index) -> tuple[str, dict[str, Any]]:
+def _of_texts(tx: Transaction, reach: Reach) -> str:
+    """What belongs to a summary or a memory; a memory comes from the first conversation that is listed. The parameters
+    are those of `_within`."""
+    return _OF_TEXTS.format(current=CURRENT, listed=outside(tx.dialect, "o.session_key", reach.unlisted.texts)[0])
+
+
+def _within(tx: Transaction, reach: Reach, index: _Index) -> tuple[str, dict[str, Any]]:
     """The condition that every statement of this module carries."""
-    own = "d.tenant = :tenant AND d.agent_id = :agent_id"
+    name, hidden = ("d.ref", reach.unlisted.texts) if index is TEXTS else ("d.session_id", reach.unlisted.sessions)
+    listed, more = outside(tx.dialect, name, hidden)
+    own, reached = f"d.tenant = :tenant AND d.agent_id = :agent_id{listed}", reach.names() | more
     if reach.projects is None:
-        return f"{own} AND d.user_id = :user", reach.names()
+        return f"{own} AND d.user_id = :user", reached
     wide = (EVERYWHERE,) if index.everywhere and reach.projects else ()
     chosen, names = marks("project", [*reach.projects, *wide])
     where = f"d.user_id = :user AND d.project_id IN ({chosen or 'NULL'})"
@@ -406,7 +418,7 @@ def _within(reach: Reach, index: _Index) -> tuple[str, dict[str, Any]]:
         shared, more = marks("shared", list(reach.projects))
         where = f"({where} OR d.user_id = '' AND d.kind = 'memory' AND d.project_id IN ({shared or 'NULL'}))"
         names |= more
-    return f"{own} AND {where}", {**reach.names(), **names}
+    return f"{own} AND {where}", {**reached, **names}
 
 
 def _listed(tx: Transaction, index: _Index) -> str:

@@ -5,10 +5,10 @@ A row that is replaced keeps its use and its baseline: those are operational and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from recollect.store.database import Transaction, rows_of
+from recollect.store.database import Transaction, outside, rows_of
 from recollect.types import Owner, Stage1, Timestamp
 
 _FIELDS = tuple(Stage1.__dataclass_fields__)
@@ -76,19 +76,20 @@ def _key(each: Input) -> str:
     return each.row.session_key
 
 
-def candidates(tx: Transaction, owner: Owner, since: Timestamp, most: int) -> list[str]:
+def candidates(tx: Transaction, owner: Owner, since: Timestamp, most: int, without: Collection[str] = ()) -> list[str]:
     """Session keys of what phase 2 may select: the `most` best of those that were used, or else generated, `since` a
-    time, and what the last consolidation consumed. No text is read."""
+    time, but `without` these conversations; and what the last consolidation consumed. No text is read."""
+    listed, names = outside(tx.dialect, "s.session_key", without)
     recent = (
         f"SELECT session_key FROM memory_stage1 WHERE {_OWN} AND user_id = '' AND generated_at >= :since"
         f" UNION SELECT session_key FROM memory_stage1_use WHERE {_OWN} AND last_usage >= :since"
     )
     touched = "COALESCE(NULLIF(u.last_usage, ''), s.generated_at)"
     best = tx.rows(
-        f"SELECT s.session_key{_USED} AND s.session_key IN ({recent}) AND {touched} >= :since"
+        f"SELECT s.session_key{_USED} AND s.session_key IN ({recent}) AND {touched} >= :since{listed}"
         f" ORDER BY COALESCE(u.usage_count, 0) DESC, {touched} DESC, s.source_updated_at DESC, s.session_key"
         " LIMIT :most",
-        {**owner.names(), "since": since, "most": most},
+        {**owner.names(), **names, "since": since, "most": most},
     )
     before = tx.rows(
         f"SELECT session_key FROM memory_stage1_use WHERE {_OWN} AND selected_for_phase2 = 1", owner.names()
