@@ -18,7 +18,7 @@ from recollect.store import memories
 from recollect.store.migrate import migrations
 from recollect.types import STRICT, Remembered, Scope, Severity
 from tests.conftest import Clock, Place
-from tests.test_extract import FACT, OTHER, RULE, Scripted, by, extract, ingest
+from tests.test_extract import FACT, OTHER, RULE, Scripted, by, extract, ingest, one_memory
 from tests.transcripts import SESSION, START
 
 TIDES = Path("/code/tides")
@@ -92,6 +92,24 @@ def test_a_model_makes_binding_only_what_the_user_wrote(memory: Memory, tmp_path
     found = current(memory)
     assert (found[RULE].severity, found[RULE].scope) == (Severity.MUST, Scope.PROJECT)
     assert found["Deploys need the flag --slow."].severity is Severity.NONE
+
+
+def test_the_heading_of_a_plan_is_a_title_and_no_memory(memory: Memory, tmp_path: Path) -> None:
+    """The client writes it into the person's message. What the agent does with it is the agent's."""
+    heading = "Always use pnpm for the tide pages, never npm."
+    plan = f"Implement the following plan:\n\n# {heading}\n\n- Move to pnpm.\n"
+
+    def answer(content: str) -> dict[str, Any]:
+        rule = {"kind": "constraint", "severity": "must", "scope": "project", "text": heading, "messages": [1]}
+        return one_memory(content) | {"memories": [rule]}
+
+    ingest(memory, tmp_path, plan, *CHAT, "We decided to keep the tide tables in PostgreSQL.", "Good.")
+    memory.process(now=True)
+    assert "pnpm" not in repr(current(memory)) and "PostgreSQL" in repr(current(memory))
+    assert heading.rstrip(".") in (memory.settings.home / "MEMORY.md").read_text(), "the session is known by it"
+    ingest(memory, tmp_path, plan, *CHAT, name=OTHER)
+    extract(memory, by(Scripted(answer))).run(now=True)
+    assert "pnpm" not in repr(current(memory))
 
 
 def test_what_bound_by_an_older_reading_is_loosened_wherever_its_file_is_read(memory: Memory, tmp_path: Path) -> None:

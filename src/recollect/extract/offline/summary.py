@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from recollect.extract.offline.proposals import is_proposal, refused
 from recollect.extract.offline.statements import is_request
-from recollect.extract.offline.units import TOOL, Unit, units
+from recollect.extract.offline.units import TOOL, Unit, plan_title, units
 from recollect.text import content_words, ended, unique, words
 from recollect.types import MemoryKind, Message, Role, Statement
 
@@ -63,7 +63,12 @@ def story(messages: Sequence[Message]) -> Story:
     found = units(messages)
     declined = refused(messages)
     said = [unit for unit in found if unit.message not in declined or not is_proposal(unit.text)]
-    return Story(tuple(_asks(found)), tuple(_outcome(said)), activity(messages))
+    plans = [
+        f"Implement the plan: {title}"
+        for each in messages
+        if each.role is Role.USER and (title := plan_title(each.text))
+    ]
+    return Story(tuple(_asks(found, plans)), tuple(_outcome(said)), activity(messages))
 
 
 def activity(messages: Sequence[Message]) -> Activity:
@@ -96,10 +101,10 @@ def _is_telling(command: str) -> bool:
     } and not command.startswith(("git status", "git diff", "git log", "git show"))
 
 
-def _asks(found: Sequence[Unit]) -> list[str]:
-    """What the user wanted: the first real sentence of the user, and later requests. What objects to the agent's last
-    step tells little of it."""
-    asks: list[str] = []
+def _asks(found: Sequence[Unit], plans: Sequence[str]) -> list[str]:
+    """What the user wanted: the plans that were handed over, the first real sentence of the user, and later requests.
+    What objects to the agent's last step tells little of it."""
+    asks = [_clip(plan, 200) for plan in plans]
     for unit in found:
         text = unit.text.rstrip(" :")
         if unit.role is not Role.USER or len(content_words(text)) < 2 or _OBJECTS.match(text):

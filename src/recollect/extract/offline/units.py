@@ -78,6 +78,7 @@ _GLYPHS = re.compile(
 _ODD = re.compile(r"[^\w ,.'’\"?!-]|[\d_]")  # neither letters nor what stands between words
 _NUMBER = re.compile(r"(?<!\w)\d[\d.:]*(?![\w/])")  # an address, a port or a version among words is a value
 _SAYS = 3  # words of letters alone
+_PLAN = re.compile(r"\AImplement the following plan:[ \t]*\r?\n\s*(?:#+ +([^\n]*))?")  # as a client hands one over
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
 _CHATLOG = re.compile(r"^\s*(?:\*\*)?[A-Za-z][\w .-]{0,24}(?:\*\*)?\s*(?:\(\d[\d:apm ]*\)|\[\d[\d:apm ]*\])?:\s+\S")
 _MAIL = re.compile(r"(?:From|To|Cc|Date|Sent|Subject|Reply-To): \S")
@@ -125,6 +126,7 @@ def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
     text = _FENCED.sub("\n\n", _SPACE.sub(" ", _UNSEEN.sub("", without_memories(text))))
     text = _EMPHASIS.sub(lambda found: found[2] or found[4], text)
     if role is Role.USER:
+        text = _PLAN.sub("", text)
         spoken = list(_DIALOGUE.finditer(text))
         if len(spoken) > 1:
             text = text[: spoken[0].start()]  # somebody else's conversation
@@ -141,6 +143,13 @@ def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
         for sentence in sentences(piece)
         if any(letter.isalpha() for letter in sentence) and sentence.count("“…”") < 2 and sentence.strip(". ") != "“…”"
     )
+
+
+def plan_title(text: str) -> str:
+    """The heading of a plan that a client put into a person's message: it tells what a session is about, and is
+    nobody's own words. Empty: it is no plan, or has no heading."""
+    found = _PLAN.match(text)
+    return (found[1] or "").strip() if found else ""
 
 
 def _without_tags(text: str) -> str:
