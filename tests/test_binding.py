@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from datetime import timedelta
@@ -17,6 +18,7 @@ from recollect.models.paid import Paid
 from recollect.store import memories
 from recollect.store.migrate import migrations
 from recollect.types import STRICT, Remembered, Scope, Severity
+from tests.command import run
 from tests.conftest import Clock, Place
 from tests.test_extract import FACT, OTHER, RULE, Scripted, by, extract, ingest, one_memory
 from tests.transcripts import SESSION, START
@@ -155,6 +157,65 @@ def test_a_migration_loosens_rows_once_and_what_is_told_follows(database_url: Pl
         lines = [line for line in told.splitlines() if ("make lint" in line and "^m-" in line) or "(2026" in line]
         assert lines and not [line for line in lines if "must" in line and "make lint" in line]
         assert not memory.briefing.is_outdated()
+
+
+def chat(memory: Memory, user: str, text: str) -> None:
+    turns = memory.turns(project="tides", user=user, conversation=f"c-{user}")
+    for number, said in enumerate((text, *CHAT[1::2])):
+        with turns.turn(f"t{number}", said) as turn:
+            turn.persist("ok")
+
+
+def test_what_an_older_version_read_in_a_chat_binds_nobody(memory: Memory) -> None:
+    chat(memory, "ann", RULE)
+    memory.ingest(folder=memory.settings.turns)
+    extract(memory, Bound()).run(now=True)
+    for _ in range(2):
+        (found,) = (each for each in current(memory).values() if "make lint" in each.text)
+        assert (found.severity, found.user, found.loosened) == (Severity.NONE, "ann", True)
+        others = (memory.context("tides", ""), memory.context("tides", "", user="bob"), memory.context(str(TIDES), ""))
+        assert not any("make lint" in each.text for each in others), "nor is anybody else told of it"
+        memory.reindex(full=True)
+
+
+@pytest.mark.parametrize(("begins", "severity"), [("p-", Severity.MUST), ("n-", Severity.NONE), ("a-", Severity.NONE)])
+def test_a_note_from_a_log_binds_only_where_a_persons_hand_is_recorded(
+    memory: Memory, tmp_path: Path, begins: str, severity: Severity
+) -> None:
+    text = "Releases wait for Priya."
+    noted = {"verb": "remember", "text": text, "kind": "constraint", "severity": "must", "scope": "project"}
+    line = {"type": "recollect", "v": 1, "line": "note", "id": begins + "a" * 16, "at": "2026-03-02T09:00:00.000Z"}
+    path = tmp_path / "logs" / "a.jsonl"
+    path.parent.mkdir()
+    path.write_text(json.dumps({**line, **noted, "project": str(TIDES), "cwd": str(TIDES), "user": "default"}) + "\n")
+    memory.ingest(folder=path.parent)
+    memory.process(now=True)
+    for _ in range(2):
+        assert current(memory)[text].severity is severity
+        memory.reindex(full=True)
+
+
+def test_what_older_versions_noted_loses_binding_once_and_status_tells(memory: Memory, database_url: Place) -> None:
+    noted = memory.remember("Releases wait for Priya.", project=TIDES, severity=Severity.MUST)
+    fresh = memory.remember("Never deploy docs on a Friday.", project=TIDES)
+    wide = memory.remember("Always answer in British English.", everywhere=True)
+    with memory.database.write() as tx:  # as an older version left it
+        for each in (noted, wide):
+            ((key, uuid),) = each.sources
+            for table in ("memory_sources", "memory_stage1"):
+                sql = f"UPDATE {table} SET session_key = :new WHERE session_key = :old"
+                tx.run(sql, {"old": key, "new": f"n-{key[2:]}"})
+            sql = "UPDATE memory_stage1 SET session_id = :new WHERE session_id = :old"
+            tx.run(sql, {"old": uuid, "new": f"n-{uuid[2:]}"})
+        (losing,) = (each.sql for each in migrations() if each.name == "hands")
+        for _ in range(2):
+            tx.script(losing)
+    found = {each.id: each for each in current(memory).values()}
+    assert (found[noted.id].severity, found[noted.id].text) == (Severity.NONE, noted.text)
+    assert (found[wide.id].severity, found[wide.id].scope) == (Severity.NONE, Scope.USER), "else it were told nowhere"
+    assert found[fresh.id].severity is Severity.DO_NOT and memory.status().loosened == 2
+    done = run(database_url.home, "status", RECOLLECT_DATABASE=database_url.url)
+    assert "no longer binding" in done.stdout and "2 memories" in done.stdout and "earlier version" in done.stdout
 
 
 def test_a_persons_rule_stays_one_whatever_conversations_say_of_it(

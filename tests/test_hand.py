@@ -166,7 +166,7 @@ def test_more_than_a_memory_is_erased_by_people_alone(world: World) -> None:
 def test_an_agent_takes_in_no_notes_that_a_person_seems_to_have_written(world: World, tmp_path: Path) -> None:
     logs, talks = tmp_path / "logs", tmp_path / "talks"
     noted = {"verb": "remember", "text": ORDER, "kind": "constraint", "severity": "must", "scope": "user"}
-    line = {"type": "recollect", "v": 1, "line": "note", "id": f"n-{'a' * 16}", "at": "2026-11-19T04:00:00.000Z"}
+    line = {"type": "recollect", "v": 1, "line": "note", "id": f"p-{'a' * 16}", "at": "2026-11-19T04:00:00.000Z"}
     logs.mkdir()
     (logs / "a.jsonl").write_text(json.dumps({**line, **noted, "project": "", "user": "default"}) + "\n")
     write(talks / "-here" / f"{SESSION}.jsonl", claude(1, "Why is the tide late?", cwd=str(world.here)))

@@ -28,9 +28,11 @@ _TEXT = re.compile(
     r" \((\w+), (\w+), (\w+)(, pinned)?(?:, by an agent in ([\w.:@-]+))?(?:; when: ([^()]+))?\): (.+)",
     re.DOTALL | re.ASCII,
 )
-_SESSION = re.compile(r"[na]-[a-z2-7]{16}", re.ASCII)
+_SESSION = re.compile(r"[npa]-[a-z2-7]{16}", re.ASCII)
 SESSION_NAME = re.compile(r"[\w.:@-]{1,100}", re.ASCII)  # of an agent, as a note names it
-_AGENTS = "a-"  # how the ids of their notes begin; those of people's begin with n-
+_AGENTS = "a-"  # how the ids of their notes begin
+_PEOPLES = "p-"
+_UNSIGNED = "n-"  # a person's or an agent's: earlier versions did not record whose hand it was
 
 
 class Verb(StrEnum):
@@ -70,7 +72,7 @@ def is_chat(talk: Conversation) -> bool:
 
 def new_session(hand: Hand = Hand.PERSON) -> str:
     """The id of a note, and of the conversation that it is. It tells whose hand wrote it, wherever it is cited."""
-    begin = _AGENTS if hand is Hand.AGENT else "n-"
+    begin = _AGENTS if hand is Hand.AGENT else _PEOPLES
     return f"{begin}{base64.b32encode(secrets.token_bytes(10)).decode().lower()}"
 
 
@@ -80,10 +82,15 @@ def is_session(session_id: str) -> bool:
 
 
 def hand_of(session_id: str) -> Hand:
-    """Who wrote what a session states."""
+    """Who wrote what a session states. What an earlier version noted may be a person's: no agent changes it."""
     if not is_session(session_id):
         return Hand.PIPELINE
     return Hand.AGENT if session_id.startswith(_AGENTS) else Hand.PERSON
+
+
+def is_signed(session_id: str) -> bool:
+    """Does the id tell whose hand it was, or is it no note? What nobody signed binds nothing."""
+    return not (is_session(session_id) and session_id.startswith(_UNSIGNED))
 
 
 def hand(memory: Remembered) -> Hand:

@@ -4,6 +4,7 @@ what the database says of a conversation is what its files say, whoever wrote it
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from recollect import note
@@ -25,6 +26,8 @@ from recollect.types import (
     Stage1,
     Timestamp,
 )
+
+_OLD_CHAT = re.compile(r"turns-v1\+offline-v[1-8]")  # what its user asserted, and what was read without a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +67,21 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
     if summary is None or told is None or not is_kept:
         return Derived(conversation, messages, None, ())
     row = _stage1(conversation, summary, told)
-    stated = told.memories if _may_bind(row) else tuple(_loosened(each, head.project_id) for each in told.memories)
-    return Derived(conversation, messages, row, stated)
+    return Derived(conversation, messages, row, tuple(_allowed(each, row) for each in told.memories))
 
 
-def _may_bind(row: Stage1) -> bool:
-    """Nothing binds that was read without a model, whose authors are not known, or that an agent noted."""
-    return not row.strategy.startswith(WITHOUT_MODEL) and note.hand_of(row.session_id) is not Hand.AGENT
+def _allowed(stated: Remembered, row: Stage1) -> Remembered:
+    """Files never change: what older ones call binding or user-wide loses that where they are read.
 
-
-def _loosened(stated: Remembered, project_id: str) -> Remembered:
-    """Files never change: what older ones call binding or user-wide loses that where they are read."""
-    scope, severity = stated.scope, stated.severity
-    if scope is not Scope.USER and severity not in STRICT:
+    Nothing binds or is user-wide that was read without a model, whose authors are not known, or that an agent noted.
+    Nothing binds that an earlier version noted without saying whose hand it was, or read without a model in a chat.
+    Such a chat's statements are its user's alone, and such a note has no other place than everywhere."""
+    if row.strategy.startswith(WITHOUT_MODEL) or note.hand_of(row.session_id) is Hand.AGENT:
+        if stated.scope is Scope.USER:
+            stated = replace(stated, scope=Scope.PROJECT, scope_id=row.project_id, loosened=True)
+    elif note.is_signed(row.session_id) and not _OLD_CHAT.fullmatch(row.strategy):
         return stated
-    return replace(
-        stated,
-        severity=Severity.NONE if severity in STRICT else severity,
-        scope=Scope.PROJECT if scope is Scope.USER else scope,
-        scope_id=project_id if scope is Scope.USER else stated.scope_id,
-        loosened=True,
-    )
+    return replace(stated, severity=Severity.NONE, loosened=True) if stated.severity in STRICT else stated
 
 
 def parsed_summary(document: Document) -> bodies.Summary:

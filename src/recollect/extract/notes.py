@@ -10,7 +10,7 @@ from recollect.extract.values import Extraction, Transcript
 from recollect.models.paid import Paid
 from recollect.note import Verb
 from recollect.text import sentences, words
-from recollect.types import Hand, Scope, Statement
+from recollect.types import STRICT, Hand, Scope, Severity, Statement
 
 _VERSION = "notes-v1"
 _MOST = 34  # words of a note that a row of the ledger tells
@@ -39,10 +39,11 @@ class Notes:
         told = note.parse(entry.text) if entry else None
         if entry is None or told is None:
             return Extraction()
+        is_bound = told.severity in STRICT and note.is_signed(transcript.conversation.session_id)
         statement = Statement(
             told.kind,
             told.text,
-            told.severity,
+            told.severity if is_bound or told.severity not in STRICT else Severity.NONE,
             told.scope,
             (entry.uuid,),
             exact=True,

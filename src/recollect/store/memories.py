@@ -161,14 +161,14 @@ def stated_in(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> lis
 def judged(tx: Transaction, owner: Owner, entries: Sequence[str]) -> list[Remembered]:
     """Every revision of the memories that these entries state, and that a person changed by a note or called wrong."""
     own = "tenant = :tenant AND agent_id = :agent_id"
-    noted, names = beginning("session_key", "n-")
     where = (
         f" AND m.memory_id IN (SELECT memory_id FROM memory_feedback WHERE {own} AND user_reaction = 'not_ok'"
-        f" UNION SELECT memory_id FROM memory_sources WHERE {own} AND {noted} AND revision > 1)"
+        f" UNION SELECT memory_id FROM memory_sources WHERE {own} AND revision > 1"
+        " AND SUBSTR(session_key, 1, 2) IN ('n-', 'p-'))"
         " AND EXISTS (SELECT 1 FROM memory_sources o WHERE o.tenant = m.tenant AND o.agent_id = m.agent_id"
         " AND o.memory_id = m.memory_id AND o.entry_uuid IN ({among}))"
     )
-    return _load_of(tx, {**owner.names(), **names}, where, entries)
+    return _load_of(tx, owner.names(), where, entries)
 
 
 def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequence[Remembered]]) -> None:

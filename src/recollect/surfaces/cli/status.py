@@ -96,7 +96,8 @@ def show(result: Overview, as_json: bool) -> None:
             echo(f"{title}: " + ", ".join(f"{number:,} {state}" for state, number in numbers.items()))
     if result.loosened:
         what = count(result.loosened, "memory", "memories")
-        echo(f"no longer binding, nor user-wide: {what} read without a model, which does not know whose words they are")
+        echo(f"no longer binding, or no longer user-wide: {what} read without a model, which does not know whose words")
+        echo("  they are, or noted by an earlier version, which did not record whether a person or an agent noted it")
         echo("  `recollect pin ID` makes one binding, `recollect remember TEXT --everywhere` makes one user-wide")
     backlog = result.vectors["backlog"].items()
     waiting = ", ".join(count(number, kind, f"{kind[:-1]}ies") for kind, number in backlog if number)
