@@ -6,8 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from recollect.app import open_memory
+import pytest
+
+from recollect.app import Memory, open_memory
 from recollect.ingest.rescan import rescan
+from recollect.projects.paths import digest, renamed
 from recollect.redact import VERSION
 from recollect.store.jobs import Jobs
 from tests.transcripts import SESSION, claude, texts, write
@@ -53,6 +56,79 @@ def test_names_that_an_older_version_stored_are_judged_again(
             columns = tx.rows("SELECT branch, tool_names FROM memory_transcript_entries")
             columns += tx.rows("SELECT branch FROM memory_conversations")
         assert "swordfish" not in str(columns) and "fix/[redacted:fish]" in str(columns)
+
+
+FOLDERS = {  # table → columns that name a folder or a project
+    "memory_transcript_entries": ("cwd", "project_id"),
+    "memory_conversations": ("project", "project_id"),
+    "memory_projects": ("cwd", "project_id"),
+    "memory_repositories": ("project_id",),
+    "memory_stage1": ("project", "project_id"),
+    "memory_artifacts": ("project", "project_id"),
+    "memory_memories": ("scope_id",),
+    "memory_sources": ("scope_id",),
+    "memory_search_texts": ("project_id",),
+    "memory_vectors": ("project_id",),
+}
+
+
+def named(memory: Memory) -> str:
+    """Every name of a folder or a project that is stored."""
+    with memory.database.read() as tx:
+        return repr(
+            [tx.rows(f"SELECT DISTINCT {', '.join(columns)} FROM {table}") for table, columns in FOLDERS.items()]
+        )
+
+
+def test_folders_that_an_older_version_named_are_renamed_everywhere_at_once(
+    database_url: tuple[str, str, Path], tmp_path: Path
+) -> None:
+    _, url, home = database_url
+    folder = tmp_path / "code" / f"ghp_{'aB3dE5' * 6}"
+    folder.mkdir(parents=True)
+    lines = ["Always run make lint before you commit.", "Understood.", "We decided to keep tides in PostgreSQL.", "ok"]
+    write(
+        tmp_path / "t" / "-p" / f"{SESSION}.jsonl",
+        b"".join(claude(n, text, role=("user", "assistant")[n % 2], cwd=str(folder)) for n, text in enumerate(lines)),
+    )
+    with open_memory(home, database=url) as memory:
+        memory.ingest(folder=tmp_path / "t")
+        memory.process(now=True)
+        memory.embed()
+        (name,) = {each.project_id for each in memory.conversations()}
+        before, kinds = named(memory), {table: columns for table, columns in FOLDERS.items() if "search" not in table}
+        assert folder.name not in before and "[redacted:" in name
+        with memory.database.write() as tx:  # as an earlier build left it
+            for table, columns in kinds.items():
+                for column in columns:
+                    sql = f"UPDATE {table} SET {column} = :raw WHERE {column} = :name"
+                    tx.run(sql, {"raw": str(folder), "name": name})
+            tx.run(
+                "UPDATE memory_jobs SET input_watermark = :old, success_watermark = :old WHERE kind = 'redact'",
+                {"old": "1"},
+            )
+        assert folder.name in named(memory)
+        memory.ingest(folder=tmp_path / "t")
+        memory.embed()
+        assert named(memory) == before and {each.project_id for each in memory.conversations()} == {name}
+        assert memory.project(folder) == name, "the folder is that project still"
+        assert memory.search("make lint", scope=folder, kinds=["memory"]) and memory.search("PostgreSQL", scope=folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [
+        ("/code/tides", "/code/tides"),
+        ("/code/swordfish", "/code/[redacted:fish]#{hash}"),
+        ("/code/swordfish@0123456789ab", "/code/[redacted:fish]#{hash}@0123456789ab"),
+        ("/a/[redacted:key]/swordfish#0123456789ab", "/a/[redacted:key]/[redacted:fish]#0123456789ab"),
+        ("/a/[redacted:key]/tides#0123456789ab", "/a/[redacted:key]/tides#0123456789ab"),
+        ("github.com/me/swordfish", "github.com/me/[redacted:fish]#{hash}"),
+    ],
+)
+def test_a_name_keeps_what_tells_it_from_others(name: str, after: str) -> None:
+    assert renamed(name, newer) == after.format(hash=digest(name.partition("@")[0]))
+    assert renamed(renamed(name, newer), newer) == renamed(name, newer)
 
 
 def test_text_that_an_older_version_judged_is_judged_again(database_url: tuple[str, str, Path], tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 _HASH = re.compile(r"#[0-9a-f]{12}$")
+_ENDS = re.compile(r"(.*?)((?<=.)#[0-9a-f]{12})?(@[0-9a-f]{12})?", re.DOTALL)
 _PLAIN = re.compile(r"(?:rollout-|agent-)?[0-9a-fTZ_.-]{0,128}")  # times and UUIDs: no secret is looked for
 
 
@@ -22,11 +24,26 @@ def stored(path: str) -> str:
     return f"{clean}#{digest(path)}"
 
 
+def renamed(name: str, redact: Callable[[str], str]) -> str:
+    """A name that is stored already, by newer rules: what the same folder is called when it is seen again. The hash of
+    a name that had one stays, as does what tells a project that waits from others."""
+    found = _ENDS.fullmatch(name)
+    assert found is not None
+    before, hashed, waiting = found[1], found[2] or "", found[3] or ""
+    clean = before if _PLAIN.fullmatch(before) else _without_secrets(before, redact)
+    return name if clean == before else f"{clean}{hashed or '#' + digest(before)}{waiting}"
+
+
 @lru_cache(maxsize=4096)
 def redacted(path: str) -> str:
-    """The path without secrets. Each name by itself first, so that a folder's path begins with that of its parent."""
+    """The path without secrets."""
     from recollect.redact import redact  # commands that only read do without it
 
+    return _without_secrets(path, redact)
+
+
+def _without_secrets(path: str, redact: Callable[[str], str]) -> str:
+    """Each name by itself first, so that a folder's path begins with that of its parent."""
     return redact("/".join(map(redact, path.split("/"))))
 
 
