@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from recollect.app import Memory, open_memory
+from recollect.artifacts.document import parse, rendered, sealed
 from recollect.ingest.rescan import rescan
 from recollect.projects.paths import digest, renamed
 from recollect.redact import VERSION
@@ -108,7 +110,13 @@ def test_folders_that_an_older_version_named_are_renamed_everywhere_at_once(
                 {"old": "1"},
             )
         assert folder.name in named(memory)
+        for path in home.glob("memory/*.md"):
+            read = parse(path.read_text())
+            path.write_text(
+                rendered(*sealed(replace(read.head, project=str(folder), project_id=str(folder)), read.body))
+            )
         memory.ingest(folder=tmp_path / "t")
+        memory.reindex(full=True)
         memory.embed()
         assert named(memory) == before and {each.project_id for each in memory.conversations()} == {name}
         assert memory.project(folder) == name, "the folder is that project still"

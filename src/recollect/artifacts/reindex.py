@@ -32,6 +32,7 @@ from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import UNREAD, read_by, watermark
 from recollect.ingest.writer import is_named_after
 from recollect.note import is_chat, is_note
+from recollect.projects.paths import renewed
 from recollect.store import artifacts as artifact_rows
 from recollect.store import compactions, memories, projects, stage1
 from recollect.store import conversations as conversation_rows
@@ -259,8 +260,8 @@ def entry_rows_of(owner: Owner, derived: Derived) -> list[EntryRow]:
             message.text,
             message.tools,
             message.timestamp,
-            _or(message.cwd, talk.project),
-            _or(message.project_id, talk.project_id),
+            renewed(_or(message.cwd, talk.project)),
+            renewed(_or(message.project_id, talk.project_id)),
             _or(message.branch, talk.branch),
             owned,
             talk.user,

@@ -12,6 +12,7 @@ from recollect.artifacts import bodies
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.names import session_token
 from recollect.extract.values import WITHOUT_MODEL, Extraction, nothing
+from recollect.projects.paths import renewed
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
 from recollect.types import (
@@ -54,8 +55,8 @@ def derived(transcript: Document, summary: Document | None) -> Derived:
         session_key=head.session_key,
         source=head.harness,
         source_file=head.source_file,
-        project=head.project,
-        project_id=head.project_id,
+        project=renewed(head.project),
+        project_id=renewed(head.project_id),
         branch=head.branch,
         first_message_at=head.started_at or times[0],
         last_message_at=max(times),
@@ -88,7 +89,9 @@ def parsed_summary(document: Document) -> bodies.Summary:
     """What the body of a summary says. BadBody when it is none."""
     head = document.head
     assert isinstance(head, Content)
-    return bodies.parse_summary(document.body, head.session_key, head.project_id, head.user, is_escaped=head.is_escaped)
+    return bodies.parse_summary(
+        document.body, head.session_key, renewed(head.project_id), head.user, is_escaped=head.is_escaped
+    )
 
 
 def messages_of(document: Document) -> list[Message]:
@@ -144,8 +147,8 @@ def indexed(path: str, head: Content | Manifest, signature: str, *, current: boo
         session_key=head.session_key,
         session_id=head.session_id,
         harness=head.harness,
-        project=head.project,
-        project_id=head.project_id,
+        project=renewed(head.project),
+        project_id=renewed(head.project_id),
         captured_at=head.captured_at,
         ended_at=content.ended_at or "" if content else "",
         manifest_path=content.manifest_path if content else path,
