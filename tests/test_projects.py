@@ -307,6 +307,58 @@ def test_a_repository_that_is_moved_to_a_path_is_another_project(memory: Memory,
     assert "Aardvark" in told(memory, tmp_path / "app-old")
 
 
+def plain(memory: Memory, folder: Path, root: Path) -> Path:
+    """A folder without a repository that something is known of, as `app`."""
+    folder.mkdir()
+    memory.remember(RULE, project=folder)
+    said(root, folder, 1, at=LATER - 1000)
+    memory.ingest(folder=root)
+    assert "Aardvark" in told(memory, folder)
+    return folder
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_another_folder_in_the_place_of_one_waits_for_a_person(memory: Memory, tmp_path: Path, is_known: bool) -> None:
+    """Neither has a repository."""
+    root = tmp_path / "projects"
+    folder, other = plain(memory, tmp_path / "plain", root), tmp_path / "b"
+    other.mkdir()
+    if is_known:
+        memory.remember("The dock has 3 cranes.", project=other)
+    aside = tmp_path / ("elsewhere" if is_known else "")
+    aside.mkdir(exist_ok=True)
+    folder.rename(aside / "plain-old")
+    other.rename(folder)
+    said(root, folder, 2, at=LATER)
+    memory.ingest(folder=root)
+    assert "Aardvark" not in told(memory, folder) and projects_of(memory)["1"] == str(folder)
+    assert projects_of(memory)["2"] != str(folder)
+    assert any(str(folder) in each.problem for each in memory.status().problems)
+    assert memory.confirm_project(folder) == str(folder) and "Aardvark" in told(memory, folder)
+
+
+def test_the_first_folder_that_is_back_is_that_project_again(memory: Memory, tmp_path: Path) -> None:
+    folder, other = plain(memory, tmp_path / "plain", tmp_path / "projects"), tmp_path / "b"
+    other.mkdir()
+    folder.rename(tmp_path / "plain-old")
+    other.rename(folder)
+    assert "Aardvark" not in told(memory, folder)
+    folder.rename(other)
+    (tmp_path / "plain-old").rename(folder)
+    assert "Aardvark" in told(memory, folder)
+
+
+def test_a_folder_that_was_made_anew_stays_that_project(memory: Memory, tmp_path: Path) -> None:
+    """As by a tool that synchronises, or a person who begins anew: nobody else has what was there."""
+    folder = plain(memory, tmp_path / "plain", tmp_path / "projects")
+    shutil.copytree(folder, tmp_path / "copy")
+    shutil.rmtree(folder)
+    (tmp_path / "copy").rename(folder)
+    said(tmp_path / "projects", folder, 2, at=LATER)
+    memory.ingest(folder=tmp_path / "projects")
+    assert projects_of(memory) == {"1": str(folder), "2": str(folder)} and "Aardvark" in told(memory, folder)
+
+
 def by_config(app: Path, folder: Path) -> None:
     cloned(folder, "https://GitHub.com/ClientA/App")
 

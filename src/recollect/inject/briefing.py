@@ -27,7 +27,7 @@ from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
 from recollect.inject.values import AT_START, Given, Line, injected
 from recollect.models.base import ToolRefused
 from recollect.projects.paths import is_redacted
-from recollect.projects.repository import mark
+from recollect.projects.repository import mark, place
 from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
@@ -153,7 +153,7 @@ class Briefing(Part):
             "config": stamp(self._settings.home / "config.toml"),
             "environ": self._settings.variables(_SWITCHES),
             "folders": index,
-            "marks": {cwd: mark(_repository(cwd)) for cwd in index},
+            "marks": {cwd: mark(_repository(cwd)) or place(cwd) for cwd in index},
             "whole": not (config.ignore or config.disabled_projects),  # else a folder below may be switched off
             "files": {name: _checksum(text) for name, text in texts.items()},
         }

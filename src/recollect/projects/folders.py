@@ -11,13 +11,14 @@ first look, all those of a project at once: what is not recorded cannot be compa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 
 from recollect.errors import UsageError
 from recollect.projects.paths import digest, stored
-from recollect.projects.repository import Sighting, look, normalise_remote
+from recollect.projects.repository import Sighting, beside, look, normalise_remote
 from recollect.store import projects
 from recollect.store.database import Transaction
 from recollect.store.projects import Project, Recorded, Repository, Resolved
@@ -65,7 +66,7 @@ class Folders:
         now = self._decide(seen)
         if now.resolved_by == Resolved.WAITING:
             now = replace(now, project_id=now.claim, resolved_by=Resolved.CONFIRMED)
-            self._record(seen.identity, now.project_id, is_confirmed=True)
+            self._record(seen.identity or _folder(seen), now.project_id, is_confirmed=True)
         self._note(now)
         return now
 
@@ -127,10 +128,27 @@ class Folders:
         return self._waiting(seen, said)
 
     def _without_repository(self, seen: Sighting, known: Project | None, claim: Project) -> Project:
-        """The path is all there is. Where a repository was, the folder is not that project any more."""
+        """The path is all there is, unless another folder is there by now. Where a repository was, the folder is not
+        that project any more."""
+        if seen.is_there and self._took_the_place(seen, claim.project_id):
+            return self._waiting(replace(seen, identity=_folder(seen)), claim.project_id)
         if seen.is_there:
             self._record(_folder(seen), claim.project_id)
         return known if known is not None and known.project_id == claim.project_id else claim
+
+    def _took_the_place(self, seen: Sighting, project_id: str) -> bool:
+        """Is it certainly another folder than the one that was there first? That one lies beside it, or this one was
+        known at another path. One that was made anew cannot be told from one that a tool wrote again: it stays."""
+        if not seen.folder or _folder(seen) in self._repositories or not self._is_recorded(project_id):
+            return False
+        if seen.cwd != os.path.realpath(seen.cwd):
+            return False
+        known = [(each, one.project_id) for each, one in self._repositories.items() if each.startswith("folder ")]
+        places = [(*identity.split(" ")[1:], project) for identity, project in known]
+        own = digest(seen.cwd)
+        first = {inode for inode, path, project in places if path == own and project == project_id}
+        moved = any(inode == seen.folder and path != own for inode, path, _ in places)
+        return bool(first) and (moved or bool(first & beside(seen.cwd)))
 
     def _grew(self, seen: Sighting, known: Project) -> bool:
         """Is it what was known, in which a repository was made, or of which none is recorded?"""

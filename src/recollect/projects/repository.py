@@ -155,6 +155,27 @@ def _identity(directory: Path, remote: str) -> str:
     return f"{directory.stat().st_ino}@{made}"
 
 
+def place(folder: str) -> str:
+    """Tells a folder that is in no repository from another one that is put in its place; empty: it is gone. The hook's
+    client does the same."""
+    try:
+        found = os.stat(folder)  # noqa: PTH116 - as there
+    except OSError:
+        return ""
+    return f"{folder} {found.st_dev}:{found.st_ino}"
+
+
+def beside(folder: str) -> set[str]:
+    """What tells the other folders from each other that lie in the same one."""
+    above, name = os.path.split(folder)
+    try:
+        device = os.stat(above).st_dev  # noqa: PTH116 - of a text
+        with os.scandir(above) as found:
+            return {f"{device}:{each.inode()}" for each in found if each.name != name}
+    except OSError:
+        return set()
+
+
 def _inode(path: Path) -> str:
     try:
         found = path.lstat()

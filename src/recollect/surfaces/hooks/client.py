@@ -371,7 +371,7 @@ def ready(home: str, told: dict[str, Any], environ: Mapping[str, str]) -> str:
         return ""
     if any(environ.get(variable, "") != value for variable, value in index["environ"].items()):
         return ""
-    if index.get("marks", {}).get(known) != mark(top):  # another repository is there by now
+    if index.get("marks", {}).get(known) != (mark(top) or place(known)):  # another one is there by now
         return ""
     return _file(home + "/" + CONTEXT + "/" + name, ANSWER)
 
@@ -395,6 +395,12 @@ def mark(top: str) -> str:
             made = os.stat(top + "/.git/" + name)  # noqa: PTH116
             break
     return f"{top} {found.st_dev}:{found.st_ino}:{made.st_mtime_ns}"
+
+
+def place(folder: str) -> str:
+    """Tells a folder that is in no repository from another one that is put in its place."""
+    found = os.stat(folder)  # noqa: PTH116
+    return f"{folder} {found.st_dev}:{found.st_ino}"
 
 
 def is_paused(home: str, session: str) -> bool:
