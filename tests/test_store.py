@@ -987,6 +987,7 @@ READS: dict[str, Read] = {
     "conversations.not_in_files": lambda tx, owner: conversations.not_in_files(tx, owner, but="recollect"),
     "projects.load": lambda tx, owner: projects.load(tx, owner).repositories,
     "projects.load_all": projects.load_all,
+    "projects.names": projects.names,
     "conversations.of_key": lambda tx, owner: (
         conversations.of_key(tx, owner, only(tx, owner).session_key) if conversations.search(tx, owner) else []
     ),
@@ -1138,6 +1139,7 @@ WRITES: dict[str, Read] = {
     ),
     "conversations.delete": lambda tx, owner: conversations.delete(tx, owner, [only(tx, owner)]),
     "projects.save": lambda tx, owner: projects.save(tx, owner, [Project("/new", "new", "path")], NOW),
+    "projects.rename": lambda tx, owner: projects.rename(tx, owner, {"/code/garden": "/code/yard"}),
     "projects.record": lambda tx, owner: projects.record(tx, owner, [Repository("8@9", "new")], NOW),
     "projects.move": lambda tx, owner: projects.move(tx, owner, [Project("/code/garden", "other", "remote")], NOW),
     "erasing.delete_said": lambda tx, owner: erasing.delete_said(

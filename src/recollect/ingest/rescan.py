@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from recollect.projects.paths import renamed
+from recollect.store import projects
 from recollect.store.database import Database, Row, Transaction
 from recollect.store.jobs import Jobs
 from recollect.text import in_texts
@@ -29,22 +30,6 @@ _PLACES = (  # (table, columns of its key, column with text)
     ("memory_conversations", ("session_key", "source"), "branch"),
     ("memory_compactions", ("compaction_uuid", "source"), "summary"),
     ("memory_file_states", ("file_path", "source"), "parser_state"),
-)
-
-_FOLDERS = (  # (table, column with the name of a folder or a project, condition)
-    ("memory_transcript_entries", "cwd", ""),
-    ("memory_transcript_entries", "project_id", ""),
-    ("memory_conversations", "project", ""),
-    ("memory_conversations", "project_id", ""),
-    ("memory_stage1", "project", ""),
-    ("memory_stage1", "project_id", ""),
-    ("memory_artifacts", "project", ""),
-    ("memory_artifacts", "project_id", ""),
-    ("memory_memories", "scope_id", " AND scope = 'project'"),
-    ("memory_sources", "scope_id", " AND scope = 'project'"),
-    ("memory_repositories", "project_id", ""),
-    ("memory_projects", "project_id", ""),
-    ("memory_projects", "cwd", ""),
 )
 
 
@@ -73,26 +58,9 @@ def rescan(database: Database, owner: Owner, jobs: Jobs, version: int, redact: C
 
 
 def _rename(tx: Transaction, owner: Owner, redact: Callable[[str], str]) -> int:
-    """Folders and projects, wherever they are named, at once: no project is in two parts meanwhile. What a chat calls
-    its project stays: that is no folder."""
-    own = "WHERE tenant = :tenant AND agent_id = :agent_id"
-    names: set[str] = set()
-    for table, column, condition in _FOLDERS:
-        names |= {name for (name,) in tx.rows(f"SELECT DISTINCT {column} FROM {table} {own}{condition}", owner.names())}
-    names -= {name for (name,) in tx.rows(f"SELECT DISTINCT project FROM memory_turn_artifacts {own}", owner.names())}
-    changes = [
-        {**owner.names(), "before": name, "after": after}
-        for name in sorted(filter(None, names))
-        if (after := renamed(name, redact)) != name
-    ]
-    if not changes:
-        return 0
-    known = "SELECT 1 FROM memory_projects k WHERE k.tenant = :tenant AND k.agent_id = :agent_id AND k.cwd = :after"
-    tx.run_many(f"DELETE FROM memory_projects {own} AND cwd = :before AND EXISTS ({known})", changes)
-    return sum(
-        tx.run_many(f"UPDATE {table} SET {column} = :after {own} AND {column} = :before{condition}", changes)
-        for table, column, condition in _FOLDERS
-    )
+    """Folders and projects, wherever they are named, at once: no project is in two parts meanwhile."""
+    names = ((name, renamed(name, redact)) for name in projects.names(tx, owner))
+    return projects.rename(tx, owner, {before: after for before, after in names if after != before})
 
 
 def _pages(database: Database, owner: Owner, table: str, key: tuple[str, ...], column: str) -> Iterator[list[Row]]:

@@ -103,6 +103,47 @@ def record(tx: Transaction, owner: Owner, repositories: Iterable[Repository], no
     )
 
 
+_FOLDERS = (  # (table, column with the name of a folder or a project, condition)
+    ("memory_transcript_entries", "cwd", ""),
+    ("memory_transcript_entries", "project_id", ""),
+    ("memory_conversations", "project", ""),
+    ("memory_conversations", "project_id", ""),
+    ("memory_stage1", "project", ""),
+    ("memory_stage1", "project_id", ""),
+    ("memory_artifacts", "project", ""),
+    ("memory_artifacts", "project_id", ""),
+    ("memory_memories", "scope_id", " AND scope = 'project'"),
+    ("memory_sources", "scope_id", " AND scope = 'project'"),
+    ("memory_repositories", "project_id", ""),
+    ("memory_projects", "project_id", ""),
+    ("memory_projects", "cwd", ""),
+)
+
+
+def names(tx: Transaction, owner: Owner) -> list[str]:
+    """What folders and projects are called, wherever it stands. What a chat calls its project is no folder."""
+    own = "WHERE tenant = :tenant AND agent_id = :agent_id"
+    found: set[str] = set()
+    for table, column, condition in _FOLDERS:
+        found |= {name for (name,) in tx.rows(f"SELECT DISTINCT {column} FROM {table} {own}{condition}", owner.names())}
+    chats = tx.rows(f"SELECT DISTINCT project FROM memory_turn_artifacts {own}", owner.names())
+    return sorted(found - {name for (name,) in chats} - {""})
+
+
+def rename(tx: Transaction, owner: Owner, changes: Mapping[str, str]) -> int:
+    """Folders and projects, from one name to another, everywhere; how many rows that were."""
+    if not changes:
+        return 0
+    own = "WHERE tenant = :tenant AND agent_id = :agent_id"
+    rows = [{**owner.names(), "before": before, "after": after} for before, after in sorted(changes.items())]
+    known = "SELECT 1 FROM memory_projects k WHERE k.tenant = :tenant AND k.agent_id = :agent_id AND k.cwd = :after"
+    tx.run_many(f"DELETE FROM memory_projects {own} AND cwd = :before AND EXISTS ({known})", rows)
+    return sum(
+        tx.run_many(f"UPDATE {table} SET {column} = :after {own} AND {column} = :before{condition}", rows)
+        for table, column, condition in _FOLDERS
+    )
+
+
 def _row(owner: Owner, project: Project, now: Timestamp) -> dict[str, str]:
     row = {"cwd": project.cwd, "project_id": project.project_id, "resolved_by": str(project.resolved_by), "now": now}
     return {**owner.names(), **row}
