@@ -408,7 +408,6 @@ def test_time_is_proportional_to_length(unit: str) -> None:
     if large >= 0.1 + 8 * small:  # once may be bad luck
         large = seconds(80_000)
     assert large < 0.1 + 8 * small  # four times as long; quadratic would be sixteen
-    assert large < 2.0
 
 
 @pytest.mark.parametrize("pair", [" a: b", "\na: b", "\\na: b", "\n a: b c: d"])
