@@ -20,6 +20,7 @@ DERIVED = {  # table → who makes it again from the files, or from tables that 
     "memory_sources": "reindex",
     "memory_artifacts": "reindex",
     "memory_tombstones": "reindex",
+    "memory_sums": "reindex, process, and whoever stores a conversation",
     "memory_turn_artifacts": "ingest and reindex, from turn logs and bucket files",
     "memory_turn_tags": "the same",
     "memory_turn_files": "the same",

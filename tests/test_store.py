@@ -51,9 +51,11 @@ from recollect.store import (
     files,
     injections,
     memories,
+    mending,
     projects,
     search,
     stage1,
+    sums,
     tombstones,
     transfer,
     turns,
@@ -1066,6 +1068,11 @@ READS: dict[str, Read] = {
     ),
     "memories.count_by_kind": memories.count_by_kind,
     "memories.loosened": memories.loosened,
+    "memories.unlike": lambda tx, owner: memories.unlike(tx, owner, {"s2@1"}),
+    "sums.load": lambda tx, owner: sums.load(tx, owner, ["s2@1"]),
+    "sums.known": sums.known,
+    "sums.unknown": lambda tx, owner: sums.unknown(tx, owner, 9),
+    "sums.changed": lambda tx, owner: sums.changed(tx, owner, ["s2@1"]),
     "answers.load": lambda tx, owner: answers.load(tx, owner, KIND, "running", "h1"),
     "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),
     "answers.spent": answers.spent,
@@ -1189,6 +1196,19 @@ WRITES: dict[str, Read] = {
     "stage1.mark_selected": lambda tx, owner: stage1.mark_selected(tx, owner, [replace(A_ROW, snapshot="x")]),
     "stage1.cite": lambda tx, owner: stage1.cite(tx, owner, ["s@1"], at(3)),
     "memories.replace_sessions": lambda tx, owner: memories.replace_sessions(tx, owner, {"s@1": []}),
+    "memories.restate": lambda tx, owner: memories.restate(tx, owner, [replace(A_MEMORY, text="other")]),
+    "memories.derive": lambda tx, owner: memories.derive(tx, owner, ["m-two"]),
+    "sums.keep": lambda tx, owner: sums.keep(tx, owner, ["c.1@1"]),
+    "sums.take": lambda tx, owner: sums.take(tx, owner, ["c.1@1"]),
+    "sums.drop": lambda tx, owner: sums.drop(tx, owner, ["s2@1"]),
+    "sums.drop_sessions": lambda tx, owner: sums.drop_sessions(tx, owner, ["s2"]),
+    "sums.drop_all": sums.drop_all,
+    "mending.put": lambda tx, owner: mending.put(
+        tx, owner, only(tx, owner), rows_of(key_of(owner), an_entry(content="other")), [], NOW, exact=True
+    ),
+    "mending.drop_strays": lambda tx, owner: mending.drop_strays(
+        tx, owner, replace(A_ROW, session_key="s@2"), [replace(A_MEMORY, id="m-lost", sources=(("s@2", "e1"),))]
+    ),
     "memories.cite": lambda tx, owner: memories.cite(tx, owner, ["m-one"], at(3)),
     "injections.save": lambda tx, owner: injections.save(tx, owner, SESSION, at(3), [A_LINE], prompts=1),
     "injections.hide": lambda tx, owner: injections.hide(tx, owner, SESSION),
@@ -1253,11 +1273,17 @@ def fill(tx: Transaction, owner: Owner) -> None:
     manifest = A_FILE._replace(source_path="m", source_kind="manifest")
     summed = A_FILE._replace(source_path="c", source_kind="compaction", source_node_id="c9")
     artifacts.replace_sessions(tx, owner, ["s@1"], [A_FILE, manifest, summed])
+    for name in ("s2@1", "c.1@1"):  # a conversation of each kind: its sum is kept, or not known
+        transcript = A_FILE._replace(source_path=name, source_kind="transcript", session_key=name)
+        artifacts.replace_sessions(tx, owner, [name], [transcript])
+    sums.drop(tx, owner, ["c.1@1"])
     tombstones.save(tx, owner, "memory/tombstones/a.md", ["h1"], ["t1"], ["memory/b.md"])
     stage1.save(tx, owner, [A_ROW])
     stage1.mark_selected(tx, owner, [A_ROW, replace(A_ROW, session_key="gone@1")])
     nobodys = replace(A_MEMORY, id="m-two", user=users.UNKNOWN, sources=(("s2@1", "e1"),))
     memories.replace_sessions(tx, owner, {"s@1": [A_MEMORY], "s2@1": [nobodys]})
+    memories.replace_sessions(tx, owner, {"lost@1": [replace(A_MEMORY, id="m-lost", sources=(("lost@1", "e1"),))]})
+    tx.run("UPDATE memory_memories SET text = 'x' WHERE agent_id = :agent_id AND memory_id = 'm-two'", owner.names())
     memories.cite(tx, owner, ["m-one"], NOW)
     feedback.react(tx, owner, "m-one", 1, "not_ok", NOW)
     injections.save(tx, owner, SESSION, NOW, [A_LINE], prompts=1)
@@ -1361,14 +1387,14 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         "memory_malformed_lines": 1,
         "memory_jobs": 3,
         "memory_stage1": 1,
-        "memory_artifacts": 3,
-        "memory_memories": 2,
-        "memory_sources": 2,
+        "memory_artifacts": 5,
+        "memory_memories": 3,
+        "memory_sources": 3,
         "memory_answers": 1,
         "memory_vectors": 3,
     }
-    assert status.vectors["backlog"] == {"entry": 4, "summary": 0, "memory": 1}
-    assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 2}, [1])
+    assert status.vectors["backlog"] == {"entry": 4, "summary": 0, "memory": 2}
+    assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 3}, [1])
     assert status.sources == {
         "codex": {"files": 1, "entries": 3},
         "pi": {"files": 0, "entries": 1},
@@ -1408,6 +1434,7 @@ EVERY_TABLE = (
     "answers.charge",
     "vectors.save_model",
     "vectors.insert",
+    "sums.drop_all",
     "Jobs.complete",
 )
 

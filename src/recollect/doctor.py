@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from recollect.artifacts import forget, reindex, rows, sets, tombstones
+from recollect.artifacts import changed, forget, reindex, rows, sets, tombstones
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.names import Kind, Name, session_token
@@ -68,6 +68,7 @@ class Fault(StrEnum):
     ERASED = "Erased"  # and here again, or still
     SECRET = "Secret"  # written under rules of redaction that did not know it, here or elsewhere
     NOT_INDEXED = "NotIndexed"  # files that the rows do not tell of
+    CHANGED_ROWS = "ChangedRows"  # somebody changed them in the database
     LEFTOVER = "Leftover"  # a temporary file of a process that died
     STUCK_FILE = "StuckFile"
     STUCK_CONVERSATION = "StuckConversation"
@@ -182,6 +183,13 @@ def of_index(changed: Iterable[Name], bad: Iterable[str]) -> list[Finding]:
     return [
         Finding(Fault.NOT_INDEXED, f"{_count(new, 'file')} changed since they were indexed", "`recollect reindex`.")
     ]
+
+
+def of_rows(found: changed.Changed, stones: Iterable[str]) -> list[Finding]:
+    """What somebody changed in the database: rows of conversations, memories and tombstones."""
+    told = "rows of {} are not what its files say"
+    names = (*found.conversations, *found.memories, *stones)
+    return [Finding(Fault.CHANGED_ROWS, told.format(name), _FIX, key=name) for name in names]
 
 
 def of_stuck(reading: Sequence[str], processing: Sequence[Conversation]) -> list[Finding]:
@@ -325,10 +333,11 @@ class Doctor(Part):
         found += of_jobs(unwell)
         found += of_backlog(ready, oldest, timestamp(now - _PATIENCE))
         found += of_transcripts(self._intake().unreadable() if self._settings.config.enabled else ())
-        if self._projection.is_stale():
+        is_right = all(each.kind is not Fault.CHANGED_ROWS for each in found)  # else nothing can be told of them
+        if is_right and self._projection.is_stale():
             hint = "It is written anew by `recollect process` and `recollect doctor --fix`."
             found.append(Finding(Fault.STALE_LEDGER, "MEMORY.md is not what it would be now", hint))
-        found += of_context(self._briefing.spoiled() if self._briefing else ())
+        found += of_context(self._briefing.spoiled() if self._briefing and is_right else ())
         found += of_modes([str(path.relative_to(self._settings.home)) for path in self._too_open()])
         found += [
             Finding(Fault.LEFTOVER, f"{path} was left by a process that died", _FIX, path) for path in self._leftovers()
@@ -371,10 +380,17 @@ class Doctor(Part):
                 problems.append(reindex.Problem(loose, Fault.UNCOMMITTED, "the manifest does not point at it"))
         problems += reindex.missing(known, there, erased)
         tokens = {faulty.token for each in problems if (faulty := parse_name(each.path))}
-        keys = {token: key for key in self._held(tokens) if (token := self._token(key))}
+        rows = changed.find(self._ground)
+        held_keys = {*self._held(tokens)} - rows.conversations.keys()  # no file is made of what somebody changed
+        keys = {self._token(key): key for key in held_keys}
         bad = [each.path for each in problems]
-        changed = [name for name, signature in there.items() if known.get(name.path) != signature]
-        return of_files(problems, keys, written) + of_index(changed, bad) + secrets + self._risen(erased)
+        newer = [name for name, signature in there.items() if known.get(name.path) != signature]
+        found = (
+            of_files(problems, keys, written)
+            + of_index(newer, bad)
+            + of_rows(rows, tombstones.untold(self._ground, stones))
+        )
+        return found + secrets + self._risen(erased)
 
     def _risen(self, erased: Graveyard) -> list[Finding]:
         what = forget.Forget(self._ground).risen(erased)
@@ -449,7 +465,7 @@ class Doctor(Part):
             ({Fault.STUCK_CONVERSATION}, self._release),
             (_UNFINISHED, lambda: self._finish(found)),
             (_REMADE, lambda: self._remake(found, report)),
-            ({Fault.NOT_INDEXED, Fault.ERASED, *_REMADE, *_UNFINISHED}, self._reindex),
+            ({Fault.NOT_INDEXED, Fault.CHANGED_ROWS, Fault.ERASED, *_REMADE, *_UNFINISHED}, self._reindex),
             ({Fault.FAILED_JOB}, lambda: self._revive(found)),
         )
         for faults, step in steps:

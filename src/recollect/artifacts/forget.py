@@ -419,8 +419,8 @@ class Forget(Part):
         for each in rewritten:
             stage1.save(tx, owner, [each.written.stage1] if each.written.stage1 else [])
             memories.replace_sessions(tx, owner, {each.key: each.written.stated})
-            artifact_rows.replace_sessions(tx, owner, [each.key], each.written.files)
             erasing.recount(tx, owner, each.talks, timestamp(self._clock()))
+            artifact_rows.replace_sessions(tx, owner, [each.key], each.written.files)
         for key, left in relinked.items():
             older = any(name.kind in sets.SET for of, name in plan.beside if of == key)
             artifact_rows.replace_sessions(tx, owner, [key], left, () if older else (Kind.COMPACTION, Kind.MANIFEST))

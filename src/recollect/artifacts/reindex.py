@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePath
 
-from recollect.artifacts import bodies, rows, sets, tombstones
+from recollect.artifacts import bodies, changed, rows, sets, tombstones
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.files import Files
 from recollect.artifacts.forget import Forget
-from recollect.artifacts.names import FOLDER, Kind, Name, wikilinks
+from recollect.artifacts.names import FOLDER, Kind, Name, session_token, wikilinks
 from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.removal import spoken, telling
 from recollect.artifacts.rows import Derived
@@ -46,7 +46,7 @@ from recollect.store.projects import Project
 from recollect.store.tombstones import entry_hash
 from recollect.store.users import UNKNOWN
 from recollect.text import one_line
-from recollect.types import SETTLED, JobStatus, Owner, timestamp
+from recollect.types import SETTLED, Conversation, JobStatus, Owner, timestamp
 
 _BATCH = 200  # conversations in memory, and in a commit, at a time
 
@@ -56,6 +56,7 @@ _HINTS = {  # by the kind of the problem, where it is another
     "NoManifest": "Run `recollect doctor --fix`: the manifest is written from the files that are there.",
     "Erased": "Run `recollect doctor --fix`: it deletes the file, and what rows hold of what was erased.",
     "Edited": "Put it back as it was, or run `recollect reindex`, if it is to be so.",
+    "ChangedRows": "Rows that no file tells stayed as they are: `recollect show` it, and `forget` what is wrong.",
     "TooLarge": "It stays as it is, and is in no archive: copy it by hand.",
     "NotRefreshed": "Run `recollect consolidate --now`.",
 }
@@ -86,6 +87,7 @@ class Report:
     entries: int = 0
     memories: int = 0
     skipped: int = 0  # conversations that are ahead of their files
+    changed: int = 0  # conversations, memories and tombstones whose rows somebody had changed
     erased: int = 0  # conversations and messages that tombstones name, and that rows or a set still held
     seconds: float = 0.0
     problems: list[Problem] = field(default_factory=list)
@@ -295,6 +297,7 @@ class Reindex(Part):
         if erased:
             report.erased = eraser.complete(erased)
         there = dict(self._files.scan())
+        self._mend(there, erased, report)
         with self._database.read() as tx:
             known = artifact_rows.signatures(tx, self._owner)
         report.files = len(there)
@@ -320,6 +323,29 @@ class Reindex(Part):
         report.problems += missing(known, there, erased)
         report.seconds = round(time.monotonic() - started, 3)
         return report
+
+    def _mend(self, there: Mapping[Name, str], erased: Graveyard, report: Report) -> None:
+        """Rows that somebody changed are made again from their files, before anything is taken for what it was."""
+        noticed = changed.find(self._ground)
+        tokens = {session_token(self._owner.agent_id, key, ""): key for key in noticed.conversations}
+        held: dict[str, dict[Name, str]] = {key: {} for key in noticed.conversations}
+        for name, signature in there.items():
+            if name.token in tokens:
+                held[tokens[name.token]][name] = signature
+        for key, before in noticed.conversations.items():
+            found = self._with_user(assess(loaded(self._files, held[key]), self._owner.agent_id, erased))
+            is_whole = False
+            if found.derived is not None and not found.tells:
+                derived = replace(found.derived, conversation=_conversation(found.derived))
+                told = entry_rows_of(self._owner, derived)
+                is_whole = changed.mend(self._ground, before, derived, told, found.compactions, found.files)
+            if not is_whole and not found.problems:  # which are told where they are read
+                path = min((name.path for name in held[key]), default=key)
+                report.problems.append(Problem(path, "ChangedRows", f"rows of {key} are not what its files say"))
+        with self._database.write() as tx:
+            memories.derive(tx, self._owner, noticed.memories)
+        changed.take(self._ground)
+        report.changed += len(noticed.conversations) + len(noticed.memories)
 
     def _load(self, signatures: Mapping[Name, str], erased: Graveyard) -> Held:
         """The files of a conversation; a compaction that was cut short is finished first."""
@@ -350,6 +376,9 @@ class Reindex(Part):
         every = tombstones.read_all(self._files)
         report.problems += unreadable(every)
         tombstones.bury(self._ground, self._files, every)
+        for path, stone in tombstones.untold(self._ground, every).items():
+            tombstones.tell(self._ground, path, stone)
+            report.changed += 1
         return tombstones.erased(every.values(), self._database, self._owner, self._files.names())
 
     def _store(self, found: Sequence[Assessed], known: Mapping[str, str], report: Report) -> bool:
@@ -401,10 +430,7 @@ class Reindex(Part):
             self._jobs.settle(tx, kind, jobs)
         added = [row for derived, _ in told for row in entry_rows_of(owner, derived)]
         entry_rows.restore(tx, added)
-        talks = [
-            replace(each.conversation, status_reason=UNREAD) if _is_unread(each) else each.conversation
-            for each, _ in told
-        ]
+        talks = [_conversation(each) for each, _ in told]
         conversation_rows.insert(tx, owner, [talk for talk in talks if talk.session_key not in standing], now)
         places = {row.cwd: Project(row.cwd, row.project_id, "artifact") for row in added if row.cwd}
         projects.save(tx, owner, [places[cwd] for cwd in sorted(places)], now)
@@ -419,6 +445,11 @@ class Reindex(Part):
 def _is_unread(derived: Derived) -> bool:
     """No strategy is named, neither by a summary nor as one that found nothing: it has a transcript, and no more."""
     return derived.stage1 is None and not read_by(derived.conversation)
+
+
+def _conversation(derived: Derived) -> Conversation:
+    talk = derived.conversation
+    return replace(talk, status_reason=UNREAD) if _is_unread(derived) else talk
 
 
 def _is_overtaken(now: Iterable[Indexed], known: Mapping[str, str]) -> bool:

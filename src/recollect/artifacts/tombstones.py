@@ -7,7 +7,7 @@ id: in a fork, or in a transcript that was rewritten.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -115,9 +115,26 @@ def bury(ground: Ground, files: Files, paths: Collection[str]) -> None:
     for path in sorted({*paths} - known):
         stone = _read(files, path)
         if stone and stone.agent_id == ground.owner.agent_id:
-            with ground.database.write() as tx:
-                demand(tx, ground)
-                rows.save(tx, ground.owner, path, stone.hashes, stone.whole_tokens, stone.removed_paths)
+            tell(ground, path, stone)
+
+
+def tell(ground: Ground, path: str, stone: Tombstone) -> None:
+    """Make all that a tombstone says known to the database; until what it names is gone, a removal is unfinished."""
+    with ground.database.write() as tx:
+        demand(tx, ground)
+        rows.save(tx, ground.owner, path, stone.hashes, stone.whole_tokens, stone.removed_paths)
+
+
+def untold(ground: Ground, stones: Mapping[str, Tombstone | None]) -> dict[str, Tombstone]:
+    """Those of ours of which the database does not know all that it knew: somebody changed its rows."""
+    with ground.database.read() as tx:
+        known, taken_in = rows.hashes(tx, ground.owner), rows.known(tx, ground.owner, sorted(stones))
+    ours = {path: each for path, each in stones.items() if each and each.agent_id == ground.owner.agent_id}
+    return {
+        path: each
+        for path, each in ours.items()
+        if path in taken_in and not rows.told(path, each.hashes, each.whole_tokens, each.removed_paths) <= known
+    }
 
 
 class Unfinished(Part):

@@ -34,7 +34,7 @@ from recollect.extract.load import load
 from recollect.extract.values import Extraction, Transcript
 from recollect.models.base import LanguageModel, ModelFailed
 from recollect.models.paid import CapReached, Paid, digest
-from recollect.store import answers, artifacts, compactions, conversations, memories, stage1
+from recollect.store import answers, artifacts, compactions, conversations, memories, stage1, sums
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted
 from recollect.store.database import Transaction
@@ -104,6 +104,11 @@ class Upkeep(Part):
 
     def run(self) -> Report:
         report = Report()
+        with self._database.read() as tx:
+            unknown = sums.unknown(tx, self._owner, _MOST)
+        if unknown:
+            with self._database.write() as tx:
+                sums.take(tx, self._owner, unknown)
         needs = self._needs()
         if not needs:
             return report

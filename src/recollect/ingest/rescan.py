@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from recollect.projects.paths import renamed
-from recollect.store import projects
+from recollect.store import projects, sums
 from recollect.store.database import Database, Row, Transaction
 from recollect.store.jobs import Jobs
 from recollect.text import in_texts
-from recollect.types import Owner
+from recollect.types import JobStatus, Owner
 
 KIND = "redact"
+_KEY = "stored text"
 _BATCH = 1000
 
 _NAMES = ("branch", "tool_names")  # the same ones stand in many rows
@@ -37,7 +38,7 @@ def rescan(database: Database, owner: Owner, jobs: Jobs, version: int, redact: C
     """How many texts changed; nothing is read when these rules were here before, or another process is at it."""
     with database.write() as tx:
         jobs.reap(tx, KIND)
-        jobs.enqueue(tx, KIND, [("stored text", str(version))])
+        jobs.enqueue(tx, KIND, [(_KEY, str(version))])
         leases = jobs.claim(tx, KIND, limit=1, hurry=True)
     changed, names = 0, lru_cache(maxsize=4096)(redact)
     for lease in leases:
@@ -53,8 +54,15 @@ def rescan(database: Database, owner: Owner, jobs: Jobs, version: int, redact: C
                     jobs.heartbeat(tx, [lease], progress=True)
         with database.write() as tx:
             changed += _rename(tx, owner, redact)
+            sums.drop_all(tx, owner)  # nobody compares rows with them before the job is done
             jobs.complete(tx, lease)
     return changed
+
+
+def is_done(tx: Transaction, jobs: Jobs) -> bool:
+    """False while newer rules have not reached everything that is stored."""
+    job = jobs.find(tx, KIND, _KEY)
+    return job is None or job.status is JobStatus.SUCCEEDED
 
 
 def _rename(tx: Transaction, owner: Owner, redact: Callable[[str], str]) -> int:

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from recollect.ingest.conversations import Plan, Span, append, group, rebuild
 from recollect.ingest.erasure import blanked, erased
 from recollect.ingest.fold import Batch
-from recollect.store import citations, files
+from recollect.store import citations, files, sums
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store.database import Transaction
@@ -105,6 +105,7 @@ class Writer:
         self._revise(tx, key, chunk.batch, slow)
         citations.note(tx, key, (*chunk.batch.entries.values(), *chunk.batch.amended.values()))
         if chunk.last and state.reimporting:
+            sums.drop_sessions(tx, self._owner, entry_rows.sessions_of_file(tx, key))
             slow.touch(key.source_file, entry_rows.delete_older(tx, key, state.generation))
             touched.state = replace(state, reimporting=False)
         self._group(tx, key, chunk.spans, slow, touched)
@@ -175,6 +176,7 @@ class Writer:
         self, tx: Transaction, key: FileKey, session: str, touched: Touched, times: Sequence[Timestamp] = ()
     ) -> None:
         """A session's conversations from its stored entries."""
+        sums.drop_sessions(tx, self._owner, [session])
         spans = group(entry_rows.marks_of_session(tx, key, session), self._gap)
         existing = conversation_rows.of_session(tx, key, session)
         self._apply(tx, rebuild(existing, spans, self._blank(key, session), times), touched)
@@ -192,6 +194,7 @@ class Writer:
     def _keep(self, tx: Transaction, key: FileKey, chunk: Chunk) -> None:
         state = chunk.state
         if chunk.batch.compactions:
+            sums.drop_sessions(tx, self._owner, {each.session_id for each in chunk.batch.compactions})
             rows = [
                 {
                     **key.names(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from recollect.store import sums
 from recollect.store.database import Transaction, keys_of, marks, rows_of, run_of
 from recollect.types import Owner, Timestamp
 
@@ -56,7 +57,8 @@ _BY_PATH = "ORDER BY source_path || ''"  # of no use to an index: SQLite would w
 def replace_sessions(
     tx: Transaction, owner: Owner, session_keys: Sequence[str], rows: Sequence[Indexed], kinds: Sequence[str] = ()
 ) -> None:
-    """The files of these conversations are exactly these; those of `kinds` alone, where some are named."""
+    """The files of these conversations are exactly these; those of `kinds` alone, where some are named. Whatever else
+    follows from them is stored by now: its sum is kept."""
     among, of = marks("kind", [str(kind) for kind in kinds])
     where = f" AND source_kind IN ({among})" if kinds else ""
     sql = f"DELETE FROM memory_artifacts WHERE {_OWN} AND session_key IN ({{among}}){where}"
@@ -64,9 +66,11 @@ def replace_sessions(
     if rows:
         tx.run_many(
             f"INSERT INTO memory_artifacts (tenant, agent_id, {', '.join(_COLUMNS)}) VALUES (:tenant, :agent_id,"
-            f" {', '.join(':' + name for name in _COLUMNS)}) ON CONFLICT DO NOTHING",
+            f" {', '.join(':' + name for name in _COLUMNS)}) ON CONFLICT (tenant, agent_id, source_path) DO UPDATE SET"
+            f" {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS[1:])}",
             [(owner.tenant, owner.agent_id, *row) for row in rows],
         )
+    sums.keep(tx, owner, sorted({*session_keys, *(row.session_key for row in rows)}))
 
 
 def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Indexed]:

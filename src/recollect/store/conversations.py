@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from recollect.store import sums
 from recollect.store.database import Transaction, beginning, marks, outside, rows_of
 from recollect.store.entries import FileKey
 from recollect.types import Conversation, ConversationStatus, Owner, Timestamp
@@ -160,6 +161,7 @@ def not_in_files(tx: Transaction, owner: Owner, *, but: str) -> int:
 
 
 def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> None:
+    sums.drop(tx, owner, [each.session_key for each in conversations])
     tx.run_many(
         f"INSERT INTO memory_conversations (tenant, agent_id, updated_at, {', '.join(_VALUES.values())})"
         f" VALUES (:tenant, :agent_id, :now, {', '.join(':' + name for name in _VALUES)})",
@@ -169,6 +171,7 @@ def insert(tx: Transaction, owner: Owner, conversations: Sequence[Conversation],
 
 def update(tx: Transaction, owner: Owner, conversations: Sequence[Conversation], now: Timestamp) -> int:
     """By id."""
+    sums.drop(tx, owner, [each.session_key for each in conversations])
     changes = ", ".join(f"{column} = :{name}" for name, column in _VALUES.items())
     return tx.run_many(
         f"UPDATE memory_conversations SET updated_at = :now, {changes}"
@@ -181,6 +184,7 @@ def set_status(
     tx: Transaction, owner: Owner, changes: Iterable[tuple[Conversation, ConversationStatus, str]], now: Timestamp
 ) -> int:
     """Status and reason. How many took it: one that changed in the meantime does not, compared where it is written."""
+    changes = sorted(changes, key=lambda change: change[0].id)  # in one order: no deadlock
     rows = [
         (
             str(status),
@@ -193,10 +197,11 @@ def set_status(
             was.last_message_at,
             was.entry_count,
         )
-        for was, status, reason in sorted(changes, key=lambda change: change[0].id)  # in one order: no deadlock
+        for was, status, reason in changes
     ]
     if not rows:
         return 0
+    sums.drop(tx, owner, [was.session_key for was, _, _ in changes])
     return tx.run_many(
         "UPDATE memory_conversations SET status = :status, status_reason = :reason, updated_at = :now"
         " WHERE tenant = :tenant AND agent_id = :agent_id AND id = :id AND status = :was"
@@ -206,6 +211,7 @@ def set_status(
 
 
 def delete(tx: Transaction, owner: Owner, conversations: Sequence[Conversation]) -> None:
+    sums.drop(tx, owner, [each.session_key for each in conversations])
     tx.run_many(
         "DELETE FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id AND id = :id",
         [{**owner.names(), "id": each.id} for each in conversations],

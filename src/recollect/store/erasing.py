@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from recollect.note import SOURCE
+from recollect.store import sums
 from recollect.store.database import Transaction, rows_of, run_of
 from recollect.types import Conversation, Owner, Timestamp
 
@@ -209,9 +210,11 @@ def compaction_files(tx: Transaction, owner: Owner, gone: Iterable[Said]) -> lis
 
 def delete_said(tx: Transaction, owner: Owner, gone: Iterable[Said]) -> int:
     """How many rows went."""
+    gone = list(gone)
     rows = [{**owner.names(), "source": each.source, "uuid": each.uuid} for each in gone]
     if not rows:
         return 0
+    sums.drop_sessions(tx, owner, {each.session_id for each in gone})
     where = f"WHERE {_OWN} AND source = :source AND"
     removed = tx.run_many(f"DELETE FROM memory_transcript_entries {where} entry_uuid = :uuid", rows)
     return removed + tx.run_many(f"DELETE FROM memory_compactions {where} compaction_uuid = :uuid", rows)

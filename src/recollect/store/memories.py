@@ -29,8 +29,8 @@ CURRENT = (  # no revision of the memory was said later
     " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
 )
 _SAID = "kind, text, severity, scope, scope_id, created_at, valid_from, pinned, occasions, user_id, loosened"
-_COLUMNS = f"memory_id, revision, {_SAID}"
-_ROW = f"m.{_COLUMNS.replace(', ', ', m.')}"
+COLUMNS = f"memory_id, revision, {_SAID}"
+_ROW = f"m.{COLUMNS.replace(', ', ', m.')}"
 _FIRST = "s.loosened, s.created_at, s.valid_from, s.session_key, s.entry_uuid"  # how sources are sorted
 _SELECT = (
     f"SELECT {_ROW}, s.session_key, s.entry_uuid, {_FIRST} FROM memory_memories m"
@@ -69,7 +69,7 @@ def all_of(tx: Transaction, owner: Owner, user: str | None = None) -> list[Remem
 
 def of_session(tx: Transaction, owner: Owner, session_key: str) -> list[Remembered]:
     """What a conversation states, in the order it was said: in its own words, with its own dates and sources."""
-    sql = f"SELECT {_COLUMNS}, session_key, entry_uuid FROM memory_sources WHERE {_MINE} AND session_key = :key"
+    sql = f"SELECT {COLUMNS}, session_key, entry_uuid FROM memory_sources WHERE {_MINE} AND session_key = :key"
     found: dict[tuple[str, int], Remembered] = {}
     for each in sorted(
         map(_remembered, tx.rows(sql, {**owner.names(), "key": session_key})), key=lambda each: each.sources
@@ -179,11 +179,28 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
     """
     gone = f"DELETE FROM memory_sources WHERE {_MINE} AND session_key IN ({{among}}) RETURNING memory_id"
     before = {name for (name,) in rows_of(tx, gone, owner.names(), list(stated))}
-    told = sorted((row for each in stated.values() for row in each), key=lambda row: (row.id, row.revision))
-    names = [{**owner.names(), **_values(row)} for row in told]
+    derive(tx, owner, sorted(before | _state(tx, owner, [row for each in stated.values() for row in each])))
+
+
+def restate(tx: Transaction, owner: Owner, stated: Sequence[Remembered]) -> None:
+    """What conversations state, in the words of today; what else they state stays."""
+    gone = [
+        {**owner.names(), "key": key, "uuid": uuid, "id": row.id, "revision": row.revision}
+        for row in stated
+        for key, uuid in row.sources
+    ]
+    name = "session_key = :key AND entry_uuid = :uuid AND memory_id = :id AND revision = :revision"
+    tx.run_many(f"DELETE FROM memory_sources WHERE {_MINE} AND {name}", gone)
+    derive(tx, owner, sorted(_state(tx, owner, stated)))
+
+
+def _state(tx: Transaction, owner: Owner, stated: Sequence[Remembered]) -> set[str]:
+    """Adds what is stated; the ids of the memories."""
+    told = sorted(stated, key=lambda row: (row.id, row.revision))
+    names = [{**owner.names(), **row_of(row)} for row in told]
     tx.run_many(f"{_INSERT} ON CONFLICT DO NOTHING", names)  # whoever else states it at the same time waits here
     tx.run_many(
-        f"INSERT INTO memory_sources (tenant, agent_id, session_key, entry_uuid, {_COLUMNS})"
+        f"INSERT INTO memory_sources (tenant, agent_id, session_key, entry_uuid, {COLUMNS})"
         f" VALUES (:tenant, :agent_id, :key, :uuid, {_PLACES}) ON CONFLICT DO NOTHING",
         [
             {**values, "key": key, "uuid": uuid}
@@ -191,18 +208,37 @@ def replace_sessions(tx: Transaction, owner: Owner, stated: Mapping[str, Sequenc
             for key, uuid in row.sources
         ],
     )
-    _derive(tx, owner, sorted(before | {row.id for row in told}))
+    return {row.id for row in told}
 
 
-def _derive(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
+def unlike(tx: Transaction, owner: Owner, session_keys: Collection[str]) -> list[str]:
+    """Ids of memories that these conversations alone state, or nobody, and whose rows do not follow from that."""
+    sql = f"SELECT {COLUMNS}, session_key, entry_uuid FROM memory_sources WHERE {_MINE}"
+    told: dict[str, list[Row]] = {}
+    for row in tx.rows(sql, owner.names()):
+        told.setdefault(row[0], []).append(row)
+    held: dict[str, list[Row]] = {}
+    for row in tx.rows(f"SELECT {COLUMNS} FROM memory_memories WHERE {_MINE}", owner.names()):
+        held.setdefault(row[0], []).append(row)
+    found = []
+    for name in sorted({*told, *held}):
+        rows, sources = held.get(name, []), told.get(name, [])
+        if all(source[-2] in session_keys for source in sources) and rows != [source[:-2] for source in sources]:
+            due = derived(map(_remembered, sources)) if sources else []
+            if sorted(rows) != sorted(tuple(row_of(each).values()) for each in due):
+                found.append(name)
+    return found
+
+
+def derive(tx: Transaction, owner: Owner, ids: Sequence[str]) -> None:
     """Brings the rows of these memories in line with their sources."""
     among = f"WHERE {_MINE} AND memory_id IN ({{among}}) ORDER BY memory_id, revision"
-    held = rows_of(tx, f"SELECT {_COLUMNS} FROM memory_memories {among} {tx.dialect.for_update}", owner.names(), ids)
-    rows = rows_of(tx, f"SELECT {_COLUMNS}, session_key, entry_uuid FROM memory_sources {among}", owner.names(), ids)
-    known = {(row[0], row[1]): _values(_remembered(row)) for row in held}
+    held = rows_of(tx, f"SELECT {COLUMNS} FROM memory_memories {among} {tx.dialect.for_update}", owner.names(), ids)
+    rows = rows_of(tx, f"SELECT {COLUMNS}, session_key, entry_uuid FROM memory_sources {among}", owner.names(), ids)
+    known = {(row[0], row[1]): dict(zip(_VALUES, row, strict=True)) for row in held}
     now: dict[tuple[str, int], dict[str, Any]] = {}
     for _, sources in groupby(map(_remembered, rows), key=lambda each: each.id):
-        now |= {(each.id, each.revision): _values(each) for each in derived(list(sources))}
+        now |= {(each.id, each.revision): row_of(each) for each in derived(list(sources))}
     tx.run_many(
         f"{_INSERT} ON CONFLICT (tenant, agent_id, memory_id, revision) DO UPDATE SET"
         f" {', '.join(f'{name} = excluded.{name}' for name in _SAID.split(', '))}",
@@ -291,10 +327,10 @@ def cite(tx: Transaction, owner: Owner, ids: Sequence[str], now: Timestamp) -> N
 
 _VALUES = ("id", "revision", *_SAID.replace("user_id", "user").split(", "))
 _PLACES = ", ".join(f":{name}" for name in _VALUES)
-_INSERT = f"INSERT INTO memory_memories (tenant, agent_id, {_COLUMNS}) VALUES (:tenant, :agent_id, {_PLACES})"
+_INSERT = f"INSERT INTO memory_memories (tenant, agent_id, {COLUMNS}) VALUES (:tenant, :agent_id, {_PLACES})"
 
 
-def _values(each: Remembered) -> dict[str, Any]:
+def row_of(each: Remembered) -> dict[str, Any]:
     return {name: _plain(getattr(each, name)) for name in _VALUES}
 
 
@@ -333,7 +369,7 @@ def _load(tx: Transaction, where: str, names: dict[str, Any]) -> list[Remembered
 
 
 def _remembered(row: Row) -> Remembered:
-    """A row of `_COLUMNS`, and the source if it has one."""
+    """A row of `COLUMNS`, and the source if it has one."""
     return Remembered(
         id=row[0],
         revision=row[1],

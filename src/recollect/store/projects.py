@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from recollect.store import sums
 from recollect.store.database import Transaction
 from recollect.types import Owner, Timestamp
 
@@ -134,6 +135,7 @@ def rename(tx: Transaction, owner: Owner, changes: Mapping[str, str]) -> int:
     """Folders and projects, from one name to another, everywhere; how many rows that were."""
     if not changes:
         return 0
+    sums.drop_all(tx, owner)
     own = "WHERE tenant = :tenant AND agent_id = :agent_id"
     rows = [{**owner.names(), "before": before, "after": after} for before, after in sorted(changes.items())]
     known = "SELECT 1 FROM memory_projects k WHERE k.tenant = :tenant AND k.agent_id = :agent_id AND k.cwd = :after"

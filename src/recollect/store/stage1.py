@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from recollect.store.database import Transaction, outside, rows_of
 from recollect.types import Owner, Stage1, Timestamp
 
-_FIELDS = tuple(Stage1.__dataclass_fields__)
-_COLUMNS = tuple("user_id" if name == "user" else name for name in _FIELDS)
+FIELDS = tuple(Stage1.__dataclass_fields__)
+COLUMNS = tuple("user_id" if name == "user" else name for name in FIELDS)
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
 
 
@@ -27,12 +27,12 @@ class Input:
 
 
 def save(tx: Transaction, owner: Owner, rows: Sequence[Stage1]) -> None:
-    changes = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name != "session_key")
+    changes = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "session_key")
     tx.run_many(
-        f"INSERT INTO memory_stage1 (tenant, agent_id, {', '.join(_COLUMNS)})"
-        f" VALUES (:tenant, :agent_id, {', '.join(':' + name for name in _FIELDS)})"
+        f"INSERT INTO memory_stage1 (tenant, agent_id, {', '.join(COLUMNS)})"
+        f" VALUES (:tenant, :agent_id, {', '.join(':' + name for name in FIELDS)})"
         f" ON CONFLICT (tenant, agent_id, session_key) DO UPDATE SET {changes}",
-        [(owner.tenant, owner.agent_id, *(getattr(row, name) for name in _FIELDS)) for row in rows],
+        [(owner.tenant, owner.agent_id, *(getattr(row, name) for name in FIELDS)) for row in rows],
     )
 
 
@@ -46,7 +46,7 @@ def delete(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> None:
 
 def load(tx: Transaction, owner: Owner, session_key: str) -> Stage1 | None:
     row = tx.row(
-        f"SELECT {', '.join(_COLUMNS)} FROM memory_stage1 WHERE {_OWN} AND session_key = :key",
+        f"SELECT {', '.join(COLUMNS)} FROM memory_stage1 WHERE {_OWN} AND session_key = :key",
         {**owner.names(), "key": session_key},
     )
     return Stage1(*row) if row else None
@@ -61,7 +61,7 @@ _USED = (
 
 def inputs(tx: Transaction, owner: Owner, keys: Sequence[str]) -> list[Input]:
     """The rows of these conversations with their use, newest first. What users of chats said is theirs."""
-    columns = ", ".join(f"s.{name}" for name in _COLUMNS)
+    columns = ", ".join(f"s.{name}" for name in COLUMNS)
     sql = (
         f"SELECT {columns}, COALESCE(u.usage_count, 0), COALESCE(u.last_usage, ''),"
         f" CASE WHEN u.selected_for_phase2 = 1 THEN u.selected_for_phase2_generated_at ELSE '' END{_USED}"

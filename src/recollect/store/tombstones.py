@@ -50,12 +50,18 @@ def save(
     paths: Iterable[str] = (),
 ) -> None:
     """What a tombstone says: hashes of entries and texts, tokens of conversations, paths of files."""
-    named = {*hashes, *(_hash("token", each) for each in tokens), *(_hash("path", each) for each in paths)}
+    named = told(source_path, hashes, tokens, paths)
     tx.run_many(
         "INSERT INTO memory_tombstones (tenant, agent_id, hash, source_path) VALUES (:tenant, :agent_id, :hash, :path)"
         " ON CONFLICT DO NOTHING",
-        [(owner.tenant, owner.agent_id, each, source_path) for each in sorted({*named, _hash("stone", source_path)})],
+        [(owner.tenant, owner.agent_id, each, source_path) for each in sorted(named)],
     )
+
+
+def told(source_path: str, hashes: Iterable[str], tokens: Iterable[str], paths: Iterable[str]) -> set[str]:
+    """The hashes of all that a tombstone says, and of itself."""
+    named = {*hashes, *(_hash("token", each) for each in tokens), *(_hash("path", each) for each in paths)}
+    return {*named, _hash("stone", source_path)}
 
 
 def exist(tx: Transaction, owner: Owner) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.note import is_session
-from recollect.store import memories
+from recollect.store import memories, sums
 from recollect.store.database import Row, Transaction, rows_of
 from recollect.types import Owner
 
@@ -41,6 +41,7 @@ def unknown(tx: Transaction, owner: Owner) -> list[tuple[str, str]]:
 
 def assign(tx: Transaction, owner: Owner, session_id: str, source_file: str, user: str) -> None:
     """A session of our own logs is this user's."""
+    sums.drop_sessions(tx, owner, [session_id])
     names = {**owner.names(), "session": session_id, "file": source_file, "user": user}
     mine = f"{_OWN} AND source = 'recollect' AND session_id = :session"
     for table in ("memory_conversations", "memory_transcript_entries"):
@@ -66,6 +67,7 @@ def part(tx: Transaction, owner: Owner, ids: Sequence[str], *, full: bool = Fals
     for row in rows_of(tx, _SAID, owner.names(), ids):
         said.setdefault(row[0], []).append(row)
     for memory_id, rows in sorted(said.items()):
+        sums.drop(tx, owner, sorted({row[2] for row in rows}))
         first = [row for row in rows if not _is_about(row)]
         users = sorted({row[5] for row in first} - {UNKNOWN})
         if not users and (first or not full):

@@ -28,8 +28,9 @@ Examples:
 def command(full: bool, as_json: bool, agent_id: str | None) -> int:
     """Rebuild the database's content and MEMORY.md from the files in memory/.
 
-    The files are the history: a lost or damaged database comes back from them, and no model is asked again. Use,
-    offsets and jobs stay as they are. What is wrong with a file is listed, and changes nothing.
+    The files are the history: a lost or damaged database comes back from them, and no model is asked again. Rows that
+    somebody changed in the database become what the files say. Use, offsets and jobs stay as they are. What is wrong
+    with a file is listed, and changes nothing.
     """
     with memory(agent_id) as opened, counting("reading", as_json) as progress:
         report = opened.reindex(full=full, progress=progress)
@@ -52,6 +53,8 @@ def describe(report: Report) -> None:
         f"{count(report.files, 'file')}, {report.read:,} read in {report.seconds:.1f} s:"
         f" {rebuilt} and {count(report.memories, 'memory', 'memories')} rebuilt"
     )
+    if report.changed:
+        echo(f"{report.changed:,} changed in the database, and made again from the files")
     if report.skipped:
         echo(f"{count(report.skipped, 'conversation')} left to the pipeline: newer than their files")
     for problem in report.problems[:_SHOWN]:
