@@ -25,14 +25,14 @@ test: check $(MODEL)
 	    $(SHAPE:%=--ignore=%)
 
 check: $(STAMP)
-	@$(BIN)/ruff format --check --quiet src tests training scripts || { echo "run 'make format'"; exit 1; }
-	@$(BIN)/ruff check --quiet src tests training scripts
+	@$(BIN)/ruff format --check --quiet src tests training scripts bench || { echo "run 'make format'"; exit 1; }
+	@$(BIN)/ruff check --quiet src tests training scripts bench
 	@$(BIN)/mypy
 	@$(RUN) pytest $(SHAPE)
 
 format: $(STAMP)
-	@$(BIN)/ruff format src tests training scripts
-	@$(BIN)/ruff check --fix src tests training scripts
+	@$(BIN)/ruff format src tests training scripts bench
+	@$(BIN)/ruff check --fix src tests training scripts bench
 
 # The agents themselves, in a home of their own, against a scripted model on loopback.
 CLIENTS := @anthropic-ai/claude-code@2.1.325 @openai/codex@0.166.0

@@ -47,7 +47,7 @@ def outcome(source: Source, key: PurePath, data: bytes, stops: frozenset[int] = 
             else:
                 first = entries.get(change.uuid)
                 if first is None or first["line_offset"] == change.line_offset:  # else the record stands there twice
-                    told = msgspec.structs.asdict(change)
+                    told = json.loads(msgspec.json.encode(change))
                     entries[change.uuid] = {name: value for name, value in told.items() if name != "project" or value}
         offset += len(line) + 1
     return {

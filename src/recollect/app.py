@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -218,6 +218,19 @@ class Memory(Records):
             return None
         backlog = self._extract().backlog(limit=limit, now=now, again=again)
         return Estimate(backlog.conversations, backlog.tokens, model.price(backlog.input_tokens, backlog.output_tokens))
+
+    def questions(
+        self, *, limit: int | None = None, now: bool = False, again: bool = False
+    ) -> Iterator[tuple[str, list[str]]]:
+        """Session key → exactly what `process` would send to the model for it. UsageError where none is configured."""
+        from recollect.extract.model import questions
+        from recollect.models.choose import language_model
+
+        config = self.settings.config
+        if language_model(self.settings, config.model) is None:
+            raise UsageError("without a model nothing is sent", hint="Name one with `model` in config.toml.")
+        for each in self._extract().sent(limit, now, again):
+            yield each.conversation.session_key, questions(each, config.model_part_tokens)
 
     def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from recollect.extract.offline.strategy import VERSION as OFFLINE
+from recollect.extract.values import WITHOUT_MODEL
 from recollect.models.embed.catalog import folder, installed, outdated, wanted
-from recollect.store import answers, conversations, files, memories, users, vectors
+from recollect.store import answers, conversations, files, memories, stage1, users, vectors
 from recollect.store.answers import Spent
 from recollect.store.database import Transaction
 from recollect.store.jobs import Job, Jobs
@@ -39,6 +41,7 @@ _UNWELL = (JobStatus.DEAD, JobStatus.FAILED, JobStatus.BACKING_OFF, JobStatus.PA
 LOW_SPACE = 200 * 1024 * 1024
 UNREADABLE = "Nothing of it is taken in: make it readable, or give it a name in UTF-8, or name it in `ignore`."
 _RECENT = timedelta(days=6)
+_MANY = 10  # memories that older rules kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         if unsettled := users.waiting(tx, owner):
             what = f"of {unsettled} conversations and memories of chats it is not known yet whose they are"
             result.problems.append(Trouble(what, "`recollect process` finds out; until then nobody is told of them."))
+        result.problems += _doubtful(stage1.kept_by_older(tx, owner, WITHOUT_MODEL, OFFLINE))
         result.problems += [_job_trouble(job) for job in result.waiting]
         result.problems += _malformed(tx, memory, result.tables["memory_malformed_lines"], deep)
         if deep and not postgres:
@@ -121,6 +125,17 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
     result.problems += [Trouble(each.message, each.hint) for each in memory.waiting()]
     result.problems += _surroundings(memory)
     return result
+
+
+def _doubtful(by_older_rules: int) -> list[Trouble]:
+    """Of what they kept without a model, readers called one line in twelve worth keeping."""
+    if by_older_rules < _MANY:
+        return []
+    what = (
+        f"{by_older_rules:,} memories were kept without a model by the rules of an older version, most of them doubtful"
+    )
+    hint = "`recollect process --again --now` takes out what today's rules would not keep, but for what was of use."
+    return [Trouble(what, hint)]
 
 
 def _vectors(tx: Transaction, memory: Memory) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from recollect.errors import NotFound, one_of
 from recollect.parts import Parts, settled
 from recollect.store.database import Transaction
-from recollect.types import Conversation, ConversationStatus, timestamp
+from recollect.types import Conversation, ConversationStatus, Remembered, Scope, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,6 +93,34 @@ class Records(Parts):
             hidden = self.ground.unlisted(tx).memories
         shown = sorted(held, key=lambda each: each.valid_from, reverse=True)
         return [each.text for each in shown if each.id not in hidden][:limit]
+
+    @settled
+    def memories(self, project: str | None = None, since: str = "") -> list[Remembered]:
+        """What is known now, newest first: in a project (its id) and everywhere, or in all of them; nothing that was
+        called wrong, and nothing of the users of chats."""
+        from recollect.store import feedback, memories
+
+        with self.database.read() as tx:
+            if project is None:
+                held = memories.all_of(tx, self.owner, user="")
+            else:
+                held = memories.in_scopes(tx, self.owner, [(Scope.USER, ""), (Scope.PROJECT, project)])
+            held = memories.current(held)
+            without = {*self.ground.unlisted(tx).memories, *feedback.wrong(tx, self.owner, [each.id for each in held])}
+        shown = [each for each in held if each.id not in without and each.valid_from >= since]
+        return sorted(shown, key=lambda each: (each.valid_from, each.id), reverse=True)
+
+    @settled
+    def memory(self, name: str, project: str = "") -> Remembered:
+        """A memory as it is now, by its id or the beginning of it. NotFound where there is none."""
+        from recollect.store import memories
+
+        with self.database.read() as tx:
+            found = memories.named(tx, self.owner, name, project)
+            held = memories.current(memories.find(tx, self.owner, [found])) if found else []
+        if not held:
+            raise NotFound(f"no memory `{name}`", hint="`recollect memories` lists them.")
+        return held[0]
 
     def cite(self, ids: Sequence[str]) -> list[str]:
         """An agent cited these memories: counts as use. Returns those that exist."""

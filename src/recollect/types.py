@@ -7,7 +7,7 @@ time, both databases store it as it is, and the hot path never converts it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NewType
@@ -96,6 +96,50 @@ class Owner:
         return {"tenant": self.tenant, "agent_id": self.agent_id}
 
 
+class Author(StrEnum):
+    """Who wrote a part of a message."""
+
+    TYPED = "typed"  # by the person
+    CHOSEN = "chosen"  # by the person, in answer to the agent: an answer, words behind a rejection
+    PASTED = "pasted"  # text of others that the person put in, and whatever nobody knows the author of
+    CLIENT = "client"  # by the agent's program: a plan that it hands over, a notification
+    AGENT = "agent"
+    TOOL = "tool"  # a line about a tool call
+
+
+PERSON = (Author.TYPED, Author.CHOSEN)  # whose words may bind
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of a message's text by one author."""
+
+    author: Author
+    text: str
+
+
+class Happened(StrEnum):
+    """What a transcript says by its structure."""
+
+    ANSWER = "answer"  # question → answer
+    REJECTED = "rejected"  # a tool call that the person refused, with what they said
+    INTERRUPT = "interrupt"
+    PLAN = "plan"  # approved
+    TASK = "task"  # opened, or still open
+    DONE = "done"  # a task
+    COMMIT = "commit"  # its message
+    PULL_REQUEST = "pull_request"  # its title
+    RULES = "rules"  # a file of rules was edited
+    TITLE = "title"  # of the session, by its client
+
+
+class Event(msgspec.Struct, frozen=True, array_like=True):
+    """Something that a transcript tells without a sentence."""
+
+    kind: Happened
+    text: str = ""  # redacted
+
+
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """One user or assistant message, as a source understood it. A struct, not a dataclass: made a million times."""
 
@@ -111,6 +155,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     remote: str = ""  # the repository's remote, where the transcript records it
     project: str = ""  # the project's id, where the transcript says it outright
     user: str = ""  # of a chat: whose words these are; empty: the owner's
+    authors: str = ""  # of its content, as `Message.parts` reads them
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +191,48 @@ class Message:
     cwd: str | None = None  # None: that of the conversation; so the next two
     project_id: str | None = None
     branch: str | None = None
+    authors: str = ""  # "typed:12,pasted:30": how many characters each wrote; empty: nobody knows
+    events: tuple[Event, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its text by author. Where that is not known, no word of it is the person's."""
+        found: list[Part] = []
+        at = 0
+        for run in filter(None, self.authors.split(",")):
+            name, _, length = run.partition(":")
+            found.append(Part(Author(name), self.text[at : at + int(length)]))
+            at += int(length)
+        if at == len(self.text):
+            return tuple(found)
+        return (Part(Author.PASTED if self.role is Role.USER else Author.AGENT, self.text),)
+
+    def said(self, *authors: Author) -> str:
+        """What these wrote of it."""
+        return "\n\n".join(text for part in self.parts if part.author in authors and (text := part.text.strip()))
+
+    def rewritten(self, change: Callable[[str], str]) -> Message:
+        """With another text, by the same authors. Where a change goes across the border of two parts, nobody knows."""
+        text = change(self.text)
+        authors, before, at = [], "", 0
+        for part in self.parts if text != self.text else ():
+            before += part.text
+            prefix = change(before)
+            end = len(text) if len(before) == len(self.text) else len(prefix)
+            authors.append(f"{part.author}:{end - at}")
+            if not text.startswith(prefix) or end < at:
+                return replace(self, text=text, authors="")
+            at = end
+        return replace(self, text=text, authors=",".join(authors) if text != self.text else self.authors)
+
+    def between(self, start: int, end: int) -> Message:
+        """A piece of its text."""
+        runs, at = [], 0
+        for part in self.parts:
+            length = min(at + len(part.text), end) - max(at, start)
+            runs += [f"{part.author}:{length}"] if length > 0 else []
+            at += len(part.text)
+        return replace(self, text=self.text[start:end], authors=",".join(runs), events=() if start else self.events)
 
 
 class MemoryKind(StrEnum):
@@ -188,6 +276,19 @@ class Hand(StrEnum):
     PIPELINE = "pipeline"  # read in a conversation
 
 
+class Trust(StrEnum):
+    """How far the words of a memory are trusted: by the weakest link of where they come from."""
+
+    SAID = "said"  # typed by the person
+    CHOSEN = "chosen"  # the person's answer to, approval or correction of what the agent wrote
+    FOUND = "found"  # by the agent
+    NOTED = "noted"  # an agent wrote it through a tool
+    PASSED_ON = "passed_on"  # text of others that the person pasted, and made theirs
+
+
+MAY_BIND = (Trust.SAID, Trust.CHOSEN)  # what alone may demand something, or hold in every project
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """What extraction found: a memory before it has an identity."""
@@ -203,7 +304,9 @@ class Statement:
     pinned: bool = False
     occasions: tuple[str, ...] = ()  # on which it matters
     hand: Hand = Hand.PIPELINE
-    may_bind: bool = True  # False: nobody knows who wrote its words, so it demands nothing and changes no note
+    trust: Trust = Trust.SAID
+    near: str = ""  # the memory that its author says it repeats or replaces
+    replaces: bool = False  # it takes the place of that memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +327,7 @@ class Remembered:
     occasions: tuple[str, ...] = ()  # on which it matters, as its sources tell; only ever searched
     user: str = ""  # of a chat, to whom alone it belongs; empty: the owner
     loosened: bool = False  # its file calls it binding or user-wide, and no source of it may say so
+    trust: Trust = Trust.FOUND
 
 
 @dataclass(frozen=True, slots=True)

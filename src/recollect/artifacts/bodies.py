@@ -17,19 +17,34 @@ from urllib.parse import quote, unquote
 from recollect.artifacts.names import wikilink
 from recollect.errors import ArtifactError
 from recollect.markdown import escape_line, escape_markdown, unescape_line, unescape_markdown
-from recollect.note import is_session
+from recollect.note import hand_of, is_session
 from recollect.occasions import joined, parted
-from recollect.types import MemoryKind, Message, Remembered, Role, Scope, Severity, Timestamp
+from recollect.types import (
+    Event,
+    Hand,
+    Happened,
+    MemoryKind,
+    Message,
+    Remembered,
+    Role,
+    Scope,
+    Severity,
+    Timestamp,
+    Trust,
+)
 
-_MESSAGE = re.compile(r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|project_id|branch)=\S*)*)")
+_MESSAGE = re.compile(
+    r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|project_id|branch|authors|events)=\S*)*)"
+)
 _MESSAGE_LIKE = re.compile(r"\\*### (?:user|assistant) · ")
+_EVENT = re.compile(r"> \*\*(\w+)\*\* ?(.*)")
 _COMPACTION = re.compile(r"### compaction · (\S+) · (\S+)")
 _COMPACTION_LIKE = re.compile(r"\\*### compaction · ")
 _SECTIONS = ("Summary", "Memories", "Raw memory")
 _SECTION = re.compile(rf"## ({'|'.join(_SECTIONS)})")
 _SECTION_LIKE = re.compile(rf"\\*## (?:{'|'.join(_SECTIONS)})$")
 _MEMORY = re.compile(
-    r"- \*\*(\w+)\*\* \((\w+), (\w+)(?: of ([^\s,)]+))?(, pinned)?\) "
+    r"- \*\*(\w+)\*\* \((\w+), (\w+)(?: of ([^\s,)]+))?(?:, (said|chosen|found|noted|passed_on))?(, pinned)?\) "
     r"(.*) — said (\S+), first seen (\S+), from (\S*) \^(\S+)-r(\d+)"
 )
 _OCCASIONS = "  matters when: "  # on a line of its own, behind its memory
@@ -54,25 +69,40 @@ class Summary:
 
 
 def transcript(title: str, links: Sequence[tuple[str, str]], messages: Sequence[Message]) -> str:
-    """Each message under a heading: role, time, entry's id, tools, and its place where that is another."""
+    """Each message under a heading: role, time, entry's id, tools, its place where that is another, and who wrote how
+    much of it; then what it tells by its structure."""
     parts = [_opening(title, links)]
     for each in messages:
         told = [(name, getattr(each, name)) for name in ("cwd", "project_id", "branch")]
-        told = [("tools", each.tools or None), *told]
+        told = [("tools", each.tools or None), *told, ("authors", each.authors or None)]
+        told += [("events", str(len(each.events)))] if each.events else []
         extra = "".join(f" · {name}={_quoted(value, ',')}" for name, value in told if value is not None)
         heading = f"### {each.role} · {each.timestamp} · {_quoted(each.uuid)}{extra}"
-        parts.append(f"{heading}\n\n{_escaped(each.text, _MESSAGE_LIKE)}")
+        events = "\n".join(f"> **{event.kind}** {escape_line(event.text)}" for event in each.events)
+        parts.append("\n\n".join([heading, *filter(None, [events]), _escaped(each.text, _MESSAGE_LIKE)]))
     return "\n\n".join(parts)
 
 
 def parse_transcript(body: str, *, is_escaped: bool = True) -> list[Message]:
     """BadBody when a heading cannot be read."""
     messages = []
-    for found, text in _sections(body, _MESSAGE, _MESSAGE_LIKE, is_escaped):
+    for found, text in _sections(body, _MESSAGE, _MESSAGE_LIKE, is_escaped=False):
         told = (each.split("=", 1) for each in found[4].split(" · ")[1:])
         extra = {name: _unquoted(value) for name, value in told}
-        messages.append(Message(_unquoted(found[3]), Role(found[1]), text, found[2], **extra))
+        lines = text.split("\n")
+        number = int(extra.pop("events", "0"))
+        events = tuple(map(_event, lines[:number]))
+        text = "\n".join(lines[number + 1 :]) if number else text
+        text = unescape_markdown(text) if is_escaped else text
+        messages.append(Message(_unquoted(found[3]), Role(found[1]), text, found[2], **extra, events=events))
     return messages
+
+
+def _event(line: str) -> Event:
+    found = _EVENT.fullmatch(line)
+    if found is None or found[1] not in [*map(str, Happened)]:
+        raise BadBody(f"no event: {line[:80]}")
+    return Event(Happened(found[1]), unescape_line(found[2]))
 
 
 def places(text: str) -> dict[str, int]:
@@ -120,8 +150,8 @@ def _memory(each: Remembered) -> str:
     pinned = ", pinned" if each.pinned else ""
     when = f"\n{_OCCASIONS}{escape_line(joined(each.occasions))}" if each.occasions else ""
     return (
-        f"- **{each.kind}** ({each.severity}, {each.scope}{_elsewhere(each)}{pinned}) {text} — said {each.valid_from},"
-        f" first seen {each.created_at}, from {sources}{when} ^{each.id}-r{each.revision}"
+        f"- **{each.kind}** ({each.severity}, {each.scope}{_elsewhere(each)}, {each.trust}{pinned}) {text}"
+        f" — said {each.valid_from}, first seen {each.created_at}, from {sources}{when} ^{each.id}-r{each.revision}"
     )
 
 
@@ -143,7 +173,7 @@ def _parse_memory(line: str, below: str, owner: tuple[str, str], is_escaped: boo
     found = _MEMORY.fullmatch(line)
     if found is None:
         raise BadBody(f"no memory: {line[:80]}")
-    kind, severity, scope, within, pinned, text, said, seen, sources, name, revision = found.groups()
+    kind, severity, scope, within, trust, pinned, text, said, seen, sources, name, revision = found.groups()
     try:
         ranges = Scope(scope)
         return Remembered(
@@ -159,9 +189,16 @@ def _parse_memory(line: str, below: str, owner: tuple[str, str], is_escaped: boo
             sources=tuple((session_key, _entry(source)) for source in sources.split(",") if source),
             pinned=bool(pinned),
             occasions=parted(when),
+            trust=Trust(trust or _trust_of_old(session_key)),
         )
     except ValueError as error:
         raise BadBody(f"{error}: {line[:80]}") from None
+
+
+def _trust_of_old(session_key: str) -> Trust:
+    """Of a memory whose file does not tell it: what a person wrote down was said, the rest is the agent's finding."""
+    by = hand_of(session_key.rpartition("@")[0]) if is_session(session_key.rpartition("@")[0]) else Hand.PIPELINE
+    return {Hand.PERSON: Trust.SAID, Hand.AGENT: Trust.NOTED}.get(by, Trust.FOUND)
 
 
 _LINE_BREAK = re.compile(r"\\(.)")  # in a body of the first version

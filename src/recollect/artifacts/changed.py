@@ -12,7 +12,7 @@ from itertools import islice
 from recollect.artifacts.rows import Derived
 from recollect.ingest import rescan
 from recollect.redact import redact
-from recollect.store import artifacts, memories, mending, stage1, sums
+from recollect.store import artifacts, entries, memories, mending, stage1, sums
 from recollect.store.artifacts import Indexed
 from recollect.store.checksum import checksum, follows
 from recollect.store.compactions import Compacted
@@ -56,6 +56,21 @@ def take(ground: Ground) -> None:
                 sums.take(tx, ground.owner, unknown)
 
 
+def _with_authors(ground: Ground, said: Sequence[EntryRow]) -> list[EntryRow]:
+    """Files of older versions do not tell who wrote what: there the rows know better."""
+    silent = [each.uuid for each in said if not each.authors]
+    if not silent:
+        return [*said]
+    with ground.database.read() as tx:
+        known = entries.authors(tx, ground.owner, said[0].source, silent)
+    return [
+        each._replace(authors=known[each.uuid][0], events=known[each.uuid][1])
+        if not each.authors and each.uuid in known
+        else each
+        for each in said
+    ]
+
+
 def mend(
     ground: Ground,
     before: str,
@@ -72,6 +87,7 @@ def mend(
         each._replace(content=redact(each.content), tool_names=redact(each.tool_names), branch=redact(each.branch))
         for each in said
     ]
+    said = _with_authors(ground, said)
     compacted = [replace(each, summary=redact(each.summary)) for each in compacted]
     exact = checksum(follows(talk, said, row, stated, compacted, files)) == before
     key, statements = talk.session_key, sum(len(each.sources) for each in stated)

@@ -31,6 +31,7 @@ HEADING = f"## Session Ledger (Last {DAYS} Days)"
 _TITLE = "# Memory"
 _MOST = 12  # memories of a section of the head
 _LONGEST = 240  # characters of a memory in the head
+_LEFT = 160  # of what a conversation left
 _SECTIONS = ("Pinned", "Rules and limits", "Open threads", "Learnt last")
 _DAY = "### "
 OF_A_CHAT = "A conversation of a user of a chat, whose words are theirs."  # agents of the owner may read the file
@@ -48,11 +49,13 @@ class Row(NamedTuple):
     summary_path: str
     transcript_path: str
     manifest_path: str
+    left: str = ""  # at its end
 
     @property
     def text(self) -> str:
         links = (self.summary_path, "summary"), (self.transcript_path, "transcript"), (self.manifest_path, "manifest")
-        sentence = displayed(tidy(self.sentence)).replace("|", "\\|")
+        left = [f"Left: {shortened(self.left, _LEFT)}"] if self.left else []
+        sentence = displayed(" ".join([tidy(self.sentence), *left])).replace("|", "\\|")
         told = " ".join([sentence, *(wikilink(path, label) for path, label in links)])
         return f"- {self.at} | session={_plain(self.session_id)} | project={_plain(self.project)} | {told}"
 
@@ -66,8 +69,7 @@ class Placed:
 
     @property
     def text(self) -> str:
-        said = tidy(line(self.memory.text))
-        said = displayed(said if len(said) <= _LONGEST else said[: _LONGEST - 1].rstrip() + "…")
+        said = displayed(shortened(self.memory.text, _LONGEST))
         block = f"{self.summary_path}#^{self.memory.id}-r{self.memory.revision}"
         where = f" ({_plain(project_name(self.memory.scope_id))})" if self.memory.scope is Scope.PROJECT else ""
         where += " (noted by an agent)" if hand(self.memory) is Hand.AGENT else ""
@@ -167,6 +169,11 @@ def _body(texts: Sequence[tuple[str, str]], of: int) -> str:
 def _plain(field: str) -> str:
     """On one line, without what would be read as a link or as the border of a field."""
     return displayed(unlinked(line(field))).replace("|", "/")
+
+
+def shortened(text: str, most: int) -> str:
+    said = tidy(line(text))
+    return said if len(said) <= most else said[: most - 1].rstrip() + "…"
 
 
 def _notice(kept: int, of: int) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from recollect import note
 from recollect.artifacts.names import Kind
+from recollect.extract.values import left_of
 from recollect.store import memories
 from recollect.store.artifacts import Indexed
 from recollect.store.entries import Line
@@ -80,6 +81,8 @@ class Talk:
     messages: int
     status: str
     sentence: str  # empty: not processed yet
+    done: str  # what was done in it, and what was left at its end; empty where nothing was
+    left: str
     files: tuple[File, ...]
     entries: tuple[Said, ...]  # those that the record is about
 
@@ -107,6 +110,7 @@ class Revision:
     current: bool  # holds now
     sources: tuple[Mapping[str, str], ...]  # session_key and entry_uuid
     hand: str  # person, agent or pipeline: who stands behind it
+    trust: str  # said, chosen, found, noted or passed_on: how far its words are trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ def revisions(held: Iterable[Remembered]) -> tuple[Revision, ...]:
             current=(each.id, each.revision) in holding,
             sources=tuple({"session_key": key, "entry_uuid": uuid} for key, uuid in each.sources),
             hand=str(note.hand(each)),
+            trust=str(each.trust),
         )
         for _, members in groupby(found, key=lambda each: each.id)
         for each in reversed(list(members))
@@ -171,9 +176,11 @@ def said(lines: Iterable[Line], written: Mapping[str, tuple[str, int]], origins:
     return found
 
 
-def talk(conversation: Conversation, files: Sequence[Indexed], entries: Sequence[Said] = ()) -> Talk:
-    """`files` and `entries` may be those of others, too."""
+def talk(conversation: Conversation, files: Sequence[Indexed], entries: Sequence[Said] = (), summary: str = "") -> Talk:
+    """`files` and `entries` may be those of others, too; `summary` tells its outcome."""
+    done, left = left_of(summary)
     mine = [each for each in files if each.session_key == conversation.session_key]
+    named = sorted(mine, key=lambda each: each.source_kind == Kind.COMPACTION)  # it tells what came before
     first, last = conversation.first_message_at, conversation.last_message_at
     return Talk(
         session_key=conversation.session_key,
@@ -188,7 +195,9 @@ def talk(conversation: Conversation, files: Sequence[Indexed], entries: Sequence
         last_message_at=last,
         messages=conversation.entry_count,
         status=str(conversation.status),
-        sentence=next((each.memory_sentence for each in mine if each.is_current and each.memory_sentence), ""),
+        sentence=next((each.memory_sentence for each in named if each.is_current and each.memory_sentence), ""),
+        done=done,
+        left=left,
         files=tuple(
             File(each.source_kind, each.source_path, each.captured_at, bool(each.is_current), each.source_sha256)
             for each in mine

@@ -17,6 +17,7 @@ from recollect.artifacts import ledger
 from recollect.artifacts.files import Files
 from recollect.artifacts.ledger import FILE, Placed, Row
 from recollect.artifacts.names import Kind
+from recollect.extract.values import left_of
 from recollect.models.base import ToolRefused
 from recollect.store import artifacts, feedback, memories
 from recollect.store.artifacts import Summarised
@@ -170,4 +171,5 @@ def _row(head: Summarised) -> Row:
         path,
         path.removesuffix(f"{Kind.SUMMARY}.md") + f"{Kind.TRANSCRIPT}.md",  # of the same set
         head.manifest_path,
+        "" if head.of_user else left_of(head.told)[1],
     )

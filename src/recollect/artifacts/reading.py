@@ -19,7 +19,7 @@ from recollect.artifacts.files import Files
 from recollect.artifacts.lineage import Day, Origin, Shown, Type
 from recollect.artifacts.names import Kind, Name
 from recollect.errors import NotFound
-from recollect.store import artifacts, conversations, entries, feedback, files, memories
+from recollect.store import artifacts, conversations, entries, feedback, files, memories, stage1
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Transaction
 from recollect.store.entries import FileKey, Line
@@ -59,6 +59,7 @@ class Rows:
     talks: list[Conversation] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     files: list[Indexed] = field(default_factory=list)
+    summaries: dict[str, str] = field(default_factory=dict)  # session key → what was done and left
     states: dict[tuple[str, str], FileState] = field(default_factory=dict)
     uses: memories.Use = field(default_factory=lambda: memories.Use(0, ""))
     thought: Feedback = field(default_factory=lambda: Feedback(0, 0, "", Timestamp("")))
@@ -93,7 +94,9 @@ class Reader(Part):
             rows = self._load(tx, target)
         written = self._written(rows)
         said = lineage.said(rows.lines, written, self._origins(rows))
-        talks = tuple(lineage.talk(each, rows.files, said) for each in rows.talks)
+        talks = tuple(
+            lineage.talk(each, rows.files, said, rows.summaries.get(each.session_key, "")) for each in rows.talks
+        )
         revisions = lineage.revisions(rows.held)
         if rows.thought.user_reaction:
             rows.why = reason(self._log, target.id, rows.thought.last)
@@ -136,7 +139,9 @@ class Reader(Part):
                 stated = memories.stated_in(tx, self._owner, [each.session_key for each in talks])
                 held = [hidden.without(each) for each in stated]
             indexed = self._files_of(tx, talks)
-        return lineage.days((lineage.talk(each, indexed) for each in talks), held, since, until)
+            told = stage1.summaries(tx, self._owner, [each.session_key for each in talks])
+        shown = (lineage.talk(each, indexed, summary=told.get(each.session_key, "")) for each in talks)
+        return lineage.days(shown, held, since, until)
 
     # Names
 
@@ -241,6 +246,7 @@ class Reader(Part):
                 span = (each.session_id, each.first_message_at, each.last_message_at)
                 rows.lines += entries.lines_of_conversation(tx, key, *span)
         rows.files = self._files_of(tx, rows.talks)
+        rows.summaries = stage1.summaries(tx, self._owner, [each.session_key for each in rows.talks])
         for source, path in {(each.source, each.source_file) for each in rows.lines}:
             if state := files.load(tx, self._owner, source, path):
                 rows.states[source, path] = state

@@ -267,6 +267,8 @@ def entry_rows_of(owner: Owner, derived: Derived) -> list[EntryRow]:
             _or(message.branch, talk.branch),
             owned,
             talk.user,
+            message.authors,
+            entry_rows.told(message.events),
         )
         for number, message in enumerate(derived.messages)
     ]

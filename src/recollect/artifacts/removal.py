@@ -17,8 +17,7 @@ from recollect.artifacts.names import parse as parse_name
 from recollect.artifacts.sanitize import line
 from recollect.artifacts.tombstones import Tombstone
 from recollect.errors import ArtifactError
-from recollect.extract.offline import summary as prose
-from recollect.extract.offline.statements import statements
+from recollect.extract.offline.strategy import told
 from recollect.extract.values import Extraction, Transcript
 from recollect.ingest.erasure import COMPACTION
 from recollect.store.erasing import Said
@@ -112,14 +111,13 @@ def retold(transcript: Transcript, kept: Sequence[Remembered]) -> Extraction:
     """Prose about what is left, without a model."""
     if not transcript.messages:
         return Extraction()
-    found = statements(transcript.messages)
-    told = prose.story(transcript.messages)
-    if not kept and not found:
+    found = told(transcript.messages, "")
+    if not kept and found.is_empty:
         return Extraction()
     return Extraction(
-        raw_memory=prose.raw_memory(told, found),
-        rollout_summary=prose.rollout_summary(told, found) or _PARTLY,
-        rollout_slug=prose.slug(told, found),
+        raw_memory=found.raw_memory,
+        rollout_summary=found.rollout_summary or _PARTLY,
+        rollout_slug=found.rollout_slug,
     )
 
 

@@ -24,7 +24,7 @@ from recollect.extract.values import Extraction, Transcript, Written
 from recollect.occasions import occasions
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Transaction
-from recollect.types import Conversation, Message, Remembered, Role, Timestamp
+from recollect.types import Conversation, Event, Message, Remembered, Role, Timestamp
 
 _FLOW = "session-end"
 
@@ -62,7 +62,7 @@ def ended(
 ) -> Ended:
     """Steps 1 to 3: sanitise, take the proposed sentence, hold it against the floor."""
     conversation = transcript.conversation
-    messages = [replace(each, text=sanitized(each.text)) for each in transcript.messages]
+    messages = [_sanitized(each) for each in transcript.messages]
     said = [(each.role is Role.USER, each.text) for each in messages]
     day = conversation.first_message_at[:10]
     project = line(conversation.project)
@@ -78,6 +78,11 @@ def ended(
         gated,
         answered_at,
     )
+
+
+def _sanitized(message: Message) -> Message:
+    events = tuple(Event(each.kind, sanitized(each.text)) for each in message.events)
+    return replace(message.rewritten(sanitized), events=events)
 
 
 def _clean(stated: Remembered) -> Remembered:

@@ -1,14 +1,20 @@
-"""A conversation's entries as a transcript. Read only."""
+"""A conversation's entries as a transcript, and the memories that are near it. Read only."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
+from recollect.extract.rules import rules_of
 from recollect.extract.values import Transcript
-from recollect.store import entries
+from recollect.redact import redact
+from recollect.store import entries, feedback, memories
 from recollect.store.database import Database
 from recollect.store.entries import FileKey
-from recollect.types import Conversation, Message, Owner, Role
+from recollect.store.ground import Ground
+from recollect.text import content_words
+from recollect.types import Conversation, Message, Owner, Remembered, Role, Scope
 
 
 def load(database: Database, owner: Owner, group: Sequence[Conversation]) -> Transcript:
@@ -23,8 +29,48 @@ def load(database: Database, owner: Owner, group: Sequence[Conversation]) -> Tra
     return Transcript(newest, sorted(messages.values(), key=lambda message: message.timestamp))
 
 
-def _message(talk: Conversation, uuid: str, role: str, text: str, at: str, tools: str, *place: str) -> Message:
+def _message(
+    talk: Conversation, uuid: str, role: str, text: str, at: str, tools: str, authors: str, events: str, *place: str
+) -> Message:
     """Its place (folder, project, branch) only where it is not the conversation's."""
     usual = (talk.project, talk.project_id, talk.branch)
-    other = (None if own == known else own for own, known in zip(place, usual, strict=True))
-    return Message(uuid, Role(role), text, at, tools, *other)
+    cwd, project_id, branch = (None if own == known else own for own, known in zip(place, usual, strict=True))
+    told = entries.events_of(events)
+    return Message(uuid, Role(role), text, at, tools, cwd, project_id, branch, authors, told)
+
+
+def with_known(ground: Ground, transcript: Transcript) -> Transcript:
+    """With what is remembered near it, and what the project's files say: nothing of it is worth a second line."""
+    talk = transcript.conversation
+    scopes = [(Scope.USER, ""), (Scope.PROJECT, talk.project_id)]
+    with ground.database.read() as tx:
+        hidden = ground.unlisted(tx).memories
+        held = memories.current(memories.in_scopes(tx, ground.owner, scopes, talk.user))
+    near = nearest([each for each in held if each.id not in hidden], transcript.messages)
+    return replace(transcript, known=near, rules=redact(rules_of(talk.project)))
+
+
+def stated_before(ground: Ground, session_key: str) -> tuple[list[Remembered], set[str]]:
+    """What a conversation states up to now, and the ids of what of it an agent cited or a person called right."""
+    with ground.database.read() as tx:
+        held = memories.of_session(tx, ground.owner, session_key)
+        ids = sorted({each.id for each in held})
+        used = memories.uses_of(tx, ground.owner, ids)
+        thought = feedback.of_memories(tx, ground.owner, ids)
+    return held, {*used} | {name for name, each in thought.items() if each.user_reaction == "ok"}
+
+
+_NEAR = 12  # memories that a reader of a conversation is shown
+
+
+def nearest(held: Sequence[Remembered], messages: Sequence[Message]) -> tuple[Remembered, ...]:
+    """The memories that share most words with a conversation, those that many share counting least. Pure."""
+    said = {word for each in messages for word in content_words(each.text[:20_000])}
+    spread = Counter(word for each in held for word in content_words(each.text))
+
+    def weight(each: Remembered) -> float:
+        own = content_words(each.text)
+        return sum(1 / spread[word] for word in own & said) / (1 + sum(1 / spread[word] for word in own))
+
+    found = sorted(((weight(each), each.valid_from, each.id, each) for each in held), reverse=True)
+    return tuple(each for score, *_, each in found[:_NEAR] if score > 0)

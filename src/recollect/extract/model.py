@@ -3,32 +3,43 @@
 Every part is read once. A part or a merge that the model cannot take or cannot end is split; two answers that no third
 can hold stand one behind the other.
 
-What comes back is held against the transcript: a statement must name messages that exist, and its words must occur in
-what their authors said themselves. So text that was pasted or injected cannot become a memory, whatever the model
-made of it. It binds only where it names a message of the user's, and holds in every project only where that says so.
+What comes back is held against the transcript: a statement must quote what it rests on, and who wrote the quoted words
+tells how far it is trusted. So text that was pasted or injected cannot become a memory, whatever the model made of it.
+It binds only by words that a person typed or chose, and holds in every project only where those say so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
 
 from recollect.everywhere import holds_everywhere
 from recollect.extract import prompt
-from recollect.extract.offline.units import own_words
 from recollect.extract.parts import split, tokens
-from recollect.extract.schema import ExtractionOut, MemoryOut
-from recollect.extract.values import Extraction, Transcript
+from recollect.extract.schema import ExtractionOut, MemoryOut, Relation
+from recollect.extract.values import Extraction, Transcript, outcome
 from recollect.models.base import Failure, LanguageModel, ModelFailed
 from recollect.models.paid import Paid
 from recollect.occasions import occasions
 from recollect.redact import redact
-from recollect.text import estimate_tokens, marks_of
-from recollect.types import STRICT, Message, Role, Scope, Severity, Statement
+from recollect.text import estimate_tokens
+from recollect.types import (
+    MAY_BIND,
+    PERSON,
+    STRICT,
+    Author,
+    Message,
+    Remembered,
+    Role,
+    Scope,
+    Severity,
+    Statement,
+    Trust,
+)
 
-_GROUNDED = 0.34  # of a statement's words that its messages must contain
 _MOST = 60
+_SHORTEST_QUOTE = 2  # characters: "ok" was said, too
+_WORDS = re.compile(r"\w+")
 _SMALLEST_PART = 500  # tokens; a model that cannot take this is not split for
 
 
@@ -44,7 +55,8 @@ class ByModel:
 
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
         # what was stored under older rules is not sent; whole messages, since a part may end inside a secret
-        messages = [replace(each, text=redact(each.text)) for each in transcript.messages]
+        messages = [each.rewritten(redact) for each in transcript.messages]
+        about = prompt.known(transcript.known, transcript.rules)
         numbers = {message.uuid: number for number, message in enumerate(messages, 1)}
         budget = self._part_tokens
         answers: list[ExtractionOut] = []
@@ -53,7 +65,7 @@ class ByModel:
             part, *waiting = waiting
             try:
                 content = prompt.transcript(part, [numbers[message.uuid] for message in part])
-                answers.append(self._ask(paid, prompt.EXTRACT, content))
+                answers.append(self._ask(paid, prompt.EXTRACT, about + content))
             except ModelFailed as failed:
                 if failed.failure not in (Failure.TOO_LONG, Failure.CUT_OFF) or tokens(part) <= _SMALLEST_PART:
                     raise
@@ -62,7 +74,7 @@ class ByModel:
         parts = len(answers)
         while len(answers) > 1:
             answers = [each for group in _groups(answers, budget) for each in self._merge(group, paid)]
-        return _extraction(answers[0], messages, parts)
+        return extraction(answers[0], messages, transcript.known, parts)
 
     def _merge(self, group: Sequence[ExtractionOut], paid: Paid) -> list[ExtractionOut]:
         """Fewer answers that say the same; one where the model can."""
@@ -82,6 +94,17 @@ class ByModel:
         return paid.answer(self._model, prompt.load(name), content, ExtractionOut, seconds=self._seconds)
 
 
+def questions(transcript: Transcript, part_tokens: int) -> list[str]:
+    """What a model would be sent about a conversation at first, a text for each part."""
+    messages = [each.rewritten(redact) for each in transcript.messages]
+    numbers = {message.uuid: number for number, message in enumerate(messages, 1)}
+    about = prompt.known(transcript.known, transcript.rules)
+    return [
+        f"{prompt.load(prompt.EXTRACT)}\n{about}{prompt.transcript(part, [numbers[each.uuid] for each in part])}"
+        for part in split(messages, part_tokens)
+    ]
+
+
 def _groups(answers: Sequence[ExtractionOut], budget: int) -> Iterator[list[ExtractionOut]]:
     """Neighbours that fit into the budget together; two at least, but for one that is left over."""
     group: list[ExtractionOut] = []
@@ -97,49 +120,89 @@ def _groups(answers: Sequence[ExtractionOut], budget: int) -> Iterator[list[Extr
 
 
 def _joined(one: ExtractionOut, other: ExtractionOut) -> ExtractionOut:
-    """What both say, the later part behind the earlier; it gives the names."""
+    """What both say, the later part behind the earlier; it gives the names, and says what is left."""
     return ExtractionOut(
-        raw_memory="\n\n".join(filter(None, (one.raw_memory, other.raw_memory))),
-        rollout_summary="\n\n".join(filter(None, (one.rollout_summary, other.rollout_summary))),
-        rollout_slug=other.rollout_slug or one.rollout_slug,
-        memory_sentence=other.memory_sentence or one.memory_sentence,
         memories=[*one.memories, *other.memories],
+        done=" ".join(filter(None, (one.done, other.done))),
+        left=other.left,
+        memory_sentence=other.memory_sentence or one.memory_sentence,
+        rollout_slug=other.rollout_slug or one.rollout_slug,
+        raw_memory="\n\n".join(filter(None, (one.raw_memory, other.raw_memory))),
     )
 
 
-def _extraction(answer: ExtractionOut, messages: Sequence[Message], parts: int) -> Extraction:
+def extraction(
+    answer: ExtractionOut, messages: Sequence[Message], known: Sequence[Remembered], parts: int
+) -> Extraction:
     told = answer.memories[:_MOST]
-    statements = [each for memory in told if (each := _statement(memory, messages))]
-    ungrounded = len(told) - len(statements)
-    if not statements and not answer.raw_memory.strip():
-        return Extraction(parts=parts, ungrounded=ungrounded)
+    statements = [each for memory in told if (each := _statement(memory, messages, known))]
     slug = re.sub(r"[^a-z0-9]+", "-", answer.rollout_slug.lower()).strip("-")[:60]
     return Extraction(
         raw_memory=answer.raw_memory.strip(),
-        rollout_summary=answer.rollout_summary.strip(),
+        rollout_summary=outcome(answer.done, answer.left),
         rollout_slug=slug,
         memory_sentence=" ".join(answer.memory_sentence.split()),
         statements=tuple(statements),
         parts=parts,
-        ungrounded=ungrounded,
+        ungrounded=len(told) - len(statements),
     )
 
 
-def _statement(memory: MemoryOut, messages: Sequence[Message]) -> Statement | None:
+def _statement(memory: MemoryOut, messages: Sequence[Message], known: Sequence[Remembered]) -> Statement | None:
+    """None where nothing that it quotes was written by somebody who may say it."""
     text = " ".join(memory.text.split())
-    cited = [messages[number - 1] for number in memory.messages if 0 < number <= len(messages)]
-    mine = marks_of(text)
-    if not mine or len(mine & marks_of(_said(cited))) < _GROUNDED * len(mine):
+    quoted = [
+        (messages[each.message - 1], author)
+        for each in memory.evidence
+        if 0 < each.message <= len(messages)
+        for author in _authors(each.quote, messages[each.message - 1])
+    ]
+    trust = trusted([author for _, author in quoted])
+    if not text or trust is None:
         return None
-    scope = memory.scope
-    typed = _said([message for message in cited if message.role is Role.USER])
-    if scope is Scope.USER and not holds_everywhere(typed):
+    scope, severity = memory.scope, memory.severity
+    own = "\n\n".join(message.said(*PERSON) for message, author in quoted if author in PERSON)
+    if scope is Scope.USER and not (trust in MAY_BIND and holds_everywhere(own)):
         scope = Scope.PROJECT
-    severity = memory.severity if typed or memory.severity not in STRICT else Severity.NONE
-    entries = tuple(dict.fromkeys(message.uuid for message in cited))
-    return Statement(memory.kind, text, severity, scope, entries, occasions=occasions(memory.occasions))
+    if severity in STRICT and trust not in MAY_BIND:
+        severity = Severity.NONE
+    entries = tuple(dict.fromkeys(message.uuid for message, _ in quoted))
+    held = known[memory.memory - 1] if 0 < memory.memory <= len(known) and memory.relation is not Relation.NEW else None
+    return Statement(
+        memory.kind,
+        text,
+        severity,
+        scope,
+        entries,
+        occasions=occasions(memory.occasions),
+        trust=trust,
+        near=held.id if held else "",
+        replaces=memory.relation is Relation.REPLACES,
+    )
 
 
-def _said(messages: Sequence[Message]) -> str:
-    """By their authors themselves."""
-    return " ".join(sentence for message in messages for _, sentence in own_words(message.text, message.role))
+def _authors(quote: str, message: Message) -> list[Author]:
+    """Who wrote these words of a message; nobody, if they do not stand there."""
+    wanted = _bare(quote)
+    if len(wanted) < _SHORTEST_QUOTE:
+        return []
+    return [part.author for part in message.parts if f" {wanted} " in f" {_bare(part.text)} "][:1]
+
+
+def _bare(text: str) -> str:
+    """The words alone: marks and line breaks are told in many ways."""
+    return " ".join(_WORDS.findall(text.casefold()))
+
+
+def trusted(authors: Collection[Author]) -> Trust | None:
+    """How far a statement is trusted that rests on words of these authors. None: nobody may say it."""
+    by_person = [each for each in authors if each in PERSON]
+    if Author.PASTED in authors:  # by itself it is anybody's
+        return Trust.PASSED_ON if any(each is not Author.PASTED for each in authors) else None
+    if Author.CLIENT in authors:  # a plan: it is approved, its words are not
+        return Trust.FOUND
+    if any(each not in PERSON for each in authors):
+        return Trust.CHOSEN if by_person else Trust.FOUND
+    if not by_person:
+        return None
+    return Trust.SAID if Author.CHOSEN not in by_person else Trust.CHOSEN

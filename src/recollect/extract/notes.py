@@ -10,7 +10,7 @@ from recollect.extract.values import Extraction, Transcript
 from recollect.models.paid import Paid
 from recollect.note import Verb
 from recollect.text import sentences, words
-from recollect.types import STRICT, Hand, Scope, Severity, Statement
+from recollect.types import STRICT, Hand, Scope, Severity, Statement, Trust
 
 _VERSION = "notes-v1"
 _MOST = 34  # words of a note that a row of the ledger tells
@@ -40,6 +40,7 @@ class Notes:
         if entry is None or told is None:
             return Extraction()
         is_bound = told.severity in STRICT and note.is_signed(transcript.conversation.session_id)
+        hand = note.hand_of(transcript.conversation.session_id)
         statement = Statement(
             told.kind,
             told.text,
@@ -51,7 +52,8 @@ class Notes:
             revision=told.revision,
             pinned=told.pinned,
             occasions=told.occasions,
-            hand=note.hand_of(transcript.conversation.session_id),
+            hand=hand,
+            trust=Trust.NOTED if hand is Hand.AGENT else Trust.SAID,
         )
         folder = PurePath(transcript.conversation.project).name
         place = f"the project {folder}" if folder else "no project in particular"

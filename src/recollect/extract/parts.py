@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from recollect.text import estimate_tokens
 from recollect.types import Message, Role
@@ -67,6 +66,6 @@ def _pieces(message: Message, budget: int) -> list[Message]:
         end = min(len(text), start + most)
         if end < len(text):
             end = max(text.rfind("\n", start + 1, end), text.rfind(" ", start + most // 2, end)) + 1 or end
-        pieces.append(replace(message, text=text[start:end]))
+        pieces.append(message.between(start, end))
         start = end
     return pieces

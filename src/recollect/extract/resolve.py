@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -21,7 +21,7 @@ from recollect.note import hand
 from recollect.occasions import occasions
 from recollect.store.memories import current
 from recollect.text import COMMON, content_words, normalised, overlap, stem, words
-from recollect.types import STRICT, Hand, MemoryKind, Remembered, Scope, Severity, Statement, Timestamp
+from recollect.types import MAY_BIND, STRICT, Hand, MemoryKind, Remembered, Scope, Severity, Statement, Timestamp
 
 _SAME = 0.8
 _RELATED = 0.5
@@ -111,6 +111,13 @@ def resolve(statements: Iterable[Statement], existing: Sequence[Remembered], pla
     return list(stated.values())
 
 
+def retire(before: Sequence[Remembered], stated: Sequence[Remembered], valued: Container[str]) -> list[Remembered]:
+    """What a conversation stated before and does not state now, but for what a person or an agent found of value: that
+    it goes on to state."""
+    now = {each.id for each in stated}
+    return [each for each in before if each.id not in now and each.id not in valued]
+
+
 class _Pool:
     """Revisions that can be asked for what is near a text, without comparing everything with everything."""
 
@@ -171,6 +178,7 @@ def _fresh(statement: Statement, place: Place) -> Remembered:
         valid_from=max((place.said_at(uuid) for uuid in statement.entries), default=place.now),
         sources=tuple((place.session_key, uuid) for uuid in statement.entries) or ((place.session_key, ""),),
         user=place.user,
+        trust=statement.trust,
     )
 
 
@@ -190,6 +198,8 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
     near = others.near(fresh)
     held = current(near)
     same = _sameness(statement)
+    if statement.near and (named := _named(fresh, statement, others)):
+        return named
     if found := next((each for each in held if same(fresh, each)), None):
         return _again(fresh, found)
     # stated by this conversation before: identity stays, also where words changed a little
@@ -209,6 +219,20 @@ def _match(fresh: Remembered, mine: _Pool, others: _Pool, statement: Statement) 
     if older is None or _is_first(fresh, others.revisions(fresh.id)):
         return fresh
     return _revision(fresh, older, statement, max(each.revision for each in others.revisions(older.id)) + 1)
+
+
+def _named(fresh: Remembered, statement: Statement, others: _Pool) -> Remembered | None:
+    """Whoever read both says which memory it repeats or replaces. Nothing is replaced that was said later, or that only
+    a person may change."""
+    revisions = others.revisions(statement.near)
+    held = next((each for each in current(revisions) if each.scope_id == fresh.scope_id), None)
+    if held is None or held.scope is not fresh.scope:
+        return None
+    if not statement.replaces:
+        return _again(fresh, held)
+    if fresh.valid_from < held.valid_from or not _may_revise(statement, held, revisions):
+        return None
+    return _revision(fresh, held, statement, max(each.revision for each in revisions) + 1)
 
 
 def _again(fresh: Remembered, held: Remembered) -> Remembered:
@@ -253,7 +277,7 @@ def _may_revise(statement: Statement, older: Remembered, revisions: Iterable[Rem
     """Agents change what only agents noted. What binds or is pinned is changed by nothing whose author is not known."""
     if statement.hand is Hand.AGENT:
         return all(hand(each) is Hand.AGENT for each in revisions)
-    return statement.may_bind or not (older.pinned or older.severity in STRICT)
+    return statement.trust in MAY_BIND or not (older.pinned or older.severity in STRICT)
 
 
 def _is_alike(fresh: Remembered, held: Remembered) -> bool:

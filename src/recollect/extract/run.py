@@ -34,12 +34,12 @@ from recollect.errors import ArtifactError, LeaseLost, StoreBusy, StoreError
 from recollect.extract.clean import cleaned
 from recollect.extract.fence import Fence
 from recollect.extract.jobs import KIND, reads_anew, resume, watermark
-from recollect.extract.load import load
+from recollect.extract.load import load, stated_before, with_known
 from recollect.extract.notes import Notes
-from recollect.extract.resolve import Place, resolve
+from recollect.extract.resolve import Place, resolve, retire
 from recollect.extract.threads import Threads
 from recollect.extract.turns import ChatItems, next_of
-from recollect.extract.values import NOTHING, Extraction, Strategy, Transcript, Written, nothing
+from recollect.extract.values import NOTHING, Backlog, Extraction, Strategy, Transcript, Written, nothing
 from recollect.ingest.conversations import check_transition
 from recollect.models.base import ModelFailed
 from recollect.models.paid import CapReached, Paid, committed, digest
@@ -115,6 +115,7 @@ class Report:
     waiting: int = 0  # eligible, but more than a run takes up
     memories: int = 0  # statements found
     ungrounded: int = 0  # statements of a model that were dropped
+    retired: list[tuple[str, str]] = field(default_factory=list)  # (id, text) of what is stated no more
     tokens: int = 0
     cost: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)  # (session key, reason)
@@ -123,19 +124,6 @@ class Report:
     def stored(self) -> int:
         """Conversations whose rows were committed."""
         return self.succeeded + self.succeeded_no_output
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """What a run would take up."""
-
-    conversations: int
-    input_tokens: int  # estimated
-    output_tokens: int
-
-    @property
-    def tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,24 +210,25 @@ class Extract(Part):
         return report
 
     def backlog(self, *, limit: int | None = None, now: bool = False, again: bool = False) -> Backlog:
-        """What `run` would send to a model."""
+        """How much `run` would send to a model."""
+        sizes = [sum(estimate_tokens(one.text) for one in each.messages) for each in self.sent(limit, now, again)]
+        return Backlog(len(sizes), sum(sizes) + len(sizes) * _PROMPT_TOKENS, len(sizes) * _ANSWER_TOKENS)
+
+    def sent(self, limit: int | None, now: bool, again: bool) -> Iterator[Transcript]:
+        """What `run` would send to a model, with what it would know."""
         waiting = self._eligible(now, again)
-        most = self._most(waiting, limit, now)
-        number = tokens = 0
+        left = self._most(waiting, limit, now)
         for group in waiting:
-            if number == most:
-                break
-            if is_note(group[0]):
-                continue
+            if not left:
+                return
             transcript = load(self._database, self._owner, group)
             known = self._known([group]).get(group[0].session_key)
-            if _is_due(known, _watermark(transcript)) or (again and self._reads_anew(group)):
-                sent = self._chats.asks(transcript) if is_chat(group[0]) else transcript
-                if not sent.messages:
-                    continue
-                number += 1
-                tokens += sum(estimate_tokens(message.text) for message in sent.messages) + _PROMPT_TOKENS
-        return Backlog(number, tokens, number * _ANSWER_TOKENS)
+            is_due = _is_due(known, _watermark(transcript)) or (again and self._reads_anew(group))
+            if not is_note(group[0]) and is_due:
+                asked = self._chats.asks(transcript) if is_chat(group[0]) else transcript
+                if asked.messages:
+                    left -= 1
+                    yield with_known(self._ground, asked)
 
     def stored(self, session_key: str) -> Pending | None:
         """The answer for a conversation as it is now, if it is stored and not used up."""
@@ -435,6 +424,7 @@ class Extract(Part):
         if stored is None:
             extraction = Extraction()
             if strategy.should_process(transcript):
+                transcript = with_known(self._ground, transcript)
                 self._fence.begin(claimed.lease)
                 extraction = cleaned(strategy.process(transcript, paid))
             stored = self._fence.keep(claimed.lease, question, msgspec.json.encode(extraction).decode())
@@ -450,7 +440,7 @@ class Extract(Part):
             return
         try:
             answered = future.result()
-            stated = self._resolve(claimed.lease, answered)
+            stated, gone = self._resolve(claimed.lease, answered)
             self._reached(Step.RESOLVED)
             self._fence.begin(claimed.lease)
             files = self._artifacts.write(
@@ -460,6 +450,7 @@ class Extract(Part):
             report.ungrounded += answered.extraction.ungrounded
             self._reached(Step.WRITTEN)
             self._store(claimed, files, report)
+            report.retired += [(each.id, each.text) for each in gone]
         except LeaseLost as error:
             log.warning("%s", error)
             report.skipped += 1
@@ -499,14 +490,16 @@ class Extract(Part):
             log.warning("%s", error)
             return None
 
-    def _resolve(self, lease: Lease, answered: _Answered) -> list[Remembered]:
-        """The revisions that the answer states. Decided once, and stored before anything is written."""
+    def _resolve(self, lease: Lease, answered: _Answered) -> tuple[list[Remembered], list[Remembered]]:
+        """The revisions that the answer states, with what was of value before; and what is stated no more. Decided
+        once, and stored before anything is written."""
         conversation = answered.transcript.conversation
         question = digest(answered.question, "resolved", *filter(None, [conversation.user]))
         scopes = [(scope, scope.id(conversation.project_id, lease.key)) for scope in Scope]
         with self._database.read() as tx:
             stored = answers.load(tx, self._owner, KIND, lease.key, question)
             existing = [] if stored else self._existing(tx, answered, scopes)
+        gone: list[Remembered] = []
         if stored is None:
             times = {message.uuid: Timestamp(message.timestamp) for message in answered.transcript.messages}
             last = conversation.last_message_at
@@ -518,8 +511,12 @@ class Extract(Part):
                 conversation.user,
             )
             stated = resolve(answered.extraction.statements, existing, place)
+            before, valued = stated_before(self._ground, lease.key)
+            gone = retire(before, stated, valued)
+            now = {each.id for each in (*stated, *gone)}
+            stated += [each for each in before if each.id not in now]
             stored = self._fence.keep(lease, question, msgspec.json.encode(stated).decode())
-        return msgspec.json.decode(stored.answer, type=list[Remembered])
+        return msgspec.json.decode(stored.answer, type=list[Remembered]), gone
 
     def _existing(self, tx: Transaction, answered: _Answered, scopes: Sequence[tuple[Scope, str]]) -> list[Remembered]:
         """What others say that is known of this user in these scopes, and of memories that are named; and what this

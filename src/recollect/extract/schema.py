@@ -6,6 +6,7 @@ is something else than an answer, and never "nothing worth keeping".
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -14,8 +15,21 @@ from recollect.types import MemoryKind, Scope, Severity
 
 
 def _number(given: Any) -> Any:
-    """Models like to name a message as the transcript does: [m3]."""
-    return given.strip("[]m ") if isinstance(given, str) else given
+    """Models like to name a message as the transcript does: [m3]; and none as nothing."""
+    return (given.strip("[]m ") or 0) if isinstance(given, str) else given or 0
+
+
+class EvidenceOut(BaseModel):
+    message: Annotated[int, BeforeValidator(_number)]
+    quote: str = Field(max_length=600, description="words in a row that stand in that message")
+
+
+class Relation(StrEnum):
+    """What a statement is to a memory that is there already."""
+
+    NEW = "new"
+    SAME = "same"
+    REPLACES = "replaces"
 
 
 class MemoryOut(BaseModel):
@@ -23,7 +37,9 @@ class MemoryOut(BaseModel):
     text: str = Field(max_length=1000)
     severity: Severity = Severity.NONE
     scope: Scope = Scope.PROJECT
-    messages: list[Annotated[int, BeforeValidator(_number)]] = Field(description="numbers of the messages that say so")
+    evidence: list[EvidenceOut]
+    relation: Relation = Relation.NEW
+    memory: Annotated[int, BeforeValidator(_number)] = Field(0, description="the number of that memory")
     occasions: list[str] = Field(default=[], description="later prompts that this would change the answer to")
 
 
@@ -32,8 +48,9 @@ class SentenceOut(BaseModel):
 
 
 class ExtractionOut(BaseModel):
-    raw_memory: str
-    rollout_summary: str
-    rollout_slug: str = ""
-    memory_sentence: str
     memories: list[MemoryOut]
+    done: str
+    left: str
+    memory_sentence: str
+    rollout_slug: str = ""
+    raw_memory: str = ""

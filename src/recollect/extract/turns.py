@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from recollect.extract.offline import summary
+from recollect.extract.offline.strategy import told
 from recollect.extract.values import Extraction, Strategy, Transcript
 from recollect.ingest.sources.recollect import Turn, session, turn_of
 from recollect.models.paid import Paid
@@ -72,12 +72,12 @@ class ChatItems:
         found = [*self._statements(transcript, known), *other.statements]
         if not found:
             return other
-        told = summary.story(transcript.messages)
-        return Extraction(
-            raw_memory="\n\n".join(filter(None, (summary.raw_memory(told, found), other.raw_memory))),
-            rollout_summary=summary.rollout_summary(told, found),
-            rollout_slug=summary.slug(told, found),
-            memory_sentence=summary.memory_sentence(told, found, PurePath(transcript.conversation.project_id).name),
+        whole = told(transcript.messages, PurePath(transcript.conversation.project_id).name)
+        lines = "\n".join(f"- {each.text}" for each in found)
+        return replace(
+            whole,
+            raw_memory="\n\n".join(filter(None, (lines, whole.raw_memory, other.raw_memory))),
+            rollout_summary=whole.rollout_summary or other.rollout_summary,
             statements=tuple(found),
             parts=other.parts,
             ungrounded=other.ungrounded,
@@ -100,10 +100,11 @@ class ChatItems:
         path = Path(state.root) / state.file_path if state else None
         logged: dict[str, Fingerprint] = {}
         for line in path.read_bytes().splitlines() if path is not None and path.is_file() else ():
-            told = fingerprint_of(line)
-            if told is not None and told[1] is not None and _session(told[0]) == talk.session_id:
-                logged.setdefault(told[0].id, told[1])
-        return {turn: told for turn, told in (found | logged).items() if told.objective or told.topics or told.items}
+            line_of = fingerprint_of(line)
+            if line_of is not None and line_of[1] is not None and _session(line_of[0]) == talk.session_id:
+                logged.setdefault(line_of[0].id, line_of[1])
+        every = found | logged
+        return {turn: each for turn, each in every.items() if each.objective or each.topics or each.items}
 
     def _statements(self, transcript: Transcript, known: Mapping[str, Fingerprint]) -> list[Statement]:
         talk = transcript.conversation

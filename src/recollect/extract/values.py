@@ -27,6 +27,8 @@ class Transcript:
 
     conversation: Conversation
     messages: Sequence[Message]
+    known: tuple[Remembered, ...] = ()  # memories that are near it
+    rules: str = ""  # what the project's own files tell every agent
 
     @property
     def snapshot(self) -> str:
@@ -38,9 +40,24 @@ class Transcript:
         return hashed.hexdigest()[:32]
 
 
+_LEFT = "\n\nLeft: "
+
+
+def outcome(done: str, left: str) -> str:
+    """What a session leaves behind, as its summary tells it: what was done and, at the end, what was left."""
+    done, left = done.strip(), left.strip()
+    return done + (f"{_LEFT if done else _LEFT.lstrip()}{left}" if left else "")
+
+
+def left_of(summary: str) -> tuple[str, str]:
+    """What was done, and what was left, as a summary tells them."""
+    done, told, left = f"\n\n{summary}".rpartition(_LEFT)
+    return (done.strip(), left.strip()) if told else (summary.strip(), "")
+
+
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What one conversation is worth remembering. No raw memory and no statements: nothing."""
+    """What one conversation is worth remembering. Nothing was done and nothing stated: nothing."""
 
     raw_memory: str = ""
     rollout_summary: str = ""
@@ -52,7 +69,20 @@ class Extraction:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.raw_memory or self.statements)
+        return not (self.raw_memory or self.rollout_summary or self.statements)
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a run would take up."""
+
+    conversations: int
+    input_tokens: int  # estimated
+    output_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from recollect.ingest import conversations as rules
 from recollect.ingest import erasure, recovery, workers
 from recollect.ingest.fold import Batch, fold_lines
 from recollect.ingest.gate import Gate, switches
+from recollect.ingest.reread import reread
 from recollect.ingest.rescan import rescan
 from recollect.ingest.resplit import resplit
 from recollect.ingest.run import Ingest, Progress, Report, Work
@@ -184,6 +185,7 @@ class Intake(Part):
         self._bury()
         left_out = self._recover(gate, report)
         rescan(self._database, self._owner, self._jobs, redact.VERSION, redact.redact)
+        reread(self._database, self._owner, self._jobs)
         report.touched |= resplit(self._database, self._owner, self._jobs, self._writer(gate), self._gap)
         oldest = moment(parse_timestamp(since)).timestamp() * 1000 if since else 0
         found = [each for each in self._find(file, folder, forced, report) if each.modified_ms >= oldest]

@@ -22,6 +22,7 @@ from typing import Any
 from recollect import note
 from recollect.artifacts.ledger import Row
 from recollect.consolidate.render import SUMMARY, project_folder, project_path
+from recollect.extract.values import left_of
 from recollect.inject import render
 from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
 from recollect.inject.values import AT_START, Given, Line, injected
@@ -175,7 +176,12 @@ class Briefing(Part):
         found = artifacts.recent(tx, self._owner, project_id, 4 * SESSIONS) if project_id else []
         rows = [
             Row(
-                Timestamp(row.ended_at or row.captured_at), row.session_id, row.project, row.memory_sentence, "", "", ""
+                Timestamp(row.ended_at or row.captured_at),
+                row.session_id,
+                row.project,
+                row.memory_sentence,
+                *("", "", ""),
+                left_of(row.told)[1],
             )
             for row in found
             if not (note.is_session(row.session_id) or self._ground.is_unlisted(row.session_id))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from recollect import note
 from recollect.artifacts.ledger import Row
+from recollect.artifacts.ledger import shortened as shortened_line
 from recollect.blocks import END, PREFIX
 from recollect.consolidate.render import MEMORY, SOURCE
 from recollect.inject.render import LENGTHS, inert, line, shortened
@@ -26,6 +27,7 @@ TOKENS = 2_300  # 8,050 bytes: below 10,000 characters (Claude Code) and 2,500 t
 LONGEST = 100  # tokens of what a line says
 SESSIONS = 5
 _LINES = TOKENS // 10  # more do not fit, whatever they say: a date and an id alone take more
+_LEFT = 200  # characters of what a session left
 _UNUSED = Use(0, "")
 
 
@@ -88,11 +90,15 @@ def _parts(known: Known, tokens: int) -> Iterator[_Part]:
     own = once(loose)
     yield _Part("In this project", (*own, *_retold(known.project_summary, current, told)), 0.3)
     sessions = [
-        f"- {each.at[:16]}Z {_inert(each.sentence)} (session {_inert(each.session_id)})"
+        f"- {each.at[:16]}Z {_inert(each.sentence)}{_left(each)} (session {_inert(each.session_id)})"
         for each in known.sessions[:SESSIONS]
     ]
     yield _Part("Last sessions", tuple(sessions), 0.1)
     yield _Part("Also known", once(ranked), 0.0)
+
+
+def _left(session: Row) -> str:
+    return f" Left: {_inert(shortened_line(session.left, _LEFT))}" if session.left else ""
 
 
 def _belongs(memory: Remembered, project_id: str) -> bool:

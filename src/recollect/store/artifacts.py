@@ -47,6 +47,7 @@ class Summarised(NamedTuple):
     manifest_path: str
     memory_sentence: str
     of_user: int  # 1: of a user of a chat
+    told: str  # what was done and left; empty where nothing was kept
 
 
 _COLUMNS = Indexed._fields
@@ -103,7 +104,11 @@ _OF_USER = (
     "EXISTS (SELECT 1 FROM memory_conversations c WHERE c.tenant = memory_artifacts.tenant"
     " AND c.agent_id = memory_artifacts.agent_id AND c.session_key = memory_artifacts.session_key AND c.user_id <> '')"
 )
-_SUMMARISED = f"{', '.join(Summarised._fields[:-1])}, CASE WHEN {_OF_USER} THEN 1 ELSE 0 END"
+_SUMMARISED = (
+    f"{', '.join(Summarised._fields[:-2])}, CASE WHEN {_OF_USER} THEN 1 ELSE 0 END,"
+    " COALESCE((SELECT t.rollout_summary FROM memory_stage1 t WHERE t.tenant = memory_artifacts.tenant"
+    " AND t.agent_id = memory_artifacts.agent_id AND t.session_key = memory_artifacts.session_key), '')"
+)
 _SUMMARIES = f"FROM memory_artifacts WHERE {_OWN} AND source_kind = 'summary' AND is_current = 1"
 _AT = "COALESCE(NULLIF(ended_at, ''), captured_at)"  # when a conversation ended, else when it was captured
 

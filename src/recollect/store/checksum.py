@@ -24,7 +24,9 @@ TALK = (  # columns of a conversation, by field
     *("source", "session_id", "project", "project_id", "branch", "first_message_at", "last_message_at"),
     *("entry_count", "status", "status_reason", "user"),
 )
-SAID = ("uuid", "role", "content", "tool_names", "timestamp", "cwd", "project_id", "branch", "user")  # of an entry
+SAID = (  # of an entry
+    *("uuid", "role", "content", "tool_names", "timestamp", "cwd", "project_id", "branch", "user", "authors", "events"),
+)
 _CONTENT, _REASON = SAID.index("content"), TALK.index("status_reason")
 _OF_THE_PIPELINE = ("too short", "nobody has read it", "unchanged since")  # reasons that no file knows
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import msgspec
+
 from recollect.store.compactions import INSERT
 from recollect.store.database import Transaction, beginning, keys_of, rows_of
-from recollect.types import Entry, Owner, Role, Timestamp
+from recollect.types import Entry, Event, Owner, Role, Timestamp
 
 # || '': the source would choose the index of ids, and with it every entry of that agent
 _FILE = "tenant = :tenant AND agent_id = :agent_id AND source || '' = :source AND source_file = :source_file"
@@ -91,11 +93,14 @@ class EntryRow(NamedTuple):
     branch: str
     owned: int
     user: str = ""
+    authors: str = ""
+    events: str = ""  # JSON
 
 
 _INSERT = f"""
 INSERT INTO memory_transcript_entries (tenant, agent_id, source, entry_uuid, session_id, source_file, generation,
-  line_offset, role, content, tool_names, timestamp, cwd, project_id, branch, owned, user_id, withdrawn)
+  line_offset, role, content, tool_names, timestamp, cwd, project_id, branch, owned, user_id, authors, events,
+  withdrawn)
 VALUES ({", ".join(":" + name for name in EntryRow._fields)}, 0)
 ON CONFLICT DO NOTHING
 """
@@ -120,7 +125,20 @@ def row(key: FileKey, generation: int, entry: Entry, project_id: str, owned: boo
         entry.branch,
         int(owned),
         entry.user,
+        entry.authors,
+        told(entry.events),
     )
+
+
+def told(events: Sequence[Event]) -> str:
+    return msgspec.json.encode(events).decode() if events else ""
+
+
+_events = msgspec.json.Decoder(tuple[Event, ...])
+
+
+def events_of(told: str) -> tuple[Event, ...]:
+    return _events.decode(told) if told else ()
 
 
 def insert(tx: Transaction, rows: Sequence[EntryRow]) -> int:
@@ -135,8 +153,11 @@ def restore(tx: Transaction, rows: Sequence[EntryRow]) -> None:
             _INSERT.replace(
                 "DO NOTHING",
                 "(tenant, agent_id, source, entry_uuid) DO UPDATE SET content = excluded.content, role = excluded.role,"
-                " timestamp = excluded.timestamp, user_id = excluded.user_id"
+                " timestamp = excluded.timestamp, user_id = excluded.user_id, authors = excluded.authors,"
+                " events = excluded.events"
                 " WHERE memory_transcript_entries.content <> excluded.content"
+                " OR memory_transcript_entries.authors <> excluded.authors"
+                " OR memory_transcript_entries.events <> excluded.events"
                 " OR memory_transcript_entries.role <> excluded.role"
                 " OR memory_transcript_entries.user_id <> excluded.user_id"
                 " OR memory_transcript_entries.timestamp <> excluded.timestamp",
@@ -153,6 +174,7 @@ def overwrite(tx: Transaction, rows: Sequence[EntryRow], withdrawn: Collection[s
         " generation = :generation, line_offset = :line_offset, role = :role, content = :content,"
         " tool_names = :tool_names, timestamp = :timestamp, cwd = :cwd, branch = :branch,"
         " project_id = CASE WHEN cwd = :cwd THEN project_id ELSE :project_id END,"
+        " authors = :authors, events = :events,"
         f" owned = :owned, user_id = :user, withdrawn = :withdrawn WHERE {_UUID}",
         [{**row._asdict(), "withdrawn": int(row.uuid in withdrawn)} for row in rows],
     )
@@ -225,11 +247,88 @@ def amend(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> list[Entry
         entry
         for entry in entries
         if tx.run(
-            "UPDATE memory_transcript_entries SET content = :content, tool_names = :tool_names"
-            f" WHERE {_UUID} AND source_file = :source_file AND (content <> :content OR tool_names <> :tool_names)",
-            {**key.names(), "uuid": entry.uuid, "content": entry.content, "tool_names": entry.tool_names},
+            "UPDATE memory_transcript_entries SET content = :content, tool_names = :tool_names, authors = :authors,"
+            f" events = :events WHERE {_UUID} AND source_file = :source_file"
+            " AND (content <> :content OR tool_names <> :tool_names OR authors <> :authors OR events <> :events)",
+            {
+                **key.names(),
+                "uuid": entry.uuid,
+                "content": entry.content,
+                "tool_names": entry.tool_names,
+                "authors": entry.authors,
+                "events": told(entry.events),
+            },
         )
     ]
+
+
+class Unread(NamedTuple):
+    """A message whose authors are not known."""
+
+    source: str
+    uuid: str
+    role: str
+    content: str
+
+
+_NOBODY = "tenant = :tenant AND agent_id = :agent_id AND authors = '' AND content <> ''"
+
+
+def files_without_authors(tx: Transaction, owner: Owner) -> list[tuple[str, str]]:
+    """(source, file) of messages whose authors are not known."""
+    sql = f"SELECT DISTINCT source, source_file FROM memory_transcript_entries WHERE {_NOBODY}"
+    return sorted((source, path) for source, path in tx.rows(sql, owner.names()))
+
+
+def without_authors(tx: Transaction, owner: Owner, after: tuple[str, str], limit: int) -> list[Unread]:
+    """Those behind a (source, uuid), in that order."""
+    rows = tx.rows(
+        f"SELECT source, entry_uuid, role, content FROM memory_transcript_entries WHERE {_NOBODY}"
+        " AND (source, entry_uuid) > (:source, :uuid) ORDER BY source, entry_uuid LIMIT :limit",
+        {**owner.names(), "source": after[0], "uuid": after[1], "limit": limit},
+    )
+    return [Unread(*row) for row in rows]
+
+
+def authors(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """uuid → (authors, events) of these messages."""
+    sql = (
+        "SELECT entry_uuid, authors, events FROM memory_transcript_entries WHERE tenant = :tenant"
+        " AND agent_id = :agent_id AND source = :source AND entry_uuid IN ({among})"
+    )
+    found = rows_of(tx, sql, {**owner.names(), "source": source}, uuids)
+    return {uuid: (by, told_) for uuid, by, told_ in found}
+
+
+def tell_authors(tx: Transaction, owner: Owner, source: str, found: Iterable[Entry]) -> int:
+    """Authors and events of messages that have none, and that stand here with the same text."""
+    return tx.run_many(
+        f"UPDATE memory_transcript_entries SET authors = :authors, events = :events WHERE {_UUID} AND authors = ''"
+        " AND content = :content",
+        [
+            {
+                **owner.names(),
+                "source": source,
+                "uuid": each.uuid,
+                "content": each.content,
+                "authors": each.authors,
+                "events": told(each.events),
+            }
+            for each in found
+        ],
+    )
+
+
+def tell_authors_of(tx: Transaction, owner: Owner, found: Iterable[tuple[Unread, str]]) -> int:
+    """The authors of these messages, where nobody has told them meanwhile."""
+    return tx.run_many(
+        f"UPDATE memory_transcript_entries SET authors = :authors WHERE {_UUID} AND authors = ''"
+        " AND content = :content",
+        [
+            {**owner.names(), "source": each.source, "uuid": each.uuid, "content": each.content, "authors": authors}
+            for each, authors in found
+        ],
+    )
 
 
 def set_withdrawn(tx: Transaction, key: FileKey, uuids: Iterable[str], withdrawn: bool) -> list[Touch]:
@@ -325,9 +424,9 @@ def user_texts(
 
 def of_conversation(
     tx: Transaction, key: FileKey, session_id: str, first: Timestamp, last: Timestamp
-) -> list[tuple[str, str, str, str, str, str, str, str]]:
-    """(uuid, role, content, timestamp, tools, cwd, project_id, branch) between two times, in order."""
-    columns = "entry_uuid, role, content, timestamp, tool_names, cwd, project_id, branch"
+) -> list[tuple[str, str, str, str, str, str, str, str, str, str]]:
+    """(uuid, role, content, timestamp, tools, authors, events, cwd, project_id, branch) between two times, in order."""
+    columns = "entry_uuid, role, content, timestamp, tool_names, authors, events, cwd, project_id, branch"
     return _said(tx, columns, key, session_id, _BETWEEN, first=first, last=last)
 
 

@@ -18,7 +18,7 @@ from recollect.errors import NotFound
 from recollect.note import is_session
 from recollect.occasions import joined, occasions, parted
 from recollect.store.database import Row, Transaction, beginning, in_parts, outside, rows_of
-from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp
+from recollect.types import BINDING, MemoryKind, Owner, Remembered, Scope, Severity, Timestamp, Trust
 
 OWN = "m.tenant = :tenant AND m.agent_id = :agent_id"
 _MINE = "tenant = :tenant AND agent_id = :agent_id"
@@ -28,7 +28,7 @@ CURRENT = (  # no revision of the memory was said later
     " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
     " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
 )
-_SAID = "kind, text, severity, scope, scope_id, created_at, valid_from, pinned, occasions, user_id, loosened"
+_SAID = "kind, text, severity, scope, scope_id, created_at, valid_from, pinned, occasions, user_id, loosened, trust"
 COLUMNS = f"memory_id, revision, {_SAID}"
 _ROW = f"m.{COLUMNS.replace(', ', ', m.')}"
 _FIRST = "s.loosened, s.created_at, s.valid_from, s.session_key, s.entry_uuid"  # how sources are sorted
@@ -359,11 +359,11 @@ def _load_of(tx: Transaction, names: dict[str, Any], where: str, values: Sequenc
 def _load(tx: Transaction, where: str, names: dict[str, Any]) -> list[Remembered]:
     """Sources in the order in which they were seen, that first whose words a revision has."""
     # sorted here: SQLite would rather walk all of an owner's memories in that order than look up the few and sort them
-    rows = sorted(tx.rows(_SELECT + where, names), key=lambda row: (row[:2], row[15:] if row[13] is not None else ()))
+    rows = sorted(tx.rows(_SELECT + where, names), key=lambda row: (row[:2], row[16:] if row[14] is not None else ()))
     found: list[Remembered] = []
     for _, several in groupby(rows, key=itemgetter(0, 1)):
         every = list(several)
-        sources = tuple((row[13], row[14]) for row in every if row[13] is not None)
+        sources = tuple((row[14], row[15]) for row in every if row[14] is not None)
         found.append(replace(_remembered(every[0]), sources=sources))
     return found
 
@@ -384,5 +384,6 @@ def _remembered(row: Row) -> Remembered:
         occasions=parted(row[10]),
         user=row[11],
         loosened=bool(row[12]),
-        sources=((row[13], row[14]),) if len(row) > 13 else (),
+        trust=Trust(row[13]),
+        sources=((row[14], row[15]),) if len(row) > 14 else (),
     )

@@ -59,6 +59,26 @@ _USED = (
 )
 
 
+def kept_by_older(tx: Transaction, owner: Owner, family: str, current: str) -> int:
+    """How many memories conversations state that were read by other strategies of this family than the current one."""
+    row = tx.row(
+        "SELECT COUNT(DISTINCT s.memory_id) FROM memory_stage1 t JOIN memory_sources s ON s.tenant = t.tenant"
+        " AND s.agent_id = t.agent_id AND s.session_key = t.session_key WHERE t.tenant = :tenant"
+        " AND t.agent_id = :agent_id AND t.strategy LIKE :family AND t.strategy <> :current",
+        {**owner.names(), "family": f"{family}-v%", "current": current},
+    )
+    return int(row[0]) if row else 0
+
+
+def summaries(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, str]:
+    """What these conversations' summaries tell; nothing of those in which nothing was kept."""
+    sql = (
+        "SELECT session_key, rollout_summary FROM memory_stage1 WHERE tenant = :tenant AND agent_id = :agent_id"
+        " AND session_key IN ({among})"
+    )
+    return dict(rows_of(tx, sql, owner.names(), session_keys))
+
+
 def inputs(tx: Transaction, owner: Owner, keys: Sequence[str]) -> list[Input]:
     """The rows of these conversations with their use, newest first. What users of chats said is theirs."""
     columns = ", ".join(f"s.{name}" for name in COLUMNS)

@@ -16,6 +16,8 @@ from recollect.surfaces.cli.common import count, counting, day_and_time, echo, t
 from recollect.surfaces.cli.ingest import describe, progress
 from recollect.types import project_name, timestamp
 
+_NEWEST = 10  # conversations that are shown
+
 
 def start() -> int:
     with open_memory() as memory:
@@ -32,7 +34,7 @@ def start() -> int:
                 report = memory.ingest(folder=Path(folder))
         echo("")
         describe(memory, report, everything=False)
-        newest = memory.conversations(limit=10)
+        newest = memory.conversations(limit=_NEWEST)
         echo(f"\nThe newest of {count(sum(memory.status().conversations.values()), 'conversation')}:")
         table(
             ("last message", "source", "project", "messages", "it began with"),
@@ -84,6 +86,12 @@ def _learn(memory: Memory) -> None:
     )
     for text in memory.newest(5):
         echo(f"  - {shorten(text, 150, placeholder=' …')}")
+    days = memory.timeline(project=None, limit=_NEWEST)
+    left = [(each, each.left) for day in days for each in day.conversations if each.left]
+    if left:
+        echo("What was left at the end:")
+    for each, told in left[:3]:
+        echo(f"  - {project_name(each.project_id) or each.project}: {shorten(told, 150, placeholder=' …')}")
     echo(f"What a new session is told: {memory.settings.workspace}")
 
 

@@ -1,45 +1,40 @@
-"""Phase 1 without a model."""
+"""The strategy that asks no model: structure first, and little beyond it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import PurePath
 
-from recollect.extract.offline import summary
-from recollect.extract.offline.statements import statements
-from recollect.extract.values import WITHOUT_MODEL, Extraction, Transcript
+from recollect.extract import structure
+from recollect.extract.values import WITHOUT_MODEL, Extraction, Transcript, outcome
 from recollect.models.paid import Paid
-from recollect.types import STRICT, Role, Severity, Statement
+from recollect.types import Message, Role
 
-_VERSION = f"{WITHOUT_MODEL}-v9"
-_BUSY = 6  # tool calls from which a session without statements is worth a summary
+VERSION = f"{WITHOUT_MODEL}-v10"
 
 
 class Offline:
-    """Extracts with `statements` and `summary`; asks nobody.
+    """Keeps what `structure` tells: what was done and left, what was chosen and laid down; asks nobody.
 
-    It cannot tell what a person typed from what they pasted, so nothing that it finds binds or holds everywhere.
+    It cannot be sure of what a person typed, so nothing that it finds binds or holds everywhere.
     """
 
-    id = _VERSION
+    id = VERSION
 
     def should_process(self, transcript: Transcript) -> bool:
         return any(message.role is Role.USER for message in transcript.messages)
 
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
-        found = [_loose(each) for each in statements(transcript.messages)]
-        told = summary.story(transcript.messages)
-        if not found and not (told.activity.changed and told.activity.calls >= _BUSY):
-            return Extraction()
-        return Extraction(
-            raw_memory=summary.raw_memory(told, found),
-            rollout_summary=summary.rollout_summary(told, found),
-            rollout_slug=summary.slug(told, found),
-            memory_sentence=summary.memory_sentence(told, found, PurePath(transcript.conversation.project).name),
-            statements=tuple(found),
-        )
+        return told(transcript.messages, PurePath(transcript.conversation.project).name)
 
 
-def _loose(statement: Statement) -> Statement:
-    severity = Severity.NONE if statement.severity in STRICT else statement.severity
-    return replace(statement, severity=severity, may_bind=False)
+def told(messages: Sequence[Message], project: str) -> Extraction:
+    """What the messages tell by their structure. Pure."""
+    done, left = structure.outcome(messages)
+    return Extraction(
+        raw_memory=structure.account(messages),
+        rollout_summary=outcome(done, left),
+        rollout_slug=structure.slug(messages),
+        memory_sentence=structure.sentence(messages, project),
+        statements=tuple(structure.statements(messages)),
+    )

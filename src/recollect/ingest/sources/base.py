@@ -24,10 +24,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from recollect.authors import coded, judged, written
 from recollect.blocks import strip_blocks
 from recollect.projects.paths import stored
 from recollect.redact import redact
-from recollect.types import Entry, Role, Timestamp, parse_timestamp, timestamp
+from recollect.types import Author, Entry, Event, Happened, Role, Timestamp, parse_timestamp, timestamp
 
 
 class Malformed(ValueError):
@@ -87,6 +88,7 @@ class Source:
     root_of: Callable[[Path], Path]  # a file → the folder its key is relative to
     wants: Callable[[PurePath], bool] = lambda key: True  # file key → may it hold a transcript of the main agent?
     folder_of: Callable[[bytes], str] = lambda line: ""  # a line → the working directory that it names, if it does
+    tells: frozenset[Happened] = frozenset()  # events that its transcripts have
 
 
 _Record = TypeVar("_Record")
@@ -118,6 +120,26 @@ def clean(text: str) -> str:
     if "\0" in text:
         text = text.replace("\0", "")
     return redact(strip_blocks(text)).strip()
+
+
+Pieces = Sequence[tuple[Author, str]]
+"""Texts of a record with who wrote each."""
+
+
+def authored(pieces: Pieces) -> tuple[str, str]:
+    """The words of a person's message as they may be stored, and who wrote which part of them."""
+    told = [(author, text) for author, text in pieces if text]
+    text = clean("\n\n".join(text for _, text in told))
+    if all(author is Author.TYPED for author, _ in told):
+        return text, written(text)
+    parts = [(author, clean(piece)) for author, piece in told]
+    if "\n\n".join(piece for _, piece in parts) != text:  # a secret went over a border
+        return text, coded([(Author.PASTED, len(text))])
+    runs: list[tuple[Author, int]] = []
+    for author, piece in parts:
+        runs += [(author, 2)] if runs else []
+        runs += judged(piece) if author is Author.TYPED else [(author, len(piece))]
+    return text, coded(runs)
 
 
 def read_time(value: str | float | None, state: State) -> Timestamp:
@@ -179,6 +201,7 @@ class OpenTool(msgspec.Struct):
     call_id: str
     line: str  # its summary
     failed: bool = False
+    events: tuple[Event, ...] = ()  # what it tells, if it did not fail
 
 
 class OpenMessage(msgspec.Struct, kw_only=True):
@@ -194,12 +217,17 @@ class OpenMessage(msgspec.Struct, kw_only=True):
     texts: list[str] = []
     tools: list[OpenTool] = []
     names: list[str] = []
+    events: tuple[Event, ...] = ()  # what happened to it: it was interrupted, a call was refused
 
     def entry(self) -> Entry:
         content = "\n\n".join(self.texts)
+        authors = f"agent:{len(content)}" if content else ""
         if self.tools:
             lines = "\n".join([tool.line + " (failed)" if tool.failed else tool.line for tool in self.tools])
             content = f"{content}\n\n{lines}" if content else lines
+            between = len(content) - len(lines)
+            authors = f"agent:{between},tool:{len(lines)}" if between else f"tool:{len(lines)}"
+        done = tuple([event for tool in self.tools if not tool.failed for event in tool.events])
         return Entry(
             self.uuid,
             self.session_id,
@@ -211,6 +239,8 @@ class OpenMessage(msgspec.Struct, kw_only=True):
             self.cwd,
             self.branch,
             self.remote,
+            authors=authors,
+            events=self.events + done,
         )
 
 

@@ -41,15 +41,17 @@ from recollect.ingest.sources.base import (
     State,
     Withdrawn,
     as_text,
+    authored,
     clean,
     content_id,
-    decode,
     read_time,
     session_name,
 )
+from recollect.ingest.sources.claude_results import answers, refusal
+from recollect.ingest.sources.events import told
 from recollect.ingest.sources.tags import Wrappers, inside, quoted
 from recollect.ingest.sources.tools import summarise
-from recollect.types import Entry, Role, Timestamp
+from recollect.types import Author, Entry, Event, Happened, Role, Timestamp
 
 NAME = "claude-code"
 _MOST_OPEN = 4  # assistant messages that may still wait for lines or tool results
@@ -88,13 +90,6 @@ class _Attachment(msgspec.Struct):
     source_uuid: Any = None  # what its user record would have had
 
 
-class _Answers(msgspec.Struct):
-    """What the harness notes of the questions that it put to the user."""
-
-    answers: Any = None  # question → the answer, or a list
-    annotations: Any = None  # question → an object with `notes`
-
-
 class _Record(msgspec.Struct, rename="camel"):
     type: Any = None
     uuid: Any = None
@@ -113,6 +108,8 @@ class _Record(msgspec.Struct, rename="camel"):
     source_tool_use_id: Any = field(default=None, name="sourceToolUseID")
     source_tool_assistant_uuid: Any = field(default=None, name="sourceToolAssistantUUID")
     tool_denial_kind: Any = None
+    ai_title: Any = None
+    custom_title: Any = None
     tool_use_result: Raw = Raw()
     forked_from: Any = None
     message: _Message | list[Raw] | str | float | bool | None = None
@@ -147,10 +144,7 @@ class ClaudeState(State, kw_only=True):
 
 _records = msgspec.json.Decoder(_Record)
 _contents = msgspec.json.Decoder(_Content)
-_answers = msgspec.json.Decoder(_Answers | list[Raw] | str | float | bool | None)
 _SYNTHETIC = "<synthetic>"  # the model of what the harness says in the model's place
-_REFUSED = "The user doesn't want to proceed with this tool use."
-_BEHIND_REFUSAL = "\n\nNote: The user's next message may contain "
 _NO_PERSON = ("task-notification", "peer", "coordinator", "observer", "observer-activity", "auto-continuation")
 _PERSON = (None, "human", "channel")  # kinds of origin
 
@@ -177,6 +171,8 @@ def _changes(state: ClaudeState, record: _Record, line: bytes, offset: int) -> S
     if kind != "assistant" and kind != "user":
         if not isinstance(kind, str):
             raise Malformed("a record without a type")
+        if kind in ("ai-title", "custom-title") and (title := clean(as_text(record.ai_title or record.custom_title))):
+            return _end(state, set(), [Event(Happened.TITLE, title)])
         if kind != "attachment" or not _is_queued(record.attachment):
             return NOTHING
         record = _as_user(record, record.attachment)
@@ -230,7 +226,8 @@ def _session(state: ClaudeState, record: _Record) -> str:
 
 def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: int) -> Sequence[Change]:
     texts: list[str] = []  # as the record has them
-    words: list[str] = []  # the person's part of each
+    words: list[tuple[Author, str]] = []  # the person's part of each
+    events: list[Event] = []
     failed: set[str] = set()
     for item in blocks:
         block = item if type(item) is _Block else _Block("text", item)
@@ -238,19 +235,25 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
             own: list[str] = []
             if block.is_error is True:
                 failed.add(as_text(block.tool_use_id))
-            if record.tool_denial_kind == "user-rejected" and (said := _said(block.content)):
-                own.append(said)
-            if block.is_error is not True:
-                own += _answered(state, as_text(block.tool_use_id), record.tool_use_result)
+                said = refusal(block.content)
+                if said is not None:
+                    own += [said] if said and record.tool_denial_kind == "user-rejected" else []
+                    events.append(Event(Happened.REJECTED, clean(said)))
+            else:
+                own, given = _answered(state, as_text(block.tool_use_id), block.content, record.tool_use_result)
+                events += given
             texts += own
-            words += own
-        elif block.type == "text" and type(block.text) is str and block.text and not _INTERRUPT.fullmatch(block.text):
-            texts.append(block.text)
-            words.append(_typed_by(record, block.text))
+            words += [(Author.CHOSEN, each) for each in own]
+        elif block.type == "text" and type(block.text) is str and block.text:
+            if _INTERRUPT.fullmatch(block.text):
+                events.append(Event(Happened.INTERRUPT))
+            else:
+                texts.append(block.text)
+                words.append((Author.TYPED, _typed_by(record, block.text)))
     if not texts:
-        return _fail(state, failed) if failed else NOTHING
+        return _end(state, failed, events) if failed or events else NOTHING
     text, at = "\n\n".join(texts), _time(state, record)
-    changes = _fail(state, failed)
+    changes = _end(state, failed, ())
     session = _session(state, record)
     uuid = as_text(record.uuid) or content_id(state, NAME, session, at, Role.USER, text)
     state.last_timestamp = at
@@ -258,7 +261,7 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
         state.open.clear()
         state.turns.clear()  # nobody goes back behind it
         return [*changes, Compaction(uuid, session, clean(text), at, offset)]
-    text = clean("\n\n".join(filter(None, words)))
+    text, authors = authored(words)
     if not text:
         return changes
     state.open.clear()  # the user spoke: nothing before this can still grow
@@ -274,6 +277,8 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
         line_offset=offset,
         cwd=as_text(record.cwd),
         branch=as_text(record.git_branch),
+        authors=authors,
+        events=tuple(events),
     )
     return [*changes, entry]
 
@@ -329,7 +334,8 @@ def _assistant(
     for block in tools:
         call, name = as_text(block.id), as_text(block.name)
         if not call or all(call != tool.call_id for tool in opened.tools):  # not a call written twice
-            opened.tools.append(OpenTool(call, summarise(name or "tool", block.input)))
+            about = summarise(name or "tool", block.input)
+            opened.tools.append(OpenTool(call, about, events=told(name, block.input)))
         if name and name not in opened.names:
             opened.names.append(name)
     return [opened.entry()]
@@ -363,36 +369,28 @@ def _resumed(state: ClaudeState, parent: str) -> list[Change]:
     return [Restored(each) for left in back for each in left.entries]
 
 
-def _said(result: Raw) -> str:
-    """What the user typed when a call was refused: the harness wrote this result, no tool did."""
-    content = decode(_contents, result) if result else None
-    for item in content if isinstance(content, list) else [content]:
-        text = item.text if isinstance(item, _Block) else item
-        if isinstance(text, str) and text.startswith(_REFUSED):
-            return text.partition(" the user said:\n")[2].partition(_BEHIND_REFUSAL)[0]
-    return ""
-
-
-def _answered(state: ClaudeState, call: str, result: Raw) -> list[str]:
-    """What the user answered: only the harness writes the result of a call that asked."""
+def _answered(state: ClaudeState, call: str, content: Raw, result: Raw) -> tuple[list[str], list[Event]]:
+    """What the user answered, by itself and with its question: only the harness writes the result of a call that
+    asked."""
     asked = (tool.line for message in state.open.values() for tool in message.tools if tool.call_id == call)
-    if not call or not result or not any(line.startswith("[AskUserQuestion]") for line in asked):
-        return []
-    given = decode(_answers, result)
-    if not isinstance(given, _Answers) or not isinstance(given.answers, dict):
-        return []
-    notes = given.annotations if isinstance(given.annotations, dict) else {}
-    words: list[object] = []
-    for question, answer in given.answers.items():
-        note = notes.get(question)
-        words += answer if isinstance(answer, list) else [answer]
-        words += [note.get("notes")] if isinstance(note, dict) else []
-    return [word for word in words if isinstance(word, str) and word]
+    if not call or not any(line.startswith("[AskUserQuestion]") for line in asked):
+        return [], []
+    words: list[str] = []
+    events: list[Event] = []
+    for question, own in answers(content, result):
+        words += own
+        events.append(Event(Happened.ANSWER, clean(f"{' '.join(question.split())} → {'; '.join(own)}")))
+    return words, events
 
 
-def _fail(state: ClaudeState, calls: set[str]) -> list[Change]:
-    """A result says whether its call failed; what the tool printed is not kept."""
+def _end(state: ClaudeState, calls: set[str], events: Sequence[Event]) -> list[Change]:
+    """A result says whether its call failed; what the tool printed is not kept. What happened without a word of the
+    user's stands with the last thing that the agent did."""
     changes: list[Change] = []
+    if events and state.open:
+        last = next(reversed(state.open.values()))
+        last.events += tuple(each for each in events if each not in last.events)
+        changes.append(last.entry())
     if calls:
         for message in state.open.values():
             hits = [tool for tool in message.tools if tool.call_id in calls and tool.call_id and not tool.failed]
@@ -559,4 +557,5 @@ SOURCE = Source(
     default_roots=default_roots,
     root_of=root_of,
     wants=wants,
+    tells=frozenset(Happened),
 )

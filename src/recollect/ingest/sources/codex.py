@@ -34,10 +34,12 @@ from recollect.ingest.sources.base import (
     Malformed,
     OpenMessage,
     OpenTool,
+    Pieces,
     Source,
     State,
     Withdrawn,
     as_text,
+    authored,
     clean,
     content_id,
     decode,
@@ -55,7 +57,8 @@ from recollect.ingest.sources.codex_payload import (
     string,
     tells_failure,
 )
-from recollect.types import Entry, Role, Timestamp
+from recollect.ingest.sources.events import IN_COMMANDS, told
+from recollect.types import Author, Entry, Event, Happened, Role, Timestamp
 
 NAME = "codex"
 _MOST_OPEN = 4  # assistant messages that may still wait for tool results
@@ -299,6 +302,9 @@ def _event(state: CodexState, payload: _Record, when: _When, offset: int) -> Seq
         return _message(state, _Said(_ROLES[kind], texts, images, _native(item.id), "c", when, offset))
     if kind == "thread_rolled_back":
         return _roll_back(state, payload.num_turns)
+    if kind == "turn_aborted" and state.opened and state.in_turn:
+        state.opened[-1].events = (Event(Happened.INTERRUPT),)
+        return [state.opened[-1].entry()]
     if kind == "entered_review_mode" and (asked := _review(payload)):
         return _message(state, _Said(Role.USER, [asked], False, "", "r", when, offset))
     if kind == "context_compacted":
@@ -330,11 +336,11 @@ def _message(state: CodexState, said: _Said) -> Sequence[Change]:
     _speaks(state, said.role)
     state.recent.extend(_Seen(digest, uuid, said.stream) for digest in digests)
     del state.recent[:-_MOST_RECENT]
-    text = clean("\n\n".join(words))
     if said.role is Role.ASSISTANT:
+        text = clean("\n\n".join(words))
         return [_opened(state, uuid, at, said.offset, [text]).entry()] if text else NOTHING
     _begin_turn(state)  # in any case: rollbacks count it
-    return _users(state, uuid, text, at, said.offset)
+    return _users(state, uuid, [(Author.TYPED, each) for each in words], at, said.offset)
 
 
 def _begin_turn(state: CodexState) -> None:
@@ -343,27 +349,28 @@ def _begin_turn(state: CodexState) -> None:
     del state.turns[:-_MOST_TURNS]
 
 
-def _users(state: CodexState, uuid: str, text: str, at: Timestamp, offset: int) -> Sequence[Change]:
+def _users(state: CodexState, uuid: str, words: Pieces, at: Timestamp, offset: int, *events: Event) -> Sequence[Change]:
     """The user's entry, in the turn that has begun."""
+    text, authors = authored(words)
     if not text:
         return NOTHING
     state.turns[-1].append(uuid)
     place = {"cwd": state.cwd, "branch": state.branch, "remote": state.remote}
-    return [Entry(uuid, state.session_id, Role.USER, text, at, offset, **place)]
+    return [Entry(uuid, state.session_id, Role.USER, text, at, offset, **place, authors=authors, events=events)]
 
 
-def _aside(state: CodexState, words: list[str], native: str, when: _When, offset: int) -> Sequence[Change]:
+def _aside(state: CodexState, words: Pieces, native: str, when: _When, offset: int, *events: Event) -> Sequence[Change]:
     """Words of the user that begin no turn."""
     if not words or _is_known(state, native):
         return NOTHING
-    text, at = "\n\n".join(words), read_time(when, state)
+    text, at = "\n\n".join(each for _, each in words), read_time(when, state)
     uuid = native or content_id(state, NAME, state.session_id, at, Role.USER, text)
     state.last_timestamp = at
     _speaks(state, Role.USER)
     if not state.turns:
         _begin_turn(state)
     state.in_turn = False
-    return _users(state, uuid, clean(text), at, offset)
+    return _users(state, uuid, words, at, offset, *events)
 
 
 def _fragment(state: CodexState, said: _Said, texts: list[str]) -> Sequence[Change]:
@@ -374,7 +381,7 @@ def _fragment(state: CodexState, said: _Said, texts: list[str]) -> Sequence[Chan
             _begin_turn(state)
         return NOTHING
     commands = [_SHELL.search(text) for text in begun if text.startswith("<user_shell_command>")]
-    words = [f"! {command[1]}" for command in commands if command and command[1]]
+    words = [(Author.TYPED, f"! {command[1]}") for command in commands if command and command[1]]
     return _aside(state, words, said.native, said.when, said.offset)
 
 
@@ -455,6 +462,7 @@ def _digest(text: str) -> str:
 
 def _call(state: CodexState, payload: _Record, when: _When, offset: int) -> Sequence[Change]:
     name, line, raw = _described(payload)
+    events = told(name, raw)
     call_id = as_text(payload.call_id) or as_text(payload.id)
     if state.in_turn and state.opened and len(state.opened[-1].tools) < _MOST_TOOLS:
         message = state.opened[-1]
@@ -466,7 +474,7 @@ def _call(state: CodexState, payload: _Record, when: _When, offset: int) -> Sequ
         message = _opened(state, uuid, at, offset, [])
         state.last_timestamp = at
     _speaks(state, Role.ASSISTANT)
-    message.tools.append(OpenTool(call_id, line, failed=payload.status == "failed"))
+    message.tools.append(OpenTool(call_id, line, failed=payload.status == "failed", events=events))
     if name not in message.names:
         message.names.append(name)
     return [message.entry()]
@@ -507,7 +515,10 @@ def _answered(state: CodexState, payload: _Record, when: _When, offset: int) -> 
     call = next((call for call in calls if call.line.startswith("[request_user_input]")), None)
     if call is None:
         return NOTHING
-    changes = _aside(state, answers(string(payload.output)), "", when, offset)
+    given = answers(string(payload.output))
+    asked = call.line.partition("] ")[2]
+    event = Event(Happened.ANSWER, clean(f"{asked} → {'; '.join(given)}"))
+    changes = _aside(state, [(Author.CHOSEN, each) for each in given], "", when, offset, event)
     if changes:
         call.call_id = ""  # what is written twice was said once
     return changes
@@ -576,4 +587,5 @@ def wants(key: PurePath) -> bool:
     return not is_listing and (key.name.startswith("rollout-") or key.name.endswith((".jsonl", ".jsonl.zst")))
 
 
-SOURCE = Source(NAME, begin, CodexState, fold, recognises, default_roots, root_of, wants, folder_of)
+_TELLS = frozenset({Happened.ANSWER, Happened.INTERRUPT, Happened.TASK, Happened.DONE, *IN_COMMANDS})
+SOURCE = Source(NAME, begin, CodexState, fold, recognises, default_roots, root_of, wants, folder_of, tells=_TELLS)

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
 
+from recollect.authors import written
 from recollect.ingest.sources.base import (
     NOTHING,
     Change,
@@ -40,6 +41,7 @@ from recollect.ingest.sources.base import (
     read_time,
     session_name,
 )
+from recollect.ingest.sources.events import IN_COMMANDS, told
 from recollect.ingest.sources.tags import Wrappers
 from recollect.ingest.sources.tools import summarise
 from recollect.types import Entry, Role, Timestamp
@@ -244,7 +246,8 @@ def _user(state: PiState, record: _Record, message: _Message, offset: int) -> Se
     state.last_timestamp = at
     changes = _move(state, _grow(state, record, speaks=bool(text)))
     if text:
-        changes.append(Entry(uuid, state.session_id, Role.USER, text, at, offset, cwd=state.cwd))
+        authors = written(text)
+        changes.append(Entry(uuid, state.session_id, Role.USER, text, at, offset, cwd=state.cwd, authors=authors))
     return changes
 
 
@@ -259,7 +262,8 @@ def _assistant(state: PiState, record: _Record, content: Raw, offset: int) -> Se
         elif block.type == "toolCall":
             name = as_text(block.name) or "tool"
             names[name] = None
-            lines.append(OpenTool(as_text(block.id), summarise(name, block.arguments)))
+            call = as_text(block.id)
+            lines.append(OpenTool(call, summarise(name, block.arguments), events=told(name, block.arguments)))
     at = _time(state, record)
     said = bool(texts or lines)
     uuid = _identity(state, record, at, Role.ASSISTANT, content) if said else ""
@@ -387,4 +391,6 @@ def root_of(path: Path) -> Path:
     return path.parent.parent
 
 
-SOURCE = Source(NAME, begin, PiState, fold, recognises, default_roots, root_of, folder_of=folder_of)
+SOURCE = Source(
+    NAME, begin, PiState, fold, recognises, default_roots, root_of, folder_of=folder_of, tells=frozenset(IN_COMMANDS)
+)

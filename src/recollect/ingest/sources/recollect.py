@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
 
 from recollect import note
+from recollect.authors import coded, written
 from recollect.ingest.sources.base import (
     NOTHING,
     UNDECODABLE,
@@ -32,7 +34,7 @@ from recollect.ingest.sources.base import (
     read_time,
 )
 from recollect.occasions import occasions
-from recollect.types import Entry, MemoryKind, Role, Scope, Severity
+from recollect.types import Author, Entry, Hand, MemoryKind, Role, Scope, Severity
 
 NAME = note.SOURCE
 TYPE = "recollect"
@@ -153,11 +155,11 @@ def _turn(state: State, turn: Turn, offset: int) -> Sequence[Change]:
     answered = read_time(turn.answered_at or turn.at, state)
     where = session(turn.project, turn.user, turn.conversation)
     state.session_id, state.last_timestamp = where, max(at, answered)
-    names = {"cwd": turn.cwd, "project": turn.project, "user": turn.user}
-    place = {name: value.replace("\0", "") for name, value in names.items()}
+    cwd, project, user = (name.replace("\0", "") for name in (turn.cwd, turn.project, turn.user))
+    place = partial(Entry, cwd=cwd, project=project, user=user)
     told = ((Role.USER, clean(turn.user_text), at), (Role.ASSISTANT, clean(turn.assistant_text), answered))
     return [
-        Entry(entry_id(where, turn.id, role), where, role, text, moment, offset, **place)
+        place(entry_id(where, turn.id, role), where, role, text, moment, offset, authors=written(text, role))
         for role, text, moment in told
         if text
     ]
@@ -179,9 +181,11 @@ def _note(state: State, noted: Noted, offset: int) -> Sequence[Change]:
     state.session_id, state.last_timestamp = noted.id, at
     if not told.text:
         return NOTHING
-    named = {"cwd": noted.cwd, "project": noted.project, "user": noted.memory_of}
-    place = {name: value.replace("\0", "") for name, value in named.items()}
-    return [Entry(noted.id, noted.id, Role.USER, clean(note.rendered(told)), at, offset, **place)]
+    cwd, project, user = (name.replace("\0", "") for name in (noted.cwd, noted.project, noted.memory_of))
+    text = clean(note.rendered(told))
+    author = Author.AGENT if note.hand_of(noted.id) is Hand.AGENT else Author.TYPED
+    entry = Entry(noted.id, noted.id, Role.USER, text, at, offset, cwd=cwd, project=project, user=user)
+    return [msgspec.structs.replace(entry, authors=coded([(author, len(text))]))]
 
 
 def recognises(head: Sequence[bytes]) -> bool:

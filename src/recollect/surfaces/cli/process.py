@@ -10,7 +10,10 @@ import click
 from recollect.artifacts.sanitize import line
 from recollect.errors import UsageError
 from recollect.surfaces.cli.common import count, counting, echo, embed, is_terminal, memory, options, print_json
+from recollect.text import estimate_tokens, readable
 from recollect.types import ConversationStatus
+
+_MOST_RETIRED = 20  # that are shown
 
 if TYPE_CHECKING:
     from recollect.app import Memory
@@ -24,6 +27,7 @@ Examples:
   recollect process              conversations that fell silent in the last 30 days, at most 16
   recollect process --now        everything that was taken in, however short, old or recent
   recollect process --limit 3    at most three
+  recollect process --now --limit 1 --dry-run    what the model would be sent about the next one
   recollect process --again --now    with a model that you named since, what was read without it""",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many conversations.")
@@ -34,14 +38,19 @@ Examples:
     help="Read conversations anew that were read without today's model, by another one or by older rules.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before a large backlog goes to a paid model.")
+@click.option("--dry-run", is_flag=True, help="Print exactly what the model would be sent, and send nothing.")
 @options
-def command(limit: int | None, now: bool, again: bool, yes: bool, as_json: bool, agent_id: str | None) -> int:
+def command(
+    limit: int | None, now: bool, again: bool, yes: bool, dry_run: bool, as_json: bool, agent_id: str | None
+) -> int:
     """Extract memories from conversations that are ready (phase 1).
 
     Each conversation is done once; running it again does only what is new or changed. `--again` replaces what other
     models or rules made of a conversation; what a model has read is never read again without one.
     """
     with memory(agent_id) as opened:
+        if dry_run:
+            return _print_questions(opened, limit, now, again, as_json)
         if not yes:
             _ask(opened, limit, now, again, as_json)
         with counting("extracting", as_json) as progress:
@@ -53,6 +62,23 @@ def command(limit: int | None, now: bool, again: bool, yes: bool, as_json: bool,
         problems = [*report.problems, *([("", waits)] if waits else [])]
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in problems]})
     return 1 if report.failed or report.given_up else 0
+
+
+def _print_questions(opened: Memory, limit: int | None, now: bool, again: bool, as_json: bool) -> int:
+    total = number = 0
+    told: list[dict[str, object]] = []
+    for key, questions in opened.questions(limit=limit, now=now, again=again):
+        tokens = sum(map(estimate_tokens, questions))
+        total, number = total + tokens, number + 1
+        if as_json:
+            told.append({"session_key": key, "tokens": tokens, "questions": questions})
+        for text in () if as_json else questions:
+            echo(f"=== {line(key)}, about {tokens:,} tokens\n\n{readable(text)}\n")
+    if as_json:
+        print_json(told)
+    else:
+        echo(f"{count(number, 'conversation')}, about {total:,} tokens. Nothing was sent.")
+    return 0
 
 
 def _ask(opened: Memory, limit: int | None, now: bool, again: bool, as_json: bool) -> None:
@@ -97,6 +123,12 @@ def _describe(report: Report, opened: Memory, now: bool) -> None:
     if report.ungrounded:
         dropped = count(report.ungrounded, "statement")
         echo(f"{dropped} of the model dropped: the messages they name do not say so.")
+    if report.retired:
+        echo(f"{count(len(report.retired), 'memory', 'memories')} stated no more:")
+    for name, text in report.retired[:_MOST_RETIRED]:
+        echo(f"  {name}  {line(text)}")
+    if len(report.retired) > _MOST_RETIRED:
+        echo(f"  and {len(report.retired) - _MOST_RETIRED:,} more; --json names all")
     for key, reason in report.problems[:20]:
         echo(f"  {line(key)}: {reason}", err=True)
     if report.failed and not report.given_up:

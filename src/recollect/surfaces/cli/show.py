@@ -12,9 +12,16 @@ from recollect.artifacts.lineage import Revision, Said, Shown, Talk, Type
 from recollect.artifacts.sanitize import line
 from recollect.occasions import joined
 from recollect.surfaces.cli.common import author, count, day_and_time, echo, memory, options, print_json
-from recollect.types import Hand, project_name
+from recollect.types import Hand, Trust, project_name
 
 _LONGEST = 200
+_TRUST = {
+    Trust.SAID: "said by the person",
+    Trust.CHOSEN: "chosen by the person",
+    Trust.FOUND: "found by the agent",
+    Trust.NOTED: "in an agent's words",
+    Trust.PASSED_ON: "passed on by the person",
+}
 _HANDS = {
     Hand.PERSON: "noted by a person",
     Hand.AGENT: "noted by an agent",
@@ -72,7 +79,8 @@ def _title(shown: Shown) -> None:
     for each in shown.revisions:
         held = "called wrong" if shown.record["called_wrong"] else "holds now"
         mark = (held if each.current else "superseded") + (", pinned" if each.pinned else "")
-        echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark}), {_HANDS[Hand(each.hand)]}")
+        told = f"{_HANDS[Hand(each.hand)]}, {_TRUST[Trust(each.trust)]}"
+        echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark}), {told}")
         echo(f"     {_short(each.text)}")
         if each.occasions:
             echo(f"     matters when: {_short(joined(each.occasions))}")
@@ -114,6 +122,8 @@ def _talk(talk: Talk) -> None:
         echo(f"  of the user {line(talk.user)} of a chat")
     if talk.sentence:
         echo(f"  {_short(talk.sentence)}")
+    if talk.left:
+        echo(f"  left: {_short(talk.left)}")
     for file in talk.files:
         echo(f"  {file.kind:<10} {file.path}" + ("" if file.current else " (superseded)"))
 

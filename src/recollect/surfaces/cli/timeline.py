@@ -14,6 +14,7 @@ from recollect.note import is_session
 from recollect.surfaces.cli.common import confirmed, echo, memory, options, place_of, print_json, since, until
 from recollect.types import project_name
 
+_LONGEST = 240  # characters of what was left
 _LINKED = (Kind.SUMMARY, Kind.TRANSCRIPT, Kind.MANIFEST)
 
 
@@ -87,8 +88,15 @@ def _show(talk: Talk, *, with_project: bool) -> None:
     where = f"  {line(project_name(talk.project_id) or talk.project)}" if with_project else ""
     echo(f"  {talk.first_message_at[11:16]}–{talk.last_message_at[11:16]}  {line(talk.session_id)[:8]}{where}")
     echo(f"    {line(talk.sentence) or f'{talk.messages} messages, {talk.status}'}")
+    if talk.left:
+        echo(f"    left: {_short(talk.left)}")
     if links := [path for kind in _LINKED if (path := talk.path(kind))]:
         echo(f"    {links[0]}")
+
+
+def _short(text: str) -> str:
+    told = line(text)
+    return told if len(told) <= _LONGEST else told[: _LONGEST - 1].rstrip() + "…"
 
 
 def _day(day: Day) -> dict[str, Any]:
