@@ -128,6 +128,11 @@ def pairs(text: str) -> list[str]:
     return [run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1))]
 
 
+def apart(text: str) -> str:
+    """The text with spaces around each character of a script that puts none between words."""
+    return text if text.isascii() else _UNSPACED.sub(lambda run: f" {' '.join(run[0])} ", text)
+
+
 def spaced(text: str) -> str:
     """The rest."""
     return _UNSPACED.sub(" ", text)

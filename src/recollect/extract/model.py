@@ -5,7 +5,8 @@ can hold stand one behind the other.
 
 What comes back is held against the transcript: a statement must quote what it rests on, and who wrote the quoted words
 tells how far it is trusted. So text that was pasted or injected cannot become a memory, whatever the model made of it.
-It binds only by words that a person typed or chose, and holds in every project only where those say so.
+It binds only by words that a person typed or chose, and holds in every project only where those say so; and not where a
+sentence of others says it and what is quoted does not.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from recollect.models.base import Failure, LanguageModel, ModelFailed
 from recollect.models.paid import Paid
 from recollect.occasions import occasions
 from recollect.redact import redact
-from recollect.text import estimate_tokens
+from recollect.text import apart, blocks, estimate_tokens, marks_of, sentences
 from recollect.types import (
     MAY_BIND,
     PERSON,
@@ -40,7 +41,10 @@ from recollect.types import (
 _MOST = 60
 _SHORTEST_QUOTE = 2  # characters: "ok" was said, too
 _WORDS = re.compile(r"\w+")
+_CARRIED = 0.5  # of a statement's words, from which another's sentence says it
 _SMALLEST_PART = 500  # tokens; a model that cannot take this is not split for
+
+_Foreign = tuple[Author, frozenset[str]]  # whose sentence, and its words
 
 
 class ByModel:
@@ -135,7 +139,8 @@ def extraction(
     answer: ExtractionOut, messages: Sequence[Message], known: Sequence[Remembered], parts: int
 ) -> Extraction:
     told = answer.memories[:_MOST]
-    statements = [each for memory in told if (each := _statement(memory, messages, known))]
+    others = [*_others(messages)] if told else []
+    statements = [each for memory in told if (each := _statement(memory, messages, known, others))]
     slug = re.sub(r"[^a-z0-9]+", "-", answer.rollout_slug.lower()).strip("-")[:60]
     return Extraction(
         raw_memory=answer.raw_memory.strip(),
@@ -148,7 +153,9 @@ def extraction(
     )
 
 
-def _statement(memory: MemoryOut, messages: Sequence[Message], known: Sequence[Remembered]) -> Statement | None:
+def _statement(
+    memory: MemoryOut, messages: Sequence[Message], known: Sequence[Remembered], others: Sequence[_Foreign]
+) -> Statement | None:
     """None where nothing that it quotes was written by somebody who may say it."""
     text = " ".join(memory.text.split())
     quoted = [
@@ -157,7 +164,10 @@ def _statement(memory: MemoryOut, messages: Sequence[Message], known: Sequence[R
         if 0 < each.message <= len(messages)
         for author in _authors(each.quote, messages[each.message - 1])
     ]
-    trust = trusted([author for _, author in quoted])
+    authors = [author for _, author in quoted]
+    trust = trusted(authors)
+    if trust in MAY_BIND:
+        trust = trusted([*authors, *_behind(text, quoted, others)])
     if not text or trust is None:
         return None
     scope, severity = memory.scope, memory.severity
@@ -181,6 +191,23 @@ def _statement(memory: MemoryOut, messages: Sequence[Message], known: Sequence[R
     )
 
 
+def _others(messages: Sequence[Message]) -> Iterator[_Foreign]:
+    """The sentences that stand in a conversation and are not its own, by their words."""
+    for message in messages:
+        for part in message.parts:
+            if part.author in (Author.PASTED, Author.CLIENT):
+                for _, piece in blocks(part.text):
+                    yield from ((part.author, marks_of(each)) for each in sentences(piece))
+
+
+def _behind(text: str, quoted: Sequence[tuple[Message, Author]], others: Sequence[_Foreign]) -> set[Author]:
+    """Who else says it, more so than those who are quoted for it. A model that does what a page tells it to quotes the
+    person for what they never said."""
+    mine = marks_of(text)
+    own = len(mine & marks_of("\n".join(message.said(author) for message, author in quoted)))
+    return {author for author, marks in others if len(mine & marks) > max(own, _CARRIED * len(mine))}
+
+
 def _authors(quote: str, message: Message) -> list[Author]:
     """Who wrote these words of a message; nobody, if they do not stand there."""
     wanted = _bare(quote)
@@ -190,8 +217,8 @@ def _authors(quote: str, message: Message) -> list[Author]:
 
 
 def _bare(text: str) -> str:
-    """The words alone: marks and line breaks are told in many ways."""
-    return " ".join(_WORDS.findall(text.casefold()))
+    """The words alone: marks and line breaks are told in many ways. Where no space parts words, the characters."""
+    return " ".join(_WORDS.findall(apart(text.casefold())))
 
 
 def trusted(authors: Collection[Author]) -> Trust | None:
