@@ -307,6 +307,7 @@ class Statement:
     trust: Trust = Trust.SAID
     near: str = ""  # the memory that its author says it repeats or replaces
     replaces: bool = False  # it takes the place of that memory
+    may_overrule: bool = True  # False: it changes nothing that binds or is pinned
 
 
 @dataclass(frozen=True, slots=True)

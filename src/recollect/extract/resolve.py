@@ -277,7 +277,8 @@ def _may_revise(statement: Statement, older: Remembered, revisions: Iterable[Rem
     """Agents change what only agents noted. What binds or is pinned is changed by nothing whose author is not known."""
     if statement.hand is Hand.AGENT:
         return all(hand(each) is Hand.AGENT for each in revisions)
-    return statement.trust in MAY_BIND or not (older.pinned or older.severity in STRICT)
+    is_known = statement.trust in MAY_BIND and statement.may_overrule
+    return is_known or not (older.pinned or older.severity in STRICT)
 
 
 def _is_alike(fresh: Remembered, held: Remembered) -> bool:

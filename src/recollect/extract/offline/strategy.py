@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from recollect.extract import structure
@@ -16,7 +17,7 @@ VERSION = f"{WITHOUT_MODEL}-v10"
 class Offline:
     """Keeps what `structure` tells: what was done and left, what was chosen and laid down; asks nobody.
 
-    It cannot be sure of what a person typed, so nothing that it finds binds or holds everywhere.
+    It cannot be sure of what a person typed, so nothing that it finds binds, holds everywhere or overrules what binds.
     """
 
     id = VERSION
@@ -36,5 +37,5 @@ def told(messages: Sequence[Message], project: str) -> Extraction:
         rollout_summary=outcome(done, left),
         rollout_slug=structure.slug(messages),
         memory_sentence=structure.sentence(messages, project),
-        statements=tuple(structure.statements(messages)),
+        statements=tuple(replace(each, may_overrule=False) for each in structure.statements(messages)),
     )
