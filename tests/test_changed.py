@@ -20,7 +20,7 @@ from recollect.artifacts.document import parse, rendered, sealed
 from recollect.artifacts.ledger import FILE
 from recollect.ingest.rescan import rescan
 from recollect.redact import VERSION, redact
-from recollect.store.checksum import clean
+from recollect.store.checksum import as_written, clean
 from recollect.store.jobs import Jobs
 from tests.conftest import Clock
 from tests.test_extract import CHAT, OTHER, TALK, ingest
@@ -30,10 +30,10 @@ from tests.transcripts import SESSION, START, append, claude, entries, texts, wr
 
 EXAMPLES = 1  # each changes every column, and deletes a row of every table
 COMPACTION = "They agreed on make lint in tides, and Priya owns tide-stg-2."
-SAID = "kind, text, severity, scope, scope_id, created_at, valid_from, pinned, occasions, user_id, loosened"
+SAID = "kind, text, severity, scope, scope_id, created_at, valid_from, pinned, occasions, user_id, loosened, trust"
 ROWS = {  # derived table → the columns that follow from files
     "memory_transcript_entries": "source, entry_uuid, session_id, source_file, role, content, tool_names, timestamp,"
-    " cwd, project_id, branch, user_id, withdrawn",
+    " cwd, project_id, branch, user_id, withdrawn, authors, events",
     "memory_conversations": "source, session_id, source_file, session_key, project, project_id, branch,"
     " first_message_at, last_message_at, entry_count, status, status_reason, user_id",
     "memory_compactions": "source, compaction_uuid, session_id, source_file, timestamp, summary",
@@ -70,6 +70,11 @@ def full(memory: Memory, root: Path) -> Memory:
 def rows(memory: Memory) -> dict[str, list[Any]]:
     """As a file would have it: the agent's own file may hold signs of a terminal."""
     found = content(memory, ROWS)
+    said = found["memory_transcript_entries"]
+    found["memory_transcript_entries"] = [
+        (*row[:5], *as_written(row[5], row[-2])[:1], *row[6:-2], as_written(row[5], row[-2])[1], row[-1])
+        for row in said
+    ]
     return {
         table: sorted((tuple(clean(each) if isinstance(each, str) else each for each in row) for row in some), key=repr)
         for table, some in found.items()

@@ -18,7 +18,7 @@ from recollect.store.compactions import Compacted
 from recollect.store.database import Row
 from recollect.store.entries import EntryRow
 from recollect.text import plain
-from recollect.types import Conversation, Remembered, Stage1
+from recollect.types import Conversation, Message, Remembered, Role, Stage1
 
 TALK = (  # columns of a conversation, by field
     *("source", "session_id", "project", "project_id", "branch", "first_message_at", "last_message_at"),
@@ -27,7 +27,7 @@ TALK = (  # columns of a conversation, by field
 SAID = (  # of an entry
     *("uuid", "role", "content", "tool_names", "timestamp", "cwd", "project_id", "branch", "user", "authors", "events"),
 )
-_CONTENT, _REASON = SAID.index("content"), TALK.index("status_reason")
+_CONTENT, _AUTHORS, _REASON = SAID.index("content"), SAID.index("authors"), TALK.index("status_reason")
 _OF_THE_PIPELINE = ("too short", "nobody has read it", "unchanged since")  # reasons that no file knows
 
 
@@ -53,12 +53,25 @@ def normal(
     """Return the rows in the form that is summed; columns as `SAID`, `TALK` and `follows` have them."""
     return Rows(
         (*talk[:_REASON], reason(talk[_REASON]), *talk[_REASON + 1 :]),
-        sorted(((*row[:_CONTENT], clean(row[_CONTENT]), *row[_CONTENT + 1 :]) for row in messages), key=itemgetter(0)),
+        sorted(map(_said, messages), key=itemgetter(0)),
         list(stage1),
         sorted(stated, key=repr),
         sorted(((*row[:-1], clean(row[-1])) for row in compactions), key=repr),
         sorted(files, key=itemgetter(0)),
     )
+
+
+def _said(row: Row) -> Row:
+    content, authors = as_written(row[_CONTENT], row[_AUTHORS])
+    return (*row[:_CONTENT], content, *row[_CONTENT + 1 : _AUTHORS], authors, *row[_AUTHORS + 1 :])
+
+
+def as_written(content: str, authors: str) -> tuple[str, str]:
+    """Return a text and its authors as a canonical file would hold them."""
+    if clean(content) == content:
+        return content, authors
+    message = Message("", Role.USER, content, authors=authors).rewritten(clean)
+    return message.text, message.authors
 
 
 def follows(

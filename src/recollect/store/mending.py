@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from recollect.store import compactions, conversations, entries, memories, sums
-from recollect.store.checksum import SAID, TALK, clean, reason
+from recollect.store.checksum import SAID, TALK, as_written, clean, reason
 from recollect.store.compactions import Compacted
 from recollect.store.database import Transaction, rows_of
 from recollect.store.entries import EntryRow, FileKey
@@ -128,9 +128,9 @@ def _overwrite(tx: Transaction, row: EntryRow, source: str, uuid: str) -> None:
     """Make the entry with this name that row. Its text stays where a file would hold the same."""
     names = {**row._asdict(), "was": source, "named": uuid}
     where = f"{_OWN} AND source = :was AND entry_uuid = :named"
-    ((content,),) = tx.rows(f"SELECT content FROM memory_transcript_entries WHERE {where}", names)
-    if clean(content) == row.content:
-        names["content"] = content
+    ((content, authors),) = tx.rows(f"SELECT content, authors FROM memory_transcript_entries WHERE {where}", names)
+    if as_written(content, authors) == (row.content, row.authors):
+        names |= {"content": content, "authors": authors}
     tx.run(
         f"UPDATE memory_transcript_entries SET source = :source, source_file = :source_file, session_id = :session_id,"
         f" withdrawn = 0, {_SET} WHERE {where}",
