@@ -66,7 +66,9 @@ def test_what_two_files_hold_of_one_conversation_is_read_together(memory: Memory
     ingest(memory, root, *TALK)
     other = b"".join(
         claude(number, text, role=("assistant", "user")[number % 2], uuid=f"other-{number}")
-        for number, text in enumerate(("Please remember: we never deploy on a Friday.", "Ok.", "Show me.", "Here.", "Thanks.", "Bye."), 1)
+        for number, text in enumerate(
+            ("Please remember: we never deploy on a Friday.", "Ok.", "Show me.", "Here.", "Thanks.", "Bye."), 1
+        )
     )
     path = write(root / "-code-other" / f"{SESSION}.jsonl", other)
     memory.ingest(folder=root)
@@ -430,7 +432,9 @@ def test_a_correction_in_a_later_conversation_is_a_revision(memory: Memory, root
     ingest(memory, root, "Remember: The deploy window is Tuesday between 9 and 11 for our team.", "Ok.", *CHAT[:4])
     memory.process(now=True)
     newer = "The deploy window is Thursday between 9 and 11 for our team."
-    write(root / "-code-tides" / f"{OTHER}.jsonl", session(f"Remember: {newer}", "Ok.", *CHAT[:4], name=OTHER, first=200))
+    write(
+        root / "-code-tides" / f"{OTHER}.jsonl", session(f"Remember: {newer}", "Ok.", *CHAT[:4], name=OTHER, first=200)
+    )
     memory.ingest(folder=root)
     memory.process(now=True)
     with memory.database.read() as tx:

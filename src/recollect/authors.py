@@ -20,7 +20,7 @@ _MOST_RUNS = 60
 _LOOKED_AT = 4000  # characters of a paragraph
 _PLAN = "Implement the following plan:"
 _BREAK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
 
 
 def _any(*words: str) -> re.Pattern[str]:
@@ -230,12 +230,10 @@ def _paragraphs(text: str) -> Iterator[_Paragraph]:
 
 def _ends(text: str) -> Iterator[tuple[int, bool]]:
     at = 0
-    fences = [found.start() for found in _FENCE.finditer(text)]
-    pairs = [(fences[n], _line_end(text, fences[n + 1])) for n in range(0, len(fences) - 1, 2)]
-    for start, end in [*pairs, (len(text), len(text))]:
+    for start, end in [*_fences(text), (len(text), len(text))]:
         for found in _BREAK.finditer(text, at, start):
             yield found.end(), False
-        yield start, False
+        yield max(start, at), False  # the white space behind a fence may be the indentation of the next one
         if end > start:
             behind = re.compile(r"\s*").match(text, end)
             end = behind.end() if behind else end
@@ -243,9 +241,17 @@ def _ends(text: str) -> Iterator[tuple[int, bool]]:
         at = end
 
 
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end + 1
+def _fences(text: str) -> Iterator[tuple[int, int]]:
+    """Where fenced code begins and ends. Only its own sign ends it; what nobody ends goes on to the end."""
+    opened: re.Match[str] | None = None
+    for found in _FENCE.finditer(text):
+        if opened is None:
+            opened = found if found[1][0] not in found[2] else None  # ```x``` is no fence
+        elif found[1].startswith(opened[1]) and not found[2].strip():
+            yield opened.start(), min(found.end() + 1, len(text))
+            opened = None
+    if opened is not None:
+        yield opened.start(), len(text)
 
 
 def features(text: str) -> dict[str, float]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
+from recollect.text import HIDDEN
 from recollect.types import Author, Happened, Message, Remembered
 
 EXTRACT = "extract_v3"
@@ -41,12 +42,12 @@ def known(memories: Sequence[Remembered], rules: str) -> str:
 def _parts(message: Message) -> str:
     told = [f"event: {_NAMES[each.kind]}{_quote(each.text)}" for each in message.events]
     for part in message.parts:
-        text = _harmless(part.text.strip())
+        text = part.text.strip()
         if part.author is Author.TOOL:
-            text = "; ".join(_clipped(line) for line in text.split("\n"))
+            text = "; ".join(_clipped(_harmless(line)) for line in text.split("\n"))
         elif part.author in (Author.PASTED, Author.CLIENT):
             text = _middle_out(text)
-        told += [f"{_AUTHORS[part.author]}: {text}"] if text else []
+        told += [f"{_AUTHORS[part.author]}: {_harmless(text)}"] if text else []
     return "\n".join(told)
 
 
@@ -93,7 +94,12 @@ _NAMES = {
     Happened.RULES: "file of rules edited",
     Happened.TITLE: "title",
 }
-_HEAD = re.compile(rf"^(\s*)(?:\[m(?=\d+\])|({'|'.join([*_AUTHORS.values(), 'event'])}):)", re.MULTILINE)
+_BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_HEAD = re.compile(  # wherever a reader may see a line begin
+    rf"(?:^|(?<=[{_BREAKS}]))((?:[^\S{_BREAKS}]|[{HIDDEN}])*)"
+    rf"(?:\[m(?=\d+\])|({'|'.join([*_AUTHORS.values(), 'event'])}):)",
+    re.IGNORECASE,
+)
 
 
 def _harmless(text: str) -> str:

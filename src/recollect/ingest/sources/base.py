@@ -132,7 +132,7 @@ def authored(pieces: Pieces) -> tuple[str, str]:
     text = clean("\n\n".join(text for _, text in told))
     if all(author is Author.TYPED for author, _ in told):
         return text, written(text)
-    parts = [(author, clean(piece)) for author, piece in told]
+    parts = [(author, piece) for author, words in told if (piece := clean(words))]
     if "\n\n".join(piece for _, piece in parts) != text:  # a secret went over a border
         return text, coded([(Author.PASTED, len(text))])
     runs: list[tuple[Author, int]] = []

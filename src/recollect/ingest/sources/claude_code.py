@@ -236,9 +236,9 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
             if block.is_error is True:
                 failed.add(as_text(block.tool_use_id))
                 said = refusal(block.content)
-                if said is not None:
+                if said is not None:  # what a tool prints may look like one
                     own += [said] if said and record.tool_denial_kind == "user-rejected" else []
-                    events.append(Event(Happened.REJECTED, clean(said)))
+                    events.append(Event(Happened.REJECTED, *map(clean, own)))
             else:
                 own, given = _answered(state, as_text(block.tool_use_id), block.content, record.tool_use_result)
                 events += given
@@ -263,7 +263,7 @@ def _user(state: ClaudeState, record: _Record, blocks: Sequence[_Item], offset: 
         return [*changes, Compaction(uuid, session, clean(text), at, offset)]
     text, authors = authored(words)
     if not text:
-        return changes
+        return [*changes, *_end(state, set(), events)]
     state.open.clear()  # the user spoke: nothing before this can still grow
     if record.type == "user" and not any(type(item) is _Block and item.type == "tool_result" for item in blocks):
         changes += _prompted(state, as_text(record.parent_uuid), uuid, at)

@@ -70,12 +70,14 @@ def answers(content: Raw, result: Raw) -> Iterator[tuple[str, list[str]]]:
 
 
 def _answers_in(text: str) -> Iterator[tuple[str, list[str]]]:
-    """`"one?"="yes", "two?"="no" user notes: not yet`."""
-    pieces = text.split('"="')
-    for number in range(1, len(pieces)):
-        question = pieces[number - 1] if number == 1 else pieces[number - 1].rpartition(', "')[2]
-        is_last = number == len(pieces) - 1
-        answer, _, note = (pieces[number] if is_last else pieces[number].rpartition(', "')[0]).partition(
-            '" user notes: '
-        )
-        yield question.removeprefix('"'), [each for each in (answer.removesuffix('"').strip(), note.strip()) if each]
+    """`"one?"="yes" user notes: not yet, "two?"="no"`."""
+    question, *pieces = text.removeprefix('"').split('"="')
+    for number, piece in enumerate(pieces, 1):
+        answer, is_noted, note = piece.partition('" user notes: ')
+        following = ""
+        if number < len(pieces) and is_noted:
+            note, _, following = note.rpartition(', "')
+        elif number < len(pieces):
+            answer, _, following = answer.rpartition('", "')
+        yield question, [each for each in (answer.removesuffix('"').strip(), note.strip()) if each]
+        question = following
