@@ -52,28 +52,6 @@ def redact(transcripts: Path | None, as_json: bool) -> int:
     return _show(bench.run(transcripts), as_json)
 
 
-@command.command("quality")
-@click.option(
-    "--show",
-    type=click.Choice(
-        ["fit", "held", "long-fit", "long-held", "reports-fit", "reports-held", "short-fit", "short-held"]
-    ),
-    help="List what was missed, what was wrong.",
-)
-@json_option
-def quality(show: str | None, as_json: bool) -> int:
-    """Recall and precision of offline extraction on labelled conversations."""
-    from recollect.surfaces.bench import quality as bench
-
-    result = bench.run(show or "")
-    listed = {name: result.pop(name) for name in ("missed", "wrong") if name in result}
-    _show(result | listed if as_json else result, as_json)
-    if not as_json:
-        for name, lines in listed.items():
-            click.echo(f"\n{name}:\n" + "\n".join(f"  {line}" for line in lines))
-    return 0
-
-
 @command.command("inject")
 @click.option("--embedder", default="auto", show_default=True, help="What makes the vectors; `none`: words alone.")
 @click.option(
