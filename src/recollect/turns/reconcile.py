@@ -40,7 +40,7 @@ from recollect.turns.values import (
     settled,
     shown,
 )
-from recollect.types import MemoryKind, Message, Role, Scope, Severity, Statement, Timestamp
+from recollect.types import MemoryKind, Role, Scope, Severity, Statement, Timestamp
 
 _GROUNDED = 0.34  # of an item's words that the user must have used
 _RELATED = 0.12  # shared words that make an earlier turn relevant
@@ -184,8 +184,7 @@ def _judged(offer: Offer, told: Any) -> Feedback | None:
 
 
 def by_rules(offer: Offer) -> Reconciled:
-    message = Message("turn", Role.USER, offer.user_text)
-    found = [part for each in statements([message]) for part in _sentences(each)]
+    found = [part for each in statements(offer.user_text) for part in _sentences(each)]
     found += _told(offer.user_text, " ".join(each.text for each in found), offer.candidates)
     items = [one for each in found for one in _items(each, offer.candidates)][:_MOST_ITEMS]
     of = {kind: tuple(each for each in items if each.kind is kind) for kind in Kind}

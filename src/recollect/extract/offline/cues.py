@@ -1,15 +1,14 @@
 """What in a user's sentence speaks for keeping it, and what against: named patterns, and a weight for most names.
 
-The weights were fitted on one half of the labelled set (`recollect bench quality`) and rounded, with floors set by hand
-where there was little data; a sentence is kept when they add up to more than nothing. A pattern without a weight tells
-kinds apart, or makes a sentence a rule. English, but for the plainest words of rules in some other languages.
+The weights were fitted on made-up conversations (`bench/data`) and rounded, with floors set by hand where there was
+little data; a sentence is kept when they add up to more than nothing. A pattern without a weight tells kinds apart, or
+makes a sentence a rule. English, but for the plainest words of rules in some other languages.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from recollect.extract.offline import abroad
@@ -263,7 +262,7 @@ _HAPPENS = (  # to people, rather than that they do it
     r"(?:know|forget|remember|recall|understand|think|believe|see|hear|get|mind|care|mean|feel|find|notice|agree|doubt|"
     r"reali[sz]e|learn|lose|miss|hope|wonder|own|speak|live|sleep|have(?! to))\b"
 )
-ANSWERED = (  # what "no" is an answer before, rather than a ban on
+_ANSWERED = (  # what "no" is an answer before, rather than a ban on
     r"i|i'm|you|we|he|she|it|it's|its|they|that|that's|thats|this|these|those|there|the|my|your|our|a|an|not|but|because|"
     r"wait|just|actually|please|let|don'?t|still|only|keep|use|leave|put|try|do|go|make|give|tell|take|get|i'?ll|i'?d"
 )
@@ -277,7 +276,7 @@ _REPORTS = re.compile(
     r"glad) to)|(?:don'?t|do not|doesn'?t) (?:(?:have|need) to|worry|bother|mention it|get me wrong)|can'?t (?:wait|"
     r"believe)|(?:must|have to) (?:say|admit|confess)|must be (?:joking|kidding|dreaming|crazy|mad|mistaken|confused|"
     r"wrong|right|new|tired))\b|"
-    rf"^no (?:(?:luck|way|matter|chance|clue|wonder|doubt)\b|(?=(?:{ANSWERED})\b))|"
+    rf"^no (?:(?:luck|way|matter|chance|clue|wonder|doubt)\b|(?=(?:{_ANSWERED})\b))|"
     rf"(?:(?:^|{_BY})(?:never|always) (?={_PAST})|{_BY}(?:never|always) (?={_ED}))|"
     r"(?:(?<=\bwas )|(?<=\b(?:were|been) )|(?<=\bhad ))(?:never|always)\b|(?:(?<=\bis )|(?<='s ))only (?=an?\b)|"
     r"(?:(?<=\bit )|(?<=\b(?:this|that) ))(?:never|always) (?=\w+s\b)|"
@@ -297,7 +296,6 @@ WEIGHTS: dict[str, float] = {
     "forbids": 1.0,
     "self": 1.5,
     "where": 1.1,
-    "order": -0.9,
     "todo": 1.2,
     "foreign": -2.5,
     "habit": 0.8,
@@ -359,14 +357,10 @@ WEIGHTS: dict[str, float] = {
     "rule": 0.8,
     "brief-explicit": 0.5,
     "short-rule": 0.3,
-    "task": -1.6,
-    "first": -0.5,
     "item": 0.1,
     "listed": 1.5,
     "bounded": -2.5,
     "heads": -0.9,
-    "answers": 0.2,
-    "chosen": 2.8,
     "symptom": -0.7,
     "did": -0.6,
     "you-did": -0.9,
@@ -379,21 +373,11 @@ WEIGHTS: dict[str, float] = {
     "value": 0.6,
     "or-else": 1.2,
     "long-symptom": -1.0,
-    "told": 1.0,
+    "told": 1.9,
     "told-briefly": 0.5,
-    "told-first": 0.9,
     "soon": -1.1,
 }
-BIAS = -1.1
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What surrounds a sentence."""
-
-    asked: bool  # the message before it ends with a question
-    working: bool  # the agent uses tools: the first message is a task
-    chosen: str = ""  # what the message before left to choose, where it begins by naming one
+BIAS = -1.6
 
 
 @cache
@@ -420,17 +404,17 @@ def binding(text: str) -> str:
     return _ABROAD.sub("", _REPORTS.sub("", said))
 
 
-def score(unit: Unit, setting: Setting) -> float:
+def score(unit: Unit) -> float:
     """Above zero: worth keeping."""
-    return round(BIAS + math.fsum(WEIGHTS.get(name, 0.0) for name in features(unit, setting)), 6)
+    return round(BIAS + math.fsum(WEIGHTS.get(name, 0.0) for name in features(unit)), 6)
 
 
-def features(unit: Unit, setting: Setting) -> list[str]:
+def features(unit: Unit) -> list[str]:
     plain, rules = unit.text.replace("’", "'"), binding(unit.text)
     found = [name for name, pattern in compiled() if pattern.search(rules)]
     rule = not _RULES.isdisjoint(found)
     unspaced = len(pairs(plain)) // 2  # words, about
-    short, question = len(plain.split()) + unspaced, "question" in found
+    short = len(plain.split()) + unspaced
     unnamed = len(words(_NAMES.sub(" ", plain))) + unspaced
     asks = plain.find("?") > 0.4 * len(plain) or ("?" in plain and bool(_ASKS.match(plain)))
     wonders = asks and (rule or "explicit" in found) and bool(_WONDERS.search(plain))
@@ -443,23 +427,17 @@ def features(unit: Unit, setting: Setting) -> list[str]:
         "rule": rule,
         "brief-explicit": "explicit" in found and short <= 6,
         "short-rule": rule and short <= 6,
-        "task": unit.message == 0 and setting.working,
-        "first": unit.message == 0 and not setting.working,
         "item": unit.form == "item",
         "listed": unit.form == "item" and bool(_LISTS.search(unit.under)),
         "long-symptom": short >= 14 and "symptom" in found,
-        "order": "imperative" in found and setting.working and not rule,
         "bounded": "imperative" in found and bool(_BOUNDS.search(plain)) and _LASTING.isdisjoint(found),
         "heads": plain.endswith(":"),
         "bare": unnamed < 3 < short or not unnamed,
         "foreign": short > 7 and not (told or "abroad" in found or "or-else" in found) and _is_foreign(plain, short),
         "plain-question": asks and ("explicit" not in found or wonders),
         "wonders": wonders,
-        "answers": setting.asked and not question,
-        "chosen": bool(setting.chosen) and not question,
         "told": told,
         "told-briefly": told and short <= 6,
-        "told-first": told and unit.message == 0,
     }
     return found + [name for name, true in shape.items() if true]
 

@@ -1,4 +1,4 @@
-"""From messages to the sentences that their author really said.
+"""From a message to the sentences that its author really said.
 
 What a person pasted (quotes, mails, logs, pages, code) is somebody else's voice, and what is addressed to an AI inside
 such text is not the user's wish: both are left out here, so that nothing later can mistake them for the user's words.
@@ -7,24 +7,21 @@ such text is not the user's wish: both are left out here, so that nothing later 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 from recollect.blocks import without_memories
 from recollect.text import blocks, sentences
-from recollect.types import Message, Role
+from recollect.types import Role
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A sentence, a list item, or a whole message of somebody who does not use full stops."""
 
-    message: int  # index in the conversation
-    role: Role
     text: str
-    position: int  # among the units of its message
     form: str  # prose | item | heading
     under: str = ""  # the line that introduces the list it is an item of
 
@@ -38,7 +35,7 @@ _DOCUMENT = 6_000  # characters: what is longer than this was pasted, but for wh
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i've|we|we're|we've|my|our|me|us|please)\b", re.IGNORECASE)
 _LONGEST = 2_000  # characters of a sentence that are looked at
 
-TOOL = re.compile(r"^\[([A-Za-z_][\w .:-]{0,40})\](?: (.+?))?( \(failed\))?$", re.MULTILINE)  # a tool's line
+_TOOL = re.compile(r"\[[A-Za-z_][\w .:-]{0,40}\](?: .+)?$")  # a tool's line
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,300})?>")
 _FRAME = re.compile(
     r"^[ \t]*[-=~*_#]{3}(?:(?:[-=~*#]*+_|[-=~*_#]*+[ \t]*\w)[^\n]*[-=~*_#]{3}|[-=~*_#]*+[ \t]*(?:begin|"
@@ -78,7 +75,7 @@ _GLYPHS = re.compile(
 _ODD = re.compile(r"[^\w ,.'’\"?!-]|[\d_]")  # neither letters nor what stands between words
 _NUMBER = re.compile(r"(?<!\w)\d[\d.:]*(?![\w/])")  # an address, a port or a version among words is a value
 _SAYS = 3  # words of letters alone
-_PLAN = re.compile(r"\AImplement the following plan:[ \t]*\r?\n\s*(?:#+ +([^\n]*))?")  # as a client hands one over
+_PLAN = re.compile(r"\AImplement the following plan:[ \t]*\r?\n\s*(?:#+ +[^\n]*)?")  # as a client hands one over
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
 _CHATLOG = re.compile(r"^\s*(?:\*\*)?[A-Za-z][\w .-]{0,24}(?:\*\*)?\s*(?:\(\d[\d:apm ]*\)|\[\d[\d:apm ]*\])?:\s+\S")
 _MAIL = re.compile(r"(?:From|To|Cc|Date|Sent|Subject|Reply-To): \S")
@@ -101,14 +98,14 @@ def _to_ai() -> Any:
     return re2.compile(f"(?im){_TO_AI}")
 
 
-def units(messages: Sequence[Message]) -> list[Unit]:
+def units(text: str) -> list[Unit]:
+    """What a user says in a message, in order."""
     found: list[Unit] = []
-    for index, message in enumerate(messages):
-        head = ""
-        for place, (form, text) in enumerate(own_words(message.text, message.role)):
-            found.append(Unit(index, message.role, text, place, form, head if form == "item" else ""))
-            if form != "item":
-                head = text if text.endswith(":") or form == "heading" else ""
+    head = ""
+    for form, sentence in own_words(text, Role.USER):
+        found.append(Unit(sentence, form, head if form == "item" else ""))
+        if form != "item":
+            head = sentence if sentence.endswith(":") or form == "heading" else ""
     return found
 
 
@@ -120,7 +117,7 @@ _EMPHASIS = re.compile(  # `__init__`, `*args` and `src/**/x` have none
 )
 
 
-@lru_cache(maxsize=2048)  # every step asks again about the same conversation
+@lru_cache(maxsize=256)  # several readers ask about the same message
 def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
     """(form, sentence) of what the author says in their own voice."""
     text = _FENCED.sub("\n\n", _SPACE.sub(" ", _UNSEEN.sub("", without_memories(text))))
@@ -145,13 +142,6 @@ def own_words(text: str, role: Role) -> tuple[tuple[str, str], ...]:
     )
 
 
-def plan_title(text: str) -> str:
-    """The heading of a plan that a client put into a person's message: it tells what a session is about, and is
-    nobody's own words. Empty: it is no plan, or has no heading."""
-    found = _PLAN.match(text)
-    return (found[1] or "").strip() if found else ""
-
-
 def _without_tags(text: str) -> str:
     """What stands between a tag and its end was pasted; a lone `<T>` is part of a sentence."""
     kept, at = [], 0
@@ -169,7 +159,7 @@ def _without_tags(text: str) -> str:
 
 
 def _prose(text: str) -> Iterator[tuple[str, str]]:
-    lines = "\n".join(line for line in text.splitlines() if not TOOL.match(line.strip()))
+    lines = "\n".join(line for line in text.splitlines() if not _TOOL.match(line.strip()))
     for form, piece in blocks(lines):
         if form in ("prose", "item", "heading") and not is_machine(piece):
             yield form, piece
