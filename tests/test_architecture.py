@@ -23,7 +23,7 @@ LAYERS = (
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
     (
         *("config", "redact", "blocks", "note", "occasions", "text", "near", "store", "models", "workspace"),
-        *("authors", "everywhere", "hand", "home", "markdown", "processes", "projects"),
+        *("authors", "everywhere", "hand", "home", "markdown", "processes", "projects", "standing"),
     ),
     ("types", "errors"),
 )

@@ -72,7 +72,7 @@ def file(root: Path) -> Path:
 
 def test_a_folder_longer_than_any_real_one_stops_nothing(memory: Memory, root: Path) -> None:
     cwd = "/code/" + "".join(f"{number}/" for number in range(3000))  # nothing that a database could compress
-    said = [claude(n, f"Always check the tide table {n}.", cwd=cwd) for n in range(1, 7)]
+    said = [claude(n, f"we always check the tide table {n}", cwd=cwd) for n in range(1, 7)]
     write(root / "-work-tides" / f"{SESSION}.jsonl", b"".join(said))
     assert memory.ingest(folder=root).entries == 6
     (found,) = memory.conversations()
@@ -226,7 +226,16 @@ def test_a_conversation_becomes_ready_when_it_was_silent_for_the_gap(
 
 @pytest.mark.parametrize(
     ("words", "status"),
-    [("hello there", "skipped"), ("please remember the port is 8080", "ready"), ("Never push to main.", "ready")],
+    [
+        ("hello there", "skipped"),
+        ("never mind", "skipped"),
+        ("look at this mail:\n\nDear all,\n\nNever push to main.\n\nRegards", "skipped"),
+        ("please remember the port is 8080", "ready"),
+        ("Never push to main.", "ready"),
+        ("You should always use the sandbox.", "ready"),
+        ("from now on, name branches after their tickets", "ready"),
+        ("ab sofort nehmen wir pnpm", "ready"),
+    ],
 )
 def test_a_short_conversation_is_skipped_unless_the_user_stated_a_rule(
     memory: Memory, root: Path, words: str, status: str
@@ -236,6 +245,36 @@ def test_a_short_conversation_is_skipped_unless_the_user_stated_a_rule(
     (conversation,) = memory.conversations()
     assert conversation.status == status
     assert ("too short" in conversation.status_reason) == (status == "skipped")
+
+
+@pytest.mark.parametrize(("said", "status"), [("use the sandbox", "ready"), ("", "skipped")])
+def test_a_short_conversation_counts_when_the_user_refused_a_call_with_a_reason(
+    memory: Memory, root: Path, said: str, status: str
+) -> None:
+    why = f"The user doesn't want to proceed with this tool use. To tell you how, the user said:\n{said}"
+    block = {"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": why}
+    refusal = claude(2, "", message={"role": "user", "content": [block]}, toolDenialKind="user-rejected")
+    write(root / "-p" / f"{SESSION}.jsonl", claude(1, "hello there") + refusal)
+    memory.ingest(folder=root)
+    assert [str(each.status) for each in memory.conversations()] == [status]
+
+
+@pytest.mark.parametrize(("answers", "status"), [({"Which database?": "Postgres"}, "ready"), ({}, "skipped")])
+def test_a_short_conversation_counts_when_the_user_answered_a_question(
+    memory: Memory, root: Path, answers: dict[str, str], status: str
+) -> None:
+    call = {
+        "type": "tool_use",
+        "id": "t",
+        "name": "AskUserQuestion",
+        "input": {"questions": [{"question": "Which database?"}]},
+    }
+    asked = claude(2, "", role="assistant", message={"id": "m", "content": [call]})
+    block = {"type": "tool_result", "tool_use_id": "t", "content": "Your questions have been answered: ..."}
+    told = claude(3, "", message={"role": "user", "content": [block]}, toolUseResult={"answers": answers})
+    write(root / "-p" / f"{SESSION}.jsonl", claude(1, "hello there") + asked + told)
+    memory.ingest(folder=root)
+    assert [str(each.status) for each in memory.conversations()] == [status]
 
 
 def test_a_backup_and_the_live_file_are_one(memory: Memory, tmp_path: Path, file: Path, root: Path) -> None:
@@ -348,7 +387,7 @@ def test_a_file_rewritten_with_other_ids_is_not_doubled(memory: Memory, root: Pa
 
 @pytest.mark.parametrize("again", [False, True], ids=["at once", "after it was processed again"])
 def test_a_memory_follows_its_messages_to_their_other_ids(memory: Memory, root: Path, again: bool) -> None:
-    said = ["Remember: always use pnpm here, never npm.", "Deploys only ever happen from the main branch."]
+    said = ["please remember: always use pnpm here, never npm.", "Deploys only ever happen from the main branch."]
     lines = [
         claude(n, text, role=role)
         for n, (role, text) in enumerate(zip(("user", "assistant") * 3, said * 3, strict=True), 1)

@@ -87,7 +87,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 60
     min_conversation_messages: Annotated[
         int,
-        Meta(ge=1, description="Shorter conversations are skipped, unless the user stated a rule in them."),
+        Meta(ge=1, description="Shorter conversations are skipped, unless the user laid down or answered something."),
     ] = 5
     test_sessions: Annotated[
         tuple[str, ...],

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from recollect.text import blocks, content_words, ended, sentences, unique, words
+from recollect.standing import is_rule, is_standing, to_remember, typed_sentences
+from recollect.text import blocks, content_words, ended, pairs, sentences, spaced, unique, words
 from recollect.types import PERSON, Author, Happened, MemoryKind, Message, Role, Severity, Statement, Trust
 
 _CLOSING = 2  # sentences of the agent's last words
@@ -62,26 +63,6 @@ _TODO = re.compile(r"(?:^|[/_.-])(?:todos?|backlog)(?:[/_.-]|$)", re.IGNORECASE)
 _OWN_PLANS = re.compile(r"\.claude/plans/")  # what the client keeps for itself
 _OFFER = re.compile(
     r"\b(?:would you like|do you want|want me to|shall i|should i|let me know|if you(?:'d| would)? (?:like|want))\b",
-    re.IGNORECASE,
-)
-_REMEMBER = re.compile(
-    r"^(?:(?:please|and|also|oh|ok),? )*(?:remember|note|keep in mind|don'?t forget|merke? dir|souviens-toi|"
-    r"recuerda|lembre-se|запомни|记住|覚えて(?:おいて)?)\b"
-    r"(?: (?:that|this|dass|que|for (?:later|next time)|,))*[:,]?\s+(?!to\b)",
-    re.IGNORECASE,
-)
-_STANDING = re.compile(
-    r"^(?:please |and |but |so |also )*(?:always|never)\b|"
-    r"\b(?:from now on|going forward|in (?:the )?future|as a rule|"
-    r"every time (?:you|we|i)|whenever (?:you|we|i)|we (?:always|never)|(?:must|do|please) (?:always|never)|"
-    r"don'?t ever)\b|"
-    r"\b(?:ab sofort|niemals|grundsätzlich|désormais|toujours|jamais|siempre|nunca|sempre|всегда|никогда)\b|"
-    r"以后|永远不要|今后|必ず|絶対に",
-    re.IGNORECASE,
-)
-_PASSING = re.compile(
-    r"\?|\b(?:for now|this time|right now|just (?:this|here|now)|in this (?:case|session|branch|pr|commit)|"
-    r"it (?:is|was|has|seems|looks)|i (?:always|never)|why|seems?|today|was|were|did|currently)\b",
     re.IGNORECASE,
 )
 _ABOUT_RESULT = re.compile(
@@ -151,12 +132,12 @@ def statements(messages: Sequence[Message]) -> list[Statement]:
     for each in messages:
         if each.role is not Role.USER:
             continue
-        for sentence in sentences(" ".join(each.said(Author.TYPED).split())):
-            length = len(sentence.split())
-            if (asked := _REMEMBER.match(sentence)) and length >= 5:
-                noted.append(_stated(sentence[asked.end() :], each, Trust.SAID))
-            elif _STANDING.search(sentence) and not _PASSING.search(sentence) and 4 <= length <= 60:
-                rules.append(_stated(sentence, each, Trust.SAID))
+        for sentence in typed_sentences(each):
+            length = _length(sentence)
+            if (asked := to_remember(sentence)) and length >= 5:
+                noted.append(_stated(asked, each))
+            elif is_rule(sentence) and 4 <= length <= 60:
+                rules.append(_stated(sentence, each))
         for event in each.events:
             if event.kind is Happened.ANSWER and (chosen := _choice(event.text)):
                 choices.append(Statement(MemoryKind.DECISION, chosen, entries=(each.uuid,), trust=Trust.CHOSEN))
@@ -170,11 +151,11 @@ def _newest(found: Sequence[Statement], most: int) -> list[Statement]:
     return [each for text, each in told.items() if text in kept]
 
 
-def _stated(text: str, message: Message, trust: Trust) -> Statement:
+def _stated(text: str, message: Message) -> Statement:
     text = ended(_clip(text[:1].upper() + text[1:], 400))
-    kind = MemoryKind.PREFERENCE if _STANDING.search(text) else MemoryKind.FACT
+    kind = MemoryKind.PREFERENCE if is_standing(text) else MemoryKind.FACT
     severity = Severity.PREFER if kind is MemoryKind.PREFERENCE else Severity.NONE
-    return Statement(kind, text, severity, entries=(message.uuid,), trust=trust)
+    return Statement(kind, text, severity, entries=(message.uuid,), trust=Trust.SAID)
 
 
 def _choice(told: str) -> str:
@@ -199,9 +180,9 @@ def _asked(message: Message) -> str:
     if (plan := _PLAN_TITLE.match(message.text)) and plan[1].strip():
         return f"Implement the plan: {plan[1].strip().removeprefix('Plan: ')}"
     own = " ".join(message.said(Author.TYPED).split())
-    if len(own.split()) < 4 or own.startswith(("/", "!")):
+    if _length(own) < 4 or own.startswith(("/", "!")):
         return ""
-    return next((one for one in sentences(own) if len(one.split()) >= 3), own)
+    return next((one for one in sentences(own) if _length(one) >= 3), own)
 
 
 def account(messages: Sequence[Message]) -> str:
@@ -250,7 +231,7 @@ def _left(messages: Sequence[Message], told: _Told, closing: Sequence[str]) -> I
         yield f"Open tasks: {'; '.join(_clip(each, 100) for each in tasks[:_MOST_LEFT])}."
     last = messages[-1] if messages else None
     asked = last.said(*PERSON).strip() if last is not None and last.role is Role.USER else ""
-    if len(asked.split()) >= 3:
+    if _length(asked) >= 3:
         yield f"Unanswered: {ended(_clip(' '.join(asked.split()), 200))}"
     elif told.planned:
         yield "The plan was put forward and not carried out."
@@ -396,8 +377,13 @@ def _sentences(text: str) -> Iterator[str]:
         if form in ("prose", "item") and "|" not in piece:
             for sentence in sentences(piece):
                 plain = sentence.replace("**", "").strip().rstrip(":").lstrip("✅❌✓✗ ")
-                if len(plain.split()) >= 5 and not _CHATTER.match(plain) and not _BARE.match(plain):
+                if _length(plain) >= 5 and not _CHATTER.match(plain) and not _BARE.match(plain):
                     yield plain
+
+
+def _length(text: str) -> int:
+    """In words; where none are parted by spaces, of about two characters each."""
+    return len(spaced(text).split()) + len(pairs(text)) // 2
 
 
 def _names(paths: Sequence[str]) -> list[str]:

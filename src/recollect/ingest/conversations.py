@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import cache
-from typing import Any
 
 from recollect.errors import InvalidTransition
 from recollect.store.entries import Mark
@@ -141,25 +139,6 @@ def reopened(conversation: Conversation) -> Conversation:
         return conversation
     check_transition(conversation.status, ConversationStatus.ACTIVE)
     return replace(conversation, status=ConversationStatus.ACTIVE, status_reason=f"reopened ({conversation.status})")
-
-
-_RULE = (
-    r"(?i)\b(remember|always|never|from now on|don't ever|do not ever|make sure (?:to|you)|prefer|must(?: not)?|"
-    r"note that|keep in mind|in (?:the )?future|going forward)\b"
-)
-
-
-def states_a_rule(user_texts: Iterable[str]) -> bool:
-    """Did the user ask to remember something, or state a rule? Then a short conversation counts too."""
-    # as bytes: RE2 would count the characters up to a match, which nobody asked for
-    return any(_rule().search(text.encode(errors="replace")) for text in user_texts)
-
-
-@cache
-def _rule() -> Any:
-    import re2
-
-    return re2.compile(_RULE)
 
 
 def _pause(earlier: Timestamp, later: Timestamp, gap: timedelta) -> bool:

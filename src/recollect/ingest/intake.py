@@ -38,6 +38,7 @@ from recollect.ingest.tail import Transcript
 from recollect.ingest.workers import Helper, shares
 from recollect.ingest.writer import Writer
 from recollect.projects.paths import redacted, stored
+from recollect.standing import asks_to_keep
 from recollect.store import conversations as conversation_rows
 from recollect.store import entries as entry_rows
 from recollect.store import files, projects
@@ -50,6 +51,8 @@ from recollect.types import (
     Conversation,
     ConversationStatus,
     FileStatus,
+    Message,
+    Role,
     Timestamp,
     moment,
     parse_timestamp,
@@ -300,12 +303,17 @@ class Intake(Part):
         """What a conversation becomes that fell silent, and why."""
         rules.check_transition(conversation.status, ConversationStatus.READY)
         if conversation.entry_count < self._settings.config.min_conversation_messages and not _is_ours(conversation):
-            key = FileKey(self._owner, conversation.source, conversation.source_file)
-            span = (conversation.session_id, conversation.first_message_at, conversation.last_message_at)
-            if not rules.states_a_rule(entry_rows.user_texts(tx, key, *span)):
+            if not asks_to_keep(self._messages(tx, conversation)):
                 rules.check_transition(ConversationStatus.READY, ConversationStatus.SKIPPED)
                 return ConversationStatus.SKIPPED, f"too short: {conversation.entry_count} messages"
         return ConversationStatus.READY, ""
+
+    def _messages(self, tx: Transaction, conversation: Conversation) -> Iterator[Message]:
+        key = FileKey(self._owner, conversation.source, conversation.source_file)
+        span = (conversation.session_id, conversation.first_message_at, conversation.last_message_at)
+        for uuid, role, text, at, tools, authors, events, *_ in entry_rows.of_conversation(tx, key, *span):
+            told = entry_rows.events_of(events)
+            yield Message(uuid, Role(role), text, at, tools, authors=authors, events=told)
 
     def _gate(self) -> Gate:
         with self._database.read() as tx:
