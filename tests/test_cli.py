@@ -102,7 +102,7 @@ def test_status_and_health_tell_tables_jobs_and_problems(tmp_path: Path, tree: P
     assert "could not be understood" in run(tmp_path, "status").stdout
 
 
-RULE = "Always run make lint before you commit, the pipeline rejects everything else."
+RULE = "We always run make lint before we commit, the pipeline rejects everything else."
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_process_and_consolidate_report_what_the_contract_names(tmp_path: Path, 
     assert RULE in (tmp_path / "home" / "workspace" / "handbook.md").read_text()
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     status = answer(tmp_path, "status")
-    assert status["memories"] == {"constraint": 1} and status["kinds"]["consolidate"] == {"cooling_down": 1}
+    assert status["memories"] == {"preference": 1} and status["kinds"]["consolidate"] == {"cooling_down": 1}
 
 
 def test_process_tells_how_many_wait_for_the_next_run(tmp_path: Path, rules: Path) -> None:
@@ -146,7 +146,7 @@ def test_people_are_told_in_words(tmp_path: Path, rules: Path) -> None:
     assert "1 conversation added" in start(tmp_path, "consolidate", "--now").stdout
     assert "up to date" in start(tmp_path, "consolidate", "--now").stdout
     assert "0 jobs will be tried again" in start(tmp_path, "retry").stdout
-    assert "memories: 1 constraint" in start(tmp_path, "status").stdout
+    assert "memories: 1 preference" in start(tmp_path, "status").stdout
 
 
 def test_wrong_calls_of_the_pipeline_change_nothing(tmp_path: Path) -> None:

@@ -1184,9 +1184,9 @@ def test_what_a_person_makes_of_a_memory_holds_for_the_turn_that_it_came_from(me
 
 
 def test_turns_that_nobody_reconciled_go_the_usual_way(memory: Memory, clock: Clock) -> None:
-    with chat(memory).turn("t1", "Never push to main on a Friday.") as turn:
+    with chat(memory).turn("t1", "please never push to main on a Friday") as turn:
         turn.persist("Understood.", SPEC)
-    assert remembered(memory, clock) == [("Never push to main on a Friday.", 1)]
+    assert remembered(memory, clock) == [("Please never push to main on a Friday.", 1)]
 
 
 def test_turns_without_a_fingerprint_go_the_usual_way(memory: Memory, clock: Clock) -> None:
@@ -1194,14 +1194,14 @@ def test_turns_without_a_fingerprint_go_the_usual_way(memory: Memory, clock: Clo
 
     say(chat(memory), "t1", facts=[fact("city", "Lisbon")])
     bare = Turn(id="t2", at=chat(memory).now, project="shop", user="alice", conversation="c1",
-                user_text="Never push to main on a Friday.")  # fmt: skip
+                user_text="please never push to main on a Friday")  # fmt: skip
     TurnLog(memory.settings.turns).append("c1", bare)
     clock.advance(7200)
     memory.ingest()
     memory.process()
     with memory.database.read() as tx:
         texts = {each.text for each in memories.all_of(tx, memory.owner)}
-    assert texts == {"city: Lisbon", "Never push to main on a Friday."}
+    assert texts == {"city: Lisbon", "Please never push to main on a Friday."}
 
 
 # Buckets
