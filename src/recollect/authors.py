@@ -195,16 +195,16 @@ def coded(runs: Sequence[tuple[Author, int]]) -> str:
 
 # fmt: off
 WEIGHTS = {
-    "one": -0.14, "machine": -1.41, "glyphs": -0.8, "odd": -1.61, "i": 1.32, "asks": 0.48, "question": 2.39,
-    "you": -0.19, "loose": 1.98, "lower": 2.2, "unended": 1.16, "colon": 1.26, "names": -0.88, "code": 0.47,
-    "review": -0.51, "document": -0.62, "items": 1.08, "indented": -1.73, "wrapped": -0.93, "long": -0.77,
-    "lines": -4.4, "short": -0.73, "header": -2.19, "greeting": -1.27, "to an AI": 0.01, "about code": -0.09,
-    "points": 0.59, "foreign": 2.25, "nobody": -0.23, "tagged": -0.9,
+    "one": 0.46, "machine": -1.45, "glyphs": -0.8, "odd": -1.76, "i": 1.47, "asks": 0.25, "question": 2.17,
+    "you": -0.21, "loose": 2.46, "lower": 2.07, "unended": 1.06, "colon": 0.82, "names": -1.09, "code": -0.04,
+    "review": -1.01, "document": -0.83, "items": 1.03, "indented": -1.83, "wrapped": -1.03, "long": -0.89,
+    "lines": -5, "short": -0.71, "header": -2.33, "greeting": -1.5, "to an AI": -0.34, "about code": 0.05,
+    "points": 0.47, "foreign": 1.96, "nobody": -0.28, "tagged": -1.03,
 }
 CONTEXT = {
-    "one": -0.92, "own": 1.2, "before": -0.84, "behind": -0.76, "alone": -0.9, "first": 1.94, "last": 2.28,
-    "announced": 0.11, "announced before": -0, "announces": 1.16, "colon": -0.28, "many": -0.8, "pasted": -0.55,
-    "header before": -1.01, "mail": -0.7, "listed": 1.95, "asked": -0.3,
+    "one": -1.25, "own": 1.18, "before": -1.03, "behind": -0.83, "alone": -0.53, "first": 1.98, "last": 2.28,
+    "announced": 0.32, "announced before": -0.02, "announces": 1.48, "colon": -0.21, "many": -0.96, "pasted": -0.81,
+    "header before": -0.97, "mail": -0.68, "listed": 2.08, "asked": -0.22,
 }
 # fmt: on
 

@@ -239,7 +239,7 @@ def _left(messages: Sequence[Message], told: _Told, closing: Sequence[str]) -> I
         yield "The person interrupted the last step."
     if told.failing:
         yield f"Failed last: {', '.join(f'`{_clip(each, 80)}`' for each in [*told.failing][-2:])}."
-    if told.edited:
+    if told.commits and told.edited:
         yield f"Not committed: {', '.join(_names(told.edited))}."
     if told.requests:
         yield f"Pull request open: {_clip(told.requests[-1], 100)}."
