@@ -126,11 +126,11 @@ def memory_of(text: str, number: int, *quotes: str) -> dict[str, Any]:
     return {"kind": "constraint", "text": text, "severity": "must", "evidence": evidence}
 
 
-def quote(content: str, number: int) -> str:
+def quote(content: str, number: int, most: int = 6) -> str:
     """A message's first words, as a prompt shows them; in a merge, what the first of its parts quotes."""
     found = re.search(rf"^\[m{number}\] .*\n(?:event: .*\n)*\w+: (.*)", content, re.MULTILINE)
     if found := found or re.search(r'"quote":"([^"]*)"', content):
-        return " ".join(found[1].split()[:6])
+        return " ".join(found[1].split()[:most])
     return "always run make lint"
 
 

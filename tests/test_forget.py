@@ -40,13 +40,28 @@ from recollect.types import ConversationStatus, Message, Role
 from recollect.workspace import remove_empty
 from tests.command import Done, run
 from tests.conftest import Clock, Place
-from tests.test_extract import FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
+from tests.test_extract import (
+    FACT,
+    OTHER,
+    RULE,
+    TALK,
+    TOLD,
+    Scripted,
+    by,
+    extract,
+    ingest,
+    memory_of,
+    one_memory,
+    quote,
+    session,
+)
 from tests.test_reindex import content, empty, files
 from tests.test_store import held
 from tests.transcripts import SESSION, START, append, claude, entries, stamp, write
 
 SECRET = "Zanzibarquelle"  # a word that stands in what is erased and nowhere else
 PRIVATE = f"Remember: my sister lives in {SECRET} and works at the harbour."
+FRIDAY = "Please remember: we never deploy on a Friday."
 PROJECT = "/code/tides"
 UNDO = "undo"  # the role of a line by which the last turn is rolled back
 THREAD = "019a0000-0000-7000-8000-000000000001"
@@ -82,11 +97,11 @@ def filled(memory: Memory, root: Path, clock: Clock) -> None:
         *TALK,
         PRIVATE,
         f"Understood: your sister lives in {SECRET} and works at the harbour.",
-        "Never deploy on a Friday.",
+        FRIDAY,
         f"ok, {SECRET}",
     )
     ingest(memory, root, *texts)
-    ingest(memory, root, "We decided to keep the tide tables in PostgreSQL.", "Good.", "Yes.", "Done.", name=OTHER)
+    ingest(memory, root, "Remember that we keep the tide tables in PostgreSQL.", "Good.", "Yes.", "Done.", name=OTHER)
     memory.process(now=True)
     memory.consolidate(now=True)
     memory.embed()
@@ -153,12 +168,19 @@ def test_a_request_that_is_erased_no_longer_says_when_a_memory_matters(
 ) -> None:
     """The rule was said in the course of it, and stays: in the rest of the conversation, or in another one."""
     word = "Quellenbad" if partly else SECRET
-    asked = f"Draw the page about boats in {word}."
-    asked = f"{PRIVATE}\n\n{asked}" if partly else asked
-    ingest(memory, root, asked, "Here it is.", RULE, "Sure.", FACT, "Noted.")
+    asked = f"can you draw the page about boats in {word}?"
+    said = f"{asked} {PRIVATE}" if partly else asked
+    ingest(memory, root, said, "Here it is.", RULE, "Sure.", TOLD, "Noted.")
     if not partly:
-        ingest(memory, root, "Show me the tables of the tides.", "Here.", RULE, "Sure.", FACT, "Noted.", name=OTHER)
-    memory.process(now=True)
+        ingest(memory, root, "Show me the tables of the tides.", "Here.", RULE, "Sure.", TOLD, "Noted.", name=OTHER)
+
+    def answer(content: str) -> dict[str, Any]:
+        """What was asked first is when the rule matters; what is private is a memory, too."""
+        rule = memory_of(RULE, 3, "make lint") | {"occasions": [asked if asked in content else "tables of the tides"]}
+        private = [memory_of(PRIVATE, 1, quote(content, 1))] if partly else []
+        return one_memory(content) | {"memories": [rule, *private]}
+
+    extract(memory, by(Scripted(answer))).run(now=True)
     with memory.database.read() as tx:
         (when,) = next(iter(tx.rows("SELECT occasions FROM memory_memories WHERE text LIKE '%make lint%'")))
     assert word in when and ("tables of the tides" in when) is not partly
@@ -436,7 +458,7 @@ def test_what_a_killed_removal_left_in_rows_is_found_and_goes(
     memory: Memory, root: Path, clock: Clock, what: str, repair: str
 ) -> None:
     first = (PRIVATE, "ok") if what == "beginning" else ()
-    rest = () if first else (PRIVATE, f"Understood: {SECRET}.", "Never deploy on a Friday.", "ok")
+    rest = () if first else (PRIVATE, f"Understood: {SECRET}.", FRIDAY, "ok")
     ingest(memory, root, *first, *TALK, *rest)
     memory.process(now=True)
     clock.advance(60)
@@ -482,7 +504,7 @@ def resplit(memory: Memory, root: Path, clock: Clock, how: str, *, process: bool
     """What was said in one conversation stands in files of another one as well: two were joined by a late message, or
     one was parted."""
     one = [claude(n, text, at=n) for n, text in enumerate((RULE, "Good.", FACT, "Noted."))]
-    two = [claude(10 + n, text, at=4800 + n) for n, text in enumerate((PRIVATE, "ok", "Never deploy on a Friday."))]
+    two = [claude(10 + n, text, at=4800 + n) for n, text in enumerate((PRIVATE, "ok", FRIDAY))]
     talk = write(root / "-code-tides" / f"{SESSION}.jsonl", b"".join(one + two))
     gap = {"joined": 60, "parted": 120}[how]
     options: dict[str, Any] = {"environ": {}, "clock": clock, "database": memory.settings.config.database}
@@ -611,14 +633,14 @@ def test_a_fork_that_copied_it_under_other_ids_does_not_bring_it_back(memory: Me
     memory.ingest(folder=root)
     memory.process(now=True)
     memory.forget(session=one, reason="private")
-    own = [("user", "Never deploy on a Friday."), ("assistant", "All right.")]
+    own = [("user", FRIDAY), ("assistant", "All right.")]
     codex(root / "2026/03/02" / f"rollout-2026-03-02T09-30-00-{two}.jsonl", two, [*said, *own], 30, parent=one)
     memory.ingest(folder=root)
     memory.process(now=True)
     assert traces(memory) == []
     with memory.database.read() as tx:
         rows = tx.rows("SELECT content FROM memory_transcript_entries ORDER BY timestamp")
-    assert [text for (text,) in rows] == ["Never deploy on a Friday.", "All right."]
+    assert [text for (text,) in rows] == [FRIDAY, "All right."]
 
 
 def rolled(memory: Memory, tmp_path: Path, *said: tuple[str, str]) -> None:
@@ -646,7 +668,7 @@ def test_what_was_rolled_back_and_said_again_goes_with_it(memory: Memory, tmp_pa
         (UNDO, ""),
         ("user", PRIVATE),
         ("assistant", "Understood."),
-        ("user", "Never deploy on a Friday."),
+        ("user", FRIDAY),
         ("assistant", "ok"),
     )
     (talk,) = memory.conversations()
@@ -654,7 +676,14 @@ def test_what_was_rolled_back_and_said_again_goes_with_it(memory: Memory, tmp_pa
     memory.forget(**{what: target}, reason="private")
     assert traces(memory) == []
     left = [each[4] for each in entries(memory)]
-    stays = [RULE, "Good.", "Where is the lighthouse?", "Understood.", "Never deploy on a Friday.", "ok"]
+    stays = [
+        RULE,
+        "Good.",
+        "Where is the lighthouse?",
+        "Understood.",
+        FRIDAY,
+        "ok",
+    ]
     assert left == (stays if what == "memory" else [])
 
 
@@ -744,7 +773,7 @@ def test_the_workspace_is_made_anew_while_a_cap_pauses_it_and_no_model_is_asked(
     capped, model = replace(memory.settings, config=config), Scripted()
 
     def asked(name: str) -> Outcome:
-        ingest(memory, root, f"We decided to call the boat {name}.", "Good.", "Yes.", "Done.", name=name * 6)
+        ingest(memory, root, f"remember that we call the boat {name}.", "Good.", "Yes.", "Done.", name=name * 6)
         memory.process(now=True)
         return Consolidation(replace(memory.ground, settings=capped), model).run(now=True).outcome
 
@@ -1217,7 +1246,7 @@ def test_the_same_command_again_finishes_what_was_cut_short(memory: Memory, root
 def carried(root: Path, tmp_path: Path, clock: Clock) -> str:
     """What a tombstone says that another machine wrote when one message of six was erased there."""
     with open_memory(tmp_path / "there", environ={}, clock=clock) as there:
-        ingest(there, root, RULE, "Sure.", PRIVATE, "ok", FACT, "Noted.")
+        ingest(there, root, RULE, "Sure.", PRIVATE, "ok", TOLD, "Noted.")
         there.process(now=True)
         report = there.forget(memory=memory_with(there, SECRET), reason="private")
         return (there.settings.home / report.tombstone).read_text()
@@ -1248,7 +1277,7 @@ def test_what_else_a_set_tells_stays_where_no_row_holds_it(
         memory.briefing.refresh()
         memory.database.scrub()
     assert traces(memory) == []
-    assert [each[4] for each in entries(memory)] == [RULE, "Sure.", "ok", FACT, "Noted."]
+    assert [each[4] for each in entries(memory)] == [RULE, "Sure.", "ok", TOLD, "Noted."]
     assert "make lint" in texts(memory) and "tide-stg-2" in texts(memory)
     assert memory.doctor().problems == [] and memory.reindex(full=True).problems == []
     assert len(files(memory)) == 3
@@ -1268,14 +1297,14 @@ def test_an_older_set_that_tells_it_stays_until_rows_hold_what_else_it_tells(
         write(path, data).chmod(0o600)
     with memory.database.write() as tx:
         tx.run("UPDATE memory_conversations SET status = 'ready'")
-        tx.run("DELETE FROM memory_transcript_entries WHERE content = :text", {"text": FACT})
+        tx.run("DELETE FROM memory_transcript_entries WHERE content = :text", {"text": TOLD})
     memory.doctor(fix=True)
     assert all(path.exists() for path in old)
     with memory.database.write() as tx:
         tx.run("UPDATE memory_conversations SET status = 'archived'")
     memory.doctor(fix=True)
     memory.database.scrub()
-    assert traces(memory) == [] and FACT in [each[4] for each in entries(memory)]
+    assert traces(memory) == [] and TOLD in [each[4] for each in entries(memory)]
     assert memory.doctor().problems == []
 
 
@@ -1339,7 +1368,7 @@ def quoted(memory: Memory, root: Path, clock: Clock) -> None:
     """What is said in one session is quoted by the agent in another one, and by what a person thinks of a memory."""
     filled(memory, root, clock)
     name = "33333333-2222-4333-8444-555555555555"
-    ingest(memory, root, RULE, QUOTE, "We decided to call the boat Undine.", "Good.", name=name)
+    ingest(memory, root, RULE, QUOTE, "remember that we call the boat Undine.", "Good.", name=name)
     memory.process(now=True)
     memory.feedback(memory_with(memory, "Undine"), "ok", f"as in {SECRET}, on the quay")
     clock.advance(60)
@@ -1357,6 +1386,31 @@ def test_quotes_elsewhere_are_told_or_go_too(memory: Memory, root: Path, clock: 
         assert {"message"} <= {each["kind"] for each in told} and all(each["conversation"] for each in told)
         assert SECRET not in (memory.settings.home / report.tombstone).read_text()
     assert "Undine" in texts(memory)
+
+
+@pytest.mark.parametrize("what", ["text", "memory"])
+def test_what_a_message_tells_without_a_sentence_goes_too(memory: Memory, root: Path, clock: Clock, what: str) -> None:
+    """A commit, a task, a question: they are in no text of a message, or only in part."""
+    body = f"Move the tides\n\n{'Why. ' * 80}\n\n{PRIVATE}"
+    uses = [("Bash", {"command": f"git commit -m '{body}'"}), ("TaskCreate", {"subject": PRIVATE})]
+    blocks = [{"type": "tool_use", "id": name, "name": name, "input": arguments} for name, arguments in uses]
+    lines = session(*TALK) + claude(8, "", role="assistant", message={"id": "m", "content": blocks})
+    write(root / "-code-tides" / f"{SESSION}.jsonl", lines + claude(9, "thanks") + session(PRIVATE, "ok", first=10))
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    memory.consolidate(now=True)
+    assert SECRET not in "".join(each[4] for each in entries(memory)[:8])
+    assert "memory_transcript_entries" in traces(memory)
+    backup = shutil.copytree(memory.settings.home / "memory", root / "backup")
+    memory.forget(**{what: SECRET if what == "text" else memory_with(memory, SECRET)}, reason="private")
+    assert traces(memory) == [] and "make lint" in texts(memory) and len(entries(memory)) == 8
+    memory.ingest(folder=root, reimport=True)
+    memory.process(now=True)
+    shutil.copytree(backup, memory.settings.home / "memory", dirs_exist_ok=True)
+    memory.reindex(full=True)
+    memory.doctor(fix=True)
+    memory.database.scrub()
+    assert traces(memory) == []
 
 
 @pytest.mark.parametrize("written", [SECRET, f"  {SECRET.upper()}\n", "Zanzibar\u00adquelle", "ｚanzibarquelle"])
@@ -1427,7 +1481,7 @@ def test_a_text_is_no_field_and_no_value_of_what_is_kept_of_turns(memory: Memory
 
 
 def test_names_that_hold_a_text_are_told_and_stay(memory: Memory, root: Path, clock: Clock) -> None:
-    words = (RULE, "Sure.", PRIVATE, "ok", "Never deploy on a Friday.", "Yes.")
+    words = (RULE, "Sure.", PRIVATE, "ok", FRIDAY, "Yes.")
     home, branch = f"/code/{SECRET}", f"feat/{SECRET.lower()}-tides"
     records = [
         claude(n, text, role=("user", "assistant")[n % 2], cwd=home, gitBranch=branch) for n, text in enumerate(words)
@@ -1454,15 +1508,15 @@ def test_names_that_hold_a_text_are_told_and_stay(memory: Memory, root: Path, cl
 
 def test_a_short_statement_that_is_repeated_elsewhere_is_told(memory: Memory, root: Path, clock: Clock) -> None:
     """Four words, of which two carry meaning; and one in a script without spaces."""
-    ingest(memory, root, "Remember: our office is in Aarhus.", "Noted.", "Thanks.", "Bye.")
+    ingest(memory, root, "remember: our office is in Aarhus.", "Noted.", "Thanks.", "Bye.")
     memory.remember("总是使用制表符。", project=Path(PROJECT))
     quotes = ("As you said: our office is in **Aarhus**.", "你说过：总是使用制表符。")
     ingest(memory, root, "Where is it?", quotes[0], "And?", quotes[1], "Thanks.", "Bye.", name=OTHER)
     memory.process(now=True)
     told = memory.forget(memory=memory_with(memory, "Aarhus")).also
-    assert [(each["kind"], each["why"]) for each in told if "aarhus" in each["text"]] == [
-        ("message", "repeats what is erased")
-    ] and quotes[1] not in repr(told)
+    told_of = {(each["kind"], each["why"]) for each in told if "aarhus" in each["text"]}
+    assert told_of == {(kind, "repeats what is erased") for kind in ("message", "summary")}
+    assert quotes[1] not in repr(told)
     told = memory.forget(memory=memory_with(memory, "制表符")).also
     assert "message" in {each["kind"] for each in told if "制表符" in each["text"]}
 

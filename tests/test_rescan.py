@@ -14,7 +14,9 @@ from recollect.artifacts.document import parse, rendered, sealed
 from recollect.ingest.rescan import rescan
 from recollect.projects.paths import digest, renamed
 from recollect.redact import VERSION
+from recollect.store.entries import events_of
 from recollect.store.jobs import Jobs
+from recollect.types import Author, Message, Role
 from tests.transcripts import SESSION, claude, texts, write
 
 
@@ -60,6 +62,30 @@ def test_names_that_an_older_version_stored_are_judged_again(
         assert "swordfish" not in str(columns) and "fix/[redacted:fish]" in str(columns)
 
 
+def test_authors_and_events_go_through_newer_rules_too(database_url: tuple[str, str, Path], tmp_path: Path) -> None:
+    _, url, home = database_url
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "git commit -m 'feed the swordfish'"}}
+    lines = claude(1, "can you feed the swordfish?\n\n> swordfish\n\nthanks") + claude(
+        2, "", role="assistant", message={"id": "m", "content": [{"type": "text", "text": "swordfish"}, call]}
+    )
+    write(tmp_path / "t" / "-p" / f"{SESSION}.jsonl", lines + claude(3, "ok"))
+    with open_memory(home, database=url) as memory:
+        memory.ingest(folder=tmp_path / "t")
+        assert rescan(memory.database, memory.owner, Jobs(memory.owner), VERSION + 1, newer) >= 3
+        with memory.database.read() as tx:
+            rows = tx.rows(
+                "SELECT role, content, authors, events FROM memory_transcript_entries ORDER BY timestamp LIMIT 2"
+            )
+        assert "swordfish" not in str(rows)
+        asked, done = (
+            Message("", Role(role), text, authors=authors, events=events_of(events))
+            for role, text, authors, events in rows
+        )
+        assert asked.said(Author.TYPED) == "can you feed the [redacted:fish]?\n\nthanks"
+        assert asked.said(Author.PASTED) == "> [redacted:fish]" and done.said(Author.AGENT) == "[redacted:fish]"
+        assert [each.text for each in done.events] == ["feed the [redacted:fish]"]
+
+
 FOLDERS = {  # table → columns that name a folder or a project
     "memory_transcript_entries": ("cwd", "project_id"),
     "memory_conversations": ("project", "project_id"),
@@ -88,7 +114,7 @@ def test_folders_that_an_older_version_named_are_renamed_everywhere_at_once(
     _, url, home = database_url
     folder = tmp_path / "code" / f"ghp_{'aB3dE5' * 6}"
     folder.mkdir(parents=True)
-    lines = ["Always run make lint before you commit.", "Understood.", "We decided to keep tides in PostgreSQL.", "ok"]
+    lines = ["please always run make lint before you commit", "Ok.", "Remember: we keep tides in PostgreSQL.", "Ok."]
     write(
         tmp_path / "t" / "-p" / f"{SESSION}.jsonl",
         b"".join(claude(n, text, role=("user", "assistant")[n % 2], cwd=str(folder)) for n, text in enumerate(lines)),

@@ -207,6 +207,11 @@ class Message:
             return tuple(found)
         return (Part(Author.PASTED if self.role is Role.USER else Author.AGENT, self.text),)
 
+    @property
+    def told(self) -> str:
+        """Its text, and what it tells without a sentence."""
+        return "\n".join([self.text, *(each.text for each in self.events)])
+
     def said(self, *authors: Author) -> str:
         """What these wrote of it."""
         return "\n\n".join(text for part in self.parts if part.author in authors and (text := part.text.strip()))

@@ -188,7 +188,8 @@ class Planner:
         file = at.source_file.partition("#")[0].removeprefix(f"{self._logs}/")
         uuids = [entry_id(at.session_id, turn, role) for role in Role] if is_chat else [at.id]
         source = notes.SOURCE if is_chat else at.source
-        found.say(Said(source, uuid, at.session_id, at.role or Role.USER, at.text, file) for uuid in uuids)
+        text = at.content if at.place is Place.MESSAGE else at.text
+        found.say(Said(source, uuid, at.session_id, at.role or Role.USER, text, file) for uuid in uuids)
         with self._database.read() as tx:
             keys = [at.session_key] if at.session_key else erasing.keys(tx, self._owner, session=at.session_id)
         for key in keys if is_chat or at.session_key else ():
@@ -200,7 +201,7 @@ class Planner:
         going |= {(Place.SUMMARY, key) for key in plan.keys} | {(Place.COMPACTION, each.uuid) for each in plan.said}
         going |= {(Place.FEEDBACK, each.uuid) for each in plan.said}
         going |= {(Place.TURN, turn) for _, turn in turns_of(plan.said)}
-        texts = [held.text for held in plan.memories] + [said.text for said in plan.said]
+        texts = [held.text for held in plan.memories] + [said.told for said in plan.said]
         statements = [held.text for held in plan.memories]
         quotes = self._mentions.quotes(texts, statements, going)
         found = {(each.at.place, each.at.id, each.at.text): each for each in (*quotes, *near)}

@@ -94,10 +94,11 @@ def said_again(
     use a name of it. A name that is used all over is not what the memory is about. What was `withdrawn` goes alike, and
     does not count."""
     every: list[Message | Said] = [*messages, *withdrawn]
-    gone = {each.uuid for each in every if each.uuid in sources or any(repeats(each.text, text) for text in texts)}
+    told = {each.uuid: each.told for each in every}
+    gone = {uuid for uuid, said in told.items() if uuid in sources or any(repeats(said, text) for text in texts)}
     standing = {each.uuid for each in messages}
     for name in sorted({name for text in texts for name in names_in(text)}):
-        using = {each.uuid for each in every if name in each.text.casefold()} - gone
+        using = {uuid for uuid, said in told.items() if name in said.casefold()} - gone
         gone |= using if len(using & standing) <= _FEW else set()
     return gone
 

@@ -61,7 +61,7 @@ def blanked(parser_state: str, uuids: Collection[str]) -> str:
             return [walk(each) for each in value]
         if isinstance(value, dict):
             if value.get("uuid") in uuids and "texts" in value:
-                return value | {"texts": [], "tools": []} | dict.fromkeys(_PLACES & value.keys(), "")
+                return value | {"texts": [], "tools": [], "events": []} | dict.fromkeys(_PLACES & value.keys(), "")
             return {key: walk(each) for key, each in value.items()}
         return value
 

@@ -17,15 +17,17 @@ from recollect.store import projects, sums
 from recollect.store.database import Database, Row, Transaction
 from recollect.store.jobs import Jobs
 from recollect.text import in_texts
-from recollect.types import JobStatus, Owner
+from recollect.types import JobStatus, Message, Owner, Role
 
 KIND = "redact"
 _KEY = "stored text"
 _BATCH = 1000
 
 _NAMES = ("branch", "tool_names")  # the same ones stand in many rows
+_JSON = ("events", "parser_state")
 _PLACES = (  # (table, columns of its key, column with text)
     ("memory_transcript_entries", ("entry_uuid", "source"), "content"),
+    ("memory_transcript_entries", ("entry_uuid", "source"), "events"),
     ("memory_transcript_entries", ("entry_uuid", "source"), "branch"),
     ("memory_transcript_entries", ("entry_uuid", "source"), "tool_names"),
     ("memory_conversations", ("session_key", "source"), "branch"),
@@ -43,14 +45,16 @@ def rescan(database: Database, owner: Owner, jobs: Jobs, version: int, redact: C
     changed, names = 0, lru_cache(maxsize=4096)(redact)
     for lease in leases:
         for table, key, column in _PLACES:
-            clean = _clean_json(redact) if column == "parser_state" else names if column in _NAMES else redact
+            clean = _clean_json(redact) if column in _JSON else names if column in _NAMES else redact
             for rows in _pages(database, owner, table, key, column):
                 changes = [(row, clean(row[-1])) for row in rows]
                 with database.write() as tx:
                     for (*values, before), after in changes:
                         if after != before:
-                            place = {**owner.names(), **dict(zip(key, values, strict=True))}
-                            changed += tx.run(_update(table, key, column), {**place, "before": before, "after": after})
+                            place = {**owner.names(), **dict(zip(key, values, strict=True)), "before": before}
+                            if column == "content":
+                                _keep_authors(tx, place, redact)
+                            changed += tx.run(_update(table, key, column), {**place, "after": after})
                     jobs.heartbeat(tx, [lease], progress=True)
         with database.write() as tx:
             changed += _rename(tx, owner, redact)
@@ -63,6 +67,18 @@ def is_done(tx: Transaction, jobs: Jobs) -> bool:
     """False while newer rules have not reached everything that is stored."""
     job = jobs.find(tx, KIND, _KEY)
     return job is None or job.status is JobStatus.SUCCEEDED
+
+
+def _keep_authors(tx: Transaction, place: dict[str, Any], redact: Callable[[str], str]) -> None:
+    """Who wrote the parts of a message whose text is about to change."""
+    where = (
+        "WHERE tenant = :tenant AND agent_id = :agent_id AND entry_uuid = :entry_uuid AND source = :source"
+        " AND content = :before AND authors <> ''"
+    )
+    for role, authors in tx.rows(f"SELECT role, authors FROM memory_transcript_entries {where}", place):
+        message = Message("", Role(role), place["before"], authors=authors).rewritten(redact)
+        sql = f"UPDATE memory_transcript_entries SET authors = :authors {where}"
+        tx.run(sql, {**place, "authors": message.authors})
 
 
 def _rename(tx: Transaction, owner: Owner, redact: Callable[[str], str]) -> int:

@@ -13,11 +13,12 @@ from typing import NamedTuple
 from recollect.note import SOURCE
 from recollect.store import sums
 from recollect.store.database import Transaction, rows_of, run_of
+from recollect.store.entries import events_of
 from recollect.types import Conversation, Owner, Timestamp
 
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
-_SAID = "SELECT source, entry_uuid, session_id, role, content, source_file FROM memory_transcript_entries"
-_SUMMED = "SELECT source, compaction_uuid, session_id, 'compaction', summary, source_file FROM memory_compactions"
+_SAID = "SELECT source, entry_uuid, session_id, role, content, source_file, events FROM memory_transcript_entries"
+_SUMMED = "SELECT source, compaction_uuid, session_id, 'compaction', summary, source_file, '' FROM memory_compactions"
 
 
 # Tables that words come to and leave again: what is erased now may have stood there before.
@@ -54,6 +55,7 @@ class Standing(NamedTuple):
     timestamp: str = ""
     role: str = ""
     session_key: str = ""
+    content: str = ""  # of an entry, without what else it tells
 
 
 class Said(NamedTuple):
@@ -65,6 +67,11 @@ class Said(NamedTuple):
     role: str  # user | assistant | compaction
     text: str
     source_file: str
+    events: str = ""  # JSON: what the entry tells without a sentence
+
+    @property
+    def told(self) -> str:
+        return "\n".join([self.text, *(each.text for each in events_of(self.events))])
 
 
 def keys(
@@ -155,9 +162,12 @@ def texts(tx: Transaction, owner: Owner) -> Iterator[Standing]:
     """Every text that rows hold, once for each row."""
     after = -1
     columns = "id, entry_uuid, content || ' ' || tool_names, source, session_id, source_file, timestamp, role"
+    columns += ", content, events"
     sql = f"SELECT {columns} FROM memory_transcript_entries WHERE {_OWN} AND id > :after ORDER BY id LIMIT {_PAGE}"
     while rows := tx.rows(sql, {**owner.names(), "after": after}):
-        yield from (Standing(Place.MESSAGE, *row[1:]) for row in rows)
+        for _, uuid, text, *at, content, events in rows:
+            text = "\n".join([text, *(each.text for each in events_of(events))])
+            yield Standing(Place.MESSAGE, uuid, text, *at, content=content)
         after = rows[-1][0]
     for place, select in _TEXTS.items():
         yield from (Standing(place, *row) for row in tx.rows(f"{select} WHERE {_OWN}", owner.names()))
