@@ -167,7 +167,7 @@ def texts(tx: Transaction, owner: Owner) -> Iterator[Standing]:
     while rows := tx.rows(sql, {**owner.names(), "after": after}):
         for _, uuid, text, *at, content, events in rows:
             text = "\n".join([text, *(each.text for each in events_of(events))])
-            yield Standing(Place.MESSAGE, uuid, text, *at, content=content)
+            yield Standing(Place.MESSAGE, uuid, text, *at)._replace(content=content)
         after = rows[-1][0]
     for place, select in _TEXTS.items():
         yield from (Standing(place, *row) for row in tx.rows(f"{select} WHERE {_OWN}", owner.names()))
