@@ -694,3 +694,42 @@ TOKENS = (
     "AES.new(b'§', AES.MODE_GCM)",
     'DriverManager.getConnection(url, "app", "§")',
 )
+
+# In every text the word in § goes, which no grammar ties to what tells of it.
+NEAR = (
+    # near a noun or an act, in a sentence of its own or behind a question
+    "The root login on the old box was reset this morning. It's now §Pebble-Tart-41§, try again?",
+    "You can sign in as bob with §Otter!Lamp7§ and then open the report.",
+    "Q: which password did you take for the router?\nA: first admin, then §Kettle7Brook§, which let me in.",
+    "§Walnut#Pier9§ is what I put as the admin password",
+    "Mein Kennwort ist geändert. Ab sofort gilt „§Ziegelstein_83§“, bitte nicht weitersagen.",
+    "测试服务器的密码是多少?\n昨天换成 §Lantern@4471§ ,你再试一次。",
+    # digits near what they open
+    "The garage keypad wants §739204§, then the star.",
+    "The SIM asked for its PUK. §50912873§ worked.",
+    "Никому не говорите код: §731-208§. Спасибо.",
+    # in quotes before its noun, behind a noun's 's
+    'Use "§velvet tractor mountain§" as the passphrase for the backups.',
+    # a password with a dot is no attribute where none can be
+    "wget --user=bob --password=§brass.lantern§ https://acme.io/a",
+    "sudo mount -t cifs //nas/a /mnt -o username=bob,password=§brass.lantern§,uid=1000",
+    "jdbc:mysql://db/app?user=bob&password=§brass.lantern§&useSSL=false",
+    # what a command takes or prints, defaults of code, a hash of it
+    "kubectl get secret web -o jsonpath='{.data.p}' | base64 -d\n§brass-Lantern-77§",
+    "New-LocalUser -Name bob -Password (ConvertTo-SecureString '§Brass-Lantern§' -AsPlainText -Force)",
+    'password: <%= ENV.fetch("APP_DB") { "§brass-lantern§" } %>',
+    "UPDATE users SET user_pass = MD5('§BrassLantern7§') WHERE id = 3;",
+    "password: >-\n  §Brass7-Lantern§\n",
+    '<input type="password" name="p" value="§brass-Lantern§">',
+    # codes of cards without their numbers
+    "the CVV is §481§, the date is on the other photo",
+    "security code on the front: §5127§",
+)
+NOT_NEAR = (
+    "The password form uses bcrypt-pbkdf, SHA-256 and two-factor login via auth0.",
+    "passphrase prompt hangs under tmux, pinentry-curses can't find the tty",
+    "the exit code was 4471, error code 80070005, zip code 90210",
+    "only the last four digits 4242 of the card are shown",
+    "log in with client.connect() or self.session.user, then open base-files and update-passwd",
+    "password=settings.database.password, password=config.value",
+)

@@ -19,6 +19,7 @@ from recollect.redact import cards, encoded, prose
 from recollect.redact.below import BELOW, HERE, MANIFEST, VALUES, judge_below
 from recollect.redact.encoded import find_encoded
 from recollect.redact.judge import META, Finding, judge_key, judge_place, judge_word
+from recollect.redact.near import CUES, cue, find_near
 from recollect.redact.rules import KEYS, PLACES, SHAPED, WORDS, rx
 
 VERSION = 2  # of the rules: what was stored under another one is judged again
@@ -57,6 +58,7 @@ def _landmarks() -> list[Any]:
             f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",
             rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
             f"(?i:{prose.MARKS})",
+            f"(?i:{CUES})",
             *(MANIFEST, VALUES, HERE, setting, cards.MARK),
         ],
         encoded.MARKS,
@@ -152,9 +154,13 @@ def _find(text: str, depth: int = 0) -> list[Finding]:
                 cells, done = judge_below(text, char, done)
                 below += [cell for cell in cells if cell]
             if not finding and rx(cards.MARK).match(text, char):
-                near = [Finding("card", *span) for span in cards.find_card(text, char)]
-                below += near
-                resume = max(resume, near[0].end) if near else resume
+                payment = [Finding("card", *span) for span in cards.find_card(text, char)]
+                below += payment
+                resume = max(resume, payment[0].end) if payment else resume
+            at = char + (not text[char].isalpha())  # the mark begins with the sign before the word
+            near = not finding and (at != char or char == 0 or text[char] > "\x7f") and text[at : at + 1].isalpha()
+            word = cue(text, at) if near else None
+            below += [Finding("password", *span) for span in find_near(text, at, word, floor)] if word else []
             fresh = not finding and resume == char + 1 and char >= decoded and depth < _DEEPEST
             if fresh and rx(ENCODED, 0).match(text, char):
                 spans, decoded = find_encoded(text, char, floor, functools.partial(_find, depth=depth + 1))

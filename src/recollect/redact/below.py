@@ -104,7 +104,7 @@ def judge_below(text: str, pos: int, done: int) -> tuple[list[Finding | None], i
     return found, max(done, at if found else start)
 
 
-_READS = r"(?i)\b(?:chpasswd|passwd|sudo\b[^\n]* -\w*S|su|login|kinit|ftp|sftp|cryptsetup|openconnect|openvpn|smbpasswd)\b|[>/][^\n]{0,60}(?:passw|auth|secret|cred|token|pass)"
+_READS = r"(?i)\b(?:chpasswd|passwd|sudo\b[^\n]* -\w*S|su|login|kinit|ftp|sftp|cryptsetup|\S*password-stdin|passphrase-fd|openconnect|openvpn|smbpasswd)\b|[>/][^\n]{0,60}(?:passw|auth|secret|cred|token|pass)"
 
 
 def _judge_here(text: str, pos: int, done: int) -> tuple[list[Finding | None], int]:

@@ -6,8 +6,16 @@ digit, so that something beside it has to speak of cards, too.
 
 from recollect.redact.rules import rx
 
-MARK = r"[2-6][0-9]{3}[ ./_-]?[0-9]{4}[ ./_-]?[0-9]{2}|3[0-9]{3}[ .-][0-9]{6}[ .-]"
-_NUMBER = r"(?<![\w.+/-])(?P<v>[2-6]\d{3}(?:[ ./_-]?\d){8,15})(?![\w-]|[.]\d)"
+MARK = (
+    r"[2-6][0-9]{3}[ ./_\n-]?[0-9]{4}[ ./_\n-]?[0-9]{2}|3[0-9]{3}[ .-][0-9]{6}[ .-]|%B[0-9]{13}"
+    r"|(?i:(?:\b|_)cv[vcn]2?(?:\b|_| ?code)|cv[vc]码|\bcsc\b|(?:security|card|verification) (?:code|number|value)|(?:three|four|3|4)[ -]digits?\b|on the back\b)"
+    r"|Prüfziffer|Kartenprüfnummer|Sicherheitscode|cryptogramme|(?:code de sécurité|código de segur)|код безопасности|安全码|セキュリティコード|背面|裏面"
+)
+_NUMBER = r"(?<![\w.+/-])(?P<v>[2-6]\d{3}(?:[ ./_\n-]?\d){8,15})(?![\w-]|[.]\d)"
+_CARD = (  # before a number whose check digit is wrong
+    r"(?i)(?<![a-z])(?:card|visa|master ?card|amex|american express|discover|debit|credit|maestro|pan|kreditkarte|karte|carte(?: bleue)?|tarjeta|cartão|карт[аыуе]|卡号?|カード(?:番号)?|कार्ड|البطاقة|بطاقة)"
+    r"(?: ?(?:number|num|no\.?|#|nummer|número|numéro))?(?:[\"'\s:=(—–-]|\w{1,9}\s){0,12}\Z"
+)
 _ISSUERS = (  # prefixes and lengths: Visa, Mastercard, American Express, Discover and RuPay, Diners, JCB, UnionPay, Maestro, Mir
     (r"4", (13, 16, 19)),
     (r"5[1-5]|222[1-9]|22[3-9]|2[3-6]|27[01]|2720", (16,)),
@@ -26,7 +34,7 @@ _ABOUT = (
 )
 _GROUPS = r"\d{4}([ .-])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ .-])\d{6}\2\d{4,5}"
 _SECURITY = (
-    r"(?:cvv2?|cvc2?|csc|cid|cvn|security code|card code|prüfziffer\w*|kartenprüfnummer|sicherheitscode|cryptogramme|code de sécurité|código de seguridad"
+    r"(?:_?cvv2?(?:[_ ]?(?:code|number|num|码))?|_?cvc2?(?:[_ ]?code)?|csc|cid|cvn|security code|card code|prüfziffer\w*|kartenprüfnummer|sicherheitscode|cryptogramme|code de sécurité|código de seguridad"
     r"|código de segurança|код безопасности|проверочный код|安全码|验证码|セキュリティコード|सीवीवी|رمز الأمان|رمز التحقق"
     r"|\b(?:[34]|three|four|drei|vier|trois|quatre|tres|cuatro|três|quatro) ?-?(?:digits?|ziffern|chiffres|dígitos|cifras|números)[^\d\n]{0,36}?"
     r"|\bback(?: side)?(?: says| reads)?|hinten(?: drauf)?(?: steht)?|rückseite|derrière|au dos|verso|atrás|detrás|reverso|(?:на обороте|сзади)|背面|裏面?|पीछे|الخلف|(?:三|四|3|4)位(?:数|數)?|3桁)"
@@ -43,13 +51,17 @@ def is_card(digits: str) -> bool:
 
 def find_card(text: str, pos: int) -> list[tuple[int, int]]:
     """Where the number of a card at pos stands, and the code beside it."""
+    if track := rx(r"%B(?P<v>\d{13,19})\^").match(text, pos):
+        return [track.span("v")]
     number = rx(_NUMBER).match(text, pos)
     if number is None:
-        return []
+        return _find_beside(text, pos)
     value = number["v"]
     while value and not is_card("".join(filter(str.isdigit, value))):
         shorter = value.rpartition(" ")[0]  # what follows may be a date
         value = shorter if len(shorter) > 12 else ""
+    if not value and rx(_CARD, 0).search(text, max(0, pos - 40), pos):
+        value = (rx(r"\d{4}([ .-]?)\d{4}\1\d{4}\1\d{4}(?!\d)").match(text, pos) or [""])[0]
     if not value:
         return []
     end = pos + len(value)
@@ -67,6 +79,14 @@ def find_card(text: str, pos: int) -> list[tuple[int, int]]:
         text, end
     )
     row = row or rx(
-        r"[\s,;|]+(?i:exp\w*[ :.]*|valid thru )?(?:0[1-9]|1[0-2]) ?[-/] ?(?:20)?\d\d[\s,;|/]+(?P<v>\d{3,4})(?![\w/.:-])"
+        r"[\s,;|/]+(?i:exp\w*[ :.]*|valid thru )?(?:0[1-9]|1[0-2]) ?[-/] ?(?:20)?\d\d[\s,;|/]+(?P<v>\d{3,4})(?![\w/:-]|\.\d)"
     ).match(text, end)
     return [*found, row.span("v")] if row else found
+
+
+def _find_beside(text: str, pos: int) -> list[tuple[int, int]]:
+    """The security code at pos without the number of its card."""
+    other = rx(r"(?i)(?:last|first|ending|final|other|only|just) (?:in |with )?\Z").search(text, max(0, pos - 16), pos)
+    spoken = text[pos] in "34tfTF" and not rx(_ABOUT, 0).search(text, max(0, pos - 100), pos + 120)
+    code = None if other or spoken else rx(_BESIDE, 0).match(text, pos)
+    return [code.span("v")] if code else []

@@ -38,7 +38,7 @@ _DUMP = rf"\b[0-9a-f]{{4,8}}:? +(?:{_HEX} ?){{8}}"
 _NUMBERS = r"(?:(?:&#)?[0-9]{2,3}[;,]\s?){8}"
 _SPACED = r"(?:[!-~] ){12}[!-~]"
 _ESCAPED = r"%(?:25)*(?:3[aA]|2[fF]|3[dD]|40|26)"
-_JOINT = r"[\w+/=.~-]\\?[\"'`](?:\s*[+.&]\s*|\s*\\\s*|\s+\n\s*|\)?\.(?:append|concat|add)\(\s*)\\?[\"'`][\w+/=.~-]"
+_JOINT = r"[\w+/=.~-]\\?[\"'`](?:\s*[+.&]\s*|\s*\\\s*|\s*\n\s*|\)?\.(?:append|concat|add)\(\s*)\\?[\"'`][\w+/=.~-]"
 _JOINED = r"[\"'`]\s*\]\s*\.join\(|(?:join|concat\w*)\(\[?[\"'`]|[\"'`]\.join\(\s*[\[(]"
 _REVERSED = (
     r"[\"']\s*(?:\[::-1\]|\.split\([\"']{2}\)\.reverse|\.reverse\(|\)\.reverse|\|\s*rev\b)|\b(?:strrev|reverse)\([\"']"

@@ -49,7 +49,7 @@ _FORM = (  # how a value is tied to a name; what is not one of these is prose
     r"(?P<op>[ \t]*(?:<-|:=|=>|===?|!==?|=|:(?!:)|[：是为為はをが는]|(?=[「『«])|%3[AD]"
     r"|(?<=[ \t])(?:->|[→—–-])(?=[ \t])|(?<=[\w)][ \t])(?:\|\||\?\?|or)(?=[ \t]+[\"'])))"
     r"(?:\*\*|__|</\w+>)?[ \t]{0,10}(?:<(?:b|code|strong|em|i|kbd|tt|pre|span)>)?"
-    r"(?:[\w.$]{2,40}(?:\([\"'\w]{0,40}\)|\[[\"'\w]{0,40}\])? (?:\?\?|\|\||or) (?=[\"'`]))?)"
+    r"(?:(?:<%= ?)?[\w.$]{2,40}(?:\([\"'\w]{0,40}\)|\[[\"'\w]{0,40}\])? (?:\?\?|\|\||or|\{|by lazy \{) (?=[\"'`]))?)"
     r"|(?P<xml>(?:</\w{1,20}>\s{0,40}<\w{1,20}|\\?[\"']?(?:\s[^<>\n]{0,80})?)>\s{0,40}(?:<value>\s{0,40}|<!\[CDATA\[)?(?=[^<\s]))"
     r"|(?P<table>[ \t*`]{0,6}\|[ \t]{0,20})"
 )
@@ -315,7 +315,7 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
     elif kind == "args":
         called = lead.rstrip("\"'`\\ #.")[-1:] == "(" or text[start] == "-"
         need = max(word.quoted, 1 if text[start:end].isupper() else 2) if called else NEVER
-    elif fold or "==" in op or "!=" in op or text[at] in "([":
+    elif (fold and fold.group()[0] not in "|>") or "==" in op or "!=" in op or text[at] in "([":
         need = max(need, 3)
     if kind == "xml" and (words := rx(r"[^<>\n]{3,100}?(?=\s*</)").match(text, value.start)):
         value = Value(value.start, max(value.end, words.end()), True)

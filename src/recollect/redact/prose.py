@@ -200,6 +200,8 @@ def _words(text: str, begin: int, part: str, end: int, kind: str) -> Iterator[To
     own_words = rx(ENGLISH).fullmatch(text, begin, end) and part.isascii()
     link, use = (_LINK_ENGLISH, _USE_ENGLISH) if own_words else (_LINK, _USE)
     links = {each.end(): each.start() for each in rx(link, re.IGNORECASE).finditer(part)}
+    if own_words and (short := rx(r"['’]s(?: now| still| just| simply)?\s+").match(part)):
+        links[short.end()] = 0
     uses = {each.end() for each in rx(use, re.IGNORECASE).finditer(part)}
     if kind == "password" and rx(_OTHER, 0).match(text, begin):
         yield from _own_script(part, end)
@@ -257,7 +259,8 @@ def told_before(text: str, kind: str, start: int, floor: int) -> Iterator[Told]:
     if role is None:
         return
     part = part[: role.start()]
-    if part.endswith(tuple("\"'`”“»」』’")) and (quoted := list(rx(_QUOTED, 0).finditer(text[low:start]))):
+    closed = role.group()[:1] in tuple("\"'`”“»」』’") or part.endswith(tuple("\"'`”“»」』’"))
+    if closed and (quoted := list(rx(_QUOTED, 0).finditer(text[low:start]))):
         last = quoted[-1]
         group = last.lastgroup or "q"
         if not plain(last[group]):

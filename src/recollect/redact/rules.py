@@ -126,6 +126,7 @@ KEYS = (
     Key("asana", r"\b[0-9]/[0-9]{13,17}[/:][0-9]{6}", r"[0-9]*:?[0-9a-f]{20,32}(?!\w)"),
     Key("telegram", r"[0-9]:AA[\w-]{4}", r"[\w-]{28,}", back=r"(?:bot)?[0-9]{7,11}"),
     Key("discord", r"\.[\w-]{6}\.[\w-]{12}", r"[\w-]{15,}", True, r"[MNO][\w-]{22,30}"),
+    Key("recovery-code", r"\b[0-9]{6}-[0-9]{6}-[0-9]{6}-", r"(?:[0-9]{6}-){4}[0-9]{6}(?![\w-])"),
     Key("terraform", r"\.atlasv1\.", r"[\w=-]{50,}", back=r"[A-Za-z0-9]{14}"),
 )
 
@@ -187,7 +188,12 @@ _COMMANDS = {  # and what stands between them and a password
     r"(?:iwconfig \w{1,12} key)": r"\s(?:s:)?",
     r"qpdf --encrypt": r"\s",
     r"mysqladmin": _ARGS + r"password\s",
-    r"rclone config create": _ARGS + r"pass\s",
+    r"rclone config create": _ARGS + r"(?:pass|key|token|\w*secret\w*)\s",
+    r"(?:doveadm pw|caddy hash-password)": _ARGS + "(?:-p|--plaintext)",
+    r"rasdial": r" (?:\"[^\"\n]{1,60}\"|\S{1,60}) \S{1,60}\s(?=[^/])",
+    r"pulumi config set": _ARGS + r"--secret \S{1,60}\s",
+    r"(?:etcdctl|consul kv) put": r" \S*(?:passw|secret|token|key)\S*\s",
+    r"(?:crypto isakmp|radius-server|tacacs-server) key": r" (?:[067] )?",
     r"drush": r" user[:-]password \S{1,40}\s|upwd \S{1,40}\s",
     r"security (?:import|set-key-partition-list)": _ARGS + "-[Pk]",
     r"(?:electrum|racadm|rabbitmqadmin|supervisorctl|steghide|veracrypt|ncftp\w*|add-user\.sh)": _ARGS + "-[pWP]",
@@ -208,7 +214,7 @@ _COMMANDS = {  # and what stands between them and a password
     r"db2 connect to": r" \S{1,80} user \S{1,80} using\s",
     r"(?:docker|podman) secret create": r" \S{1,60}\s(?=[\"'])",
     r"(?:smbclient|rpcclient)": r" [\"']?[/\\]{2}\S{1,120} (?=[^-\s])",
-    r"lftp": _ARGS + r"-u [\w.@-]{1,60},",
+    r"lftp": r"\s(?:[^\n|]{0,160}?\s)?" + r"-u [\w.@-]{1,60},",
     r"(?:requirepass|masterauth|rootpw|bindpw)": r"\s",
     r"oathtool": _ARGS + r"(?:-b|--base32)",
     r"LOGIN": r" [\w.+-]{1,60}(?:@[\w.-]{1,60})?\s(?=\S{3,80}\s*(?:\n|\Z))",
@@ -217,7 +223,23 @@ _COMMANDS = {  # and what stands between them and a password
 _ASKED = r"(?i)(?:assw|ass ?phrase|pin\b)[^\n]*\n?[^\n]*\Z"  # a prompt, before what is sent
 AT = r"[^\s/\"'`{(\[<]@(?:[A-Za-z_\[${%]|[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9])"
 
+_PRINTS = (  # a command whose output is a secret
+    r"(?:get secrets? |secret get |vault (?:kv get|read) -field|get-secret-value|secrets versions access|op read |pass show |bw get password|secret-tool lookup|find-generic-password|config:get "
+    r"|keyvault secret show|output -raw |auth token\b|print-access-token|get-access-token|whoami -t|pwgen |openssl rand|wg genkey|printenv \w*(?:PASS|TOKEN|SECRET|KEY)|echo [\"']?\$\{?\w*(?:PASS|TOKEN|SECRET|KEY)"
+    r"|cat \S*(?:pass|secret|token))"
+)
+
 PLACES = (
+    Place("password", 2, _PRINTS, r"[^\n]{1,240}\n(?P<v>[^\s$#>%:={}()<>;,'\"]{8,200})%?(?=[ \t\r]*(?:\n|\Z))"),
+    Place("password", 1, r"stats auth ", r"\w+ auth [\w.-]{1,40}:(?P<v>\S{3,100})"),
+    Place("password", 1, r"insecure-password ", r"[\w-]+ (?P<v>\S{3,100})"),
+    Place("password", 1, r"type=\\?[\"']password\\?[\"']", r"[^<>\n]{1,200}?\bvalue=\\?[\"'](?P<v>[^\"'<>\n\\]{3,100})"),
+    Place("password", 3, r"invalid user \S{6}", r"\w+ \w+ (?P<v>\S{6,80}) from"),
+    Place("secret", 0, r"secret_id[\"' ]{0,2}[:=]", r"\w+[\"' ]{0,2}[:=]\W{0,3}(?P<v>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", r"(?i)role|vault"),
+    Place("secret", 2, r"--from-literal[= ]", r"--from-literal[= ][\"']?[\w.-]{1,60}=(?P<v>)", r"secret"),
+    Place("password", 1, r",pass(?:word)?=", r",\w+=(?P<v>[^\s,\"']{3,100})", r"\s-o\s"),
+    Place("private-key", 3, r"[mMpPsSrR](?:eta[mM]ask|hantom|olflare|abby)\b",
+          r"(?:(?!\btx|hash|transaction)[^\n]){1,80}?(?<![\w/])(?P<v>(?:0x)?[0-9a-fA-F]{64}(?!\w)|[1-9A-HJ-NP-Za-km-z]{86,88}(?!\w))"),
     Place("url-token", 3, AT, r":\\?/\\?/(?P<v>[\w.~%+=-]{16,200}(?::[^\s@/:\"'<>]{0,64})?)@", lead=_URL),
     Place("url-password", 1, AT, r":\\?/\\?/[^\s/?#@:\"'<>`\\]{0,64}:(?!\d{1,5}(?:[/?#]|$))(?P<u>" + UNSET + r")?"
           r"(?P<v>[^\s\"'<>`\\]{1,200}?)(?(u)\}|)@(?=" + _HOST + r")"
@@ -244,7 +266,7 @@ PLACES = (
           r"\W-u\W{3,4}[^\s:\"']{1,64}:(?P<v>[^\"'\n]{3,200})", r"\b(?:curl|https?|wget)\b"),
     Place("password", 1, r"[\"']-p[^\s=\"'-]", r"\W-p(?P<v>[^\"'\n]{3,200})[\"']", r"\b(?:mysql|mariadb)"),
     Place("password", 1, r"\b(?:echo|printf|print|Write-Output|yes)[ \t]", r"\w[\w-]*\s+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?"
-          r"(?P<q>\\?[\"'])?(?:[\w.-]{1,40}:(?=[^|\n]{1,80}chpasswd))?(?P<v>" + _LINES_IN + r")\\?[\"']?\s*"
+          r"(?P<q>\\?[\"'])?(?:[\w.-]{1,40}:(?=[^|\n]{1,80}chpasswd))?(?P<v>" + _LINES_IN + r")\\?[\"']?(?:\s+[\"']?(?P=v)[\"']?)?\s*"
           r"(?:(?:[;&]+ ?(?:echo|printf)[^|\n]{1,60})?\)?\s*\|[^|\n]{0,90}?" + _STDIN + r"|>>?\s*[\"']?" + _FILE + ")"),
     Place("password", 1, _WITHIN, _WITHIN + r"[ \t]+(?:-\w+\s+)*(?:[\"']%s(?:\\n)?[\"']\s+)?(?P<q>\\?[\"'])?(?:[\w.-]{1,40}\\n)?(?P<v>" + _WORD + r")"),
     Place("password", 1, r"<<<", r"<<<\s*[\"']?(?:[\w.-]{1,40}:(?=\S))?(?P<v>)(?=[^$\s])", f"{_STDIN}|(?:tee|>)\\s*[\"']?{_FILE}"),
@@ -277,13 +299,13 @@ PLACES = (
     Place("password", 1, r"(?:Credentials?|BasicAuth|basic_auth|PasswordAuthentication|Authenticator)\(",
           r"\w+\(\s*[\"'][^\"'\n]{0,80}[\"']\s*,\s*(?P<v>)(?=[\"'])"),
     Place("password", 2, r"getConnection\(", r"\w+\([^()\n]{1,120}?,\s?[\"'][^\"'\n]{0,60}[\"'],\s*(?P<v>)(?=[\"'])"),
-    Place("secret", 3, r"(?:[sS]ecretKey|[pP]rivateKey|secret_key|private_key)\(",
+    Place("secret", 3, r"(?:[sS]ecretKey|[pP]rivateKey|secret_key|private_key|from_?[sS]e(?:ed|cret))\(",
           r"\w+\((?:[\w.]+\()?\s*(?P<v>)(?=b?[\"'])"),
     Place("password", 1, r"machine\s", r"\w+\s+\S{1,80}\s+login\s+\S{1,80}\s+password\s+(?P<v>\S{3,200})"),
     Place("password", 1, r":(?:[56]4[0-9]{2}|\*):[\w.*-]{1,64}:[\w.@*-]{1,64}:[^\s:]",  # of a .pgpass file
           r":[\d*]+(?::[\w.@*-]{1,64}){2}:(?P<v>(?:\\[:\\]|[^\s\"'`\\]){3,200})", r"(?:^|[\s\"'`])[\w.*/-]{1,200}$"),
     Place("password", 1, r"WIFI:[A-Z]{1,2}:", r"WIFI:(?:[^\n]{0,200}?;)?P:(?P<v>(?:\\.|[^\n;\\]){3,200}?);"),
-    Place("password", 2, r"(?i:pass|pw)[ \t]{0,4}[:=]",
+    Place("password", 1, r"(?i:pass|pw)[ \t]{0,4}[:=]",
           r"(?i)(?:login|user(?:name)?|e-?mail)[ \t]{0,4}[:=][ \t]{0,4}[^\s:=]{1,80}[\s,;/|]{1,8}"
           r"(?:pass|pw)[ \t]{0,4}[:=][ \t]{0,4}(?P<v>)", lead=r"(?i)\b(?:login|user|e-?mail)"),
     Place("password", 3, r"(?i:, pass )\S", r", \w+ (?P<v>)", r"(?i)\b(?:user|login)"),
@@ -388,7 +410,7 @@ PLAIN = frozenset("""
     caducada correcta incorrecta necesaria obligatoria olvidada segura válida vacía débil inválida
     correta errada forte fraca expirada inválido obrigatória obrigatório vazia
     верный забыт неверный обязателен обязательно обязательное поле изменён изменен скрыт пуст сброшен
-    必須 必填 必須項目 任意 変更 エラー 错误 錯誤 正确 无效 必需 不正 確認 आवश्यक गलत अनिवार्य सही مطلوبة مطلوب خاطئة غير صحيحة إلزامي
+    必須 必填 必須項目 任意 変更 エラー 错误 錯誤 正确 无效 必需 不正 確認 आवश्यक गलत क्या अनिवार्य सही مطلوبة مطلوب خاطئة غير صحيحة إلزامي
 """.split())  # values that are none, and what is said of a password
 PROSE = frozenset("""
     are be can cannot contains is it its must no not of or please should to with without your you this that was were will

@@ -40,8 +40,12 @@ _PATH = (
     r"|svelte|swift|tar|toml|tsx?|txt|vue|xml|ya?ml|zip)$"
 )
 _CODE = (
-    r"(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]|(?P<head>[&*!.@-]?[A-Za-z_$][\w$]*)"
+    r"(?:Get|New|Read|Set|ConvertTo|ConvertFrom)-[A-Z][A-Za-z]+$|(?:await|new|lambda|function|async|not|self|this|return|typeof|yield)\b|[({\[<]|(?P<head>[&*!.@-]?[A-Za-z_$][\w$]*)"
     r"(?P<rest>(?:(?:\?\.|\.|->|::)(?!\d)[\w$]*)+(?:(?:[(\[{]|<.*>).*)?|(?:[(\[{]|<.*>).*)?$"
+)
+_OBJECT = (  # what has attributes, or is one of them
+    r"(?i)(?:[&*!.@_-]|(?:self|this|os|env|conf|cfg|sett|opt|arg|param|prop|req|res|ctx|context|data|db|user|val|var|local|module|each|input|event|state|body|form|app|account|client|server|process|import|meta|std|sys|flask|django|spring|node|item|row|obj|model|session|store|auth|cred|db|http|url|www|my|test|example)\w*\.)"
+    r"|.*\.(?:get|value|name|id|length|to\w+|string|default|\w*data|text|com|net|org|io|local|internal|example|properties|bak|old|dat|crt|example)\Z|.*(?:passw|pwd|secret|token|credential|key|auth)|(?-i:.*[a-z][A-Z])"
 )
 PIECES = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\x00-\x7f]+"
 _DIGITS, _SYMBOLS = frozenset(string.digits), frozenset("!@#$%^&*?~")
@@ -62,7 +66,8 @@ def oddness(value: str, bare: bool = False, literal: bool = False) -> int:
     if rx(_ID).match(value):
         return 0
     if " " in value:
-        return _rate_phrase(value)
+        salt = len(value) > 30 and len(set(value) - set(string.ascii_letters + string.digits)) > 8
+        return 4 if salt and not _DIGITS.isdisjoint(value) and not rx("[a-z]{4}").search(value) else _rate_phrase(value)
     digits = not _DIGITS.isdisjoint(value)
     core = rx(_TECH).sub("", value) if digits else value
     mean = _mean(core)
@@ -137,7 +142,8 @@ def _is_code(value: str, mean: float, literal: bool = False) -> bool:
     if rx(r"[A-Z][a-z]+_\d{3,}\Z").match(value):
         return False
     if rest and "(" not in rest and "[" not in rest:
-        return mean >= 2.9
+        plain = literal and re.fullmatch(r"(?:\.\w+)+", rest) and not rx(_OBJECT).match(value)
+        return mean >= 2.9 and not plain
     if rest:
         return mean >= 2.9 or rest == "(" or "_" in head or head.islower() or (head.isalpha() and len(head) > 3)
     return not literal and mean >= 2.9 and len(head) < 36 and ("_" in head or rx(TELLING).search(head) is not None)
@@ -158,7 +164,7 @@ class Value(NamedTuple):
 
 
 _OPEN = (
-    r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes)\(|[(\[]\s{0,24})?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
+    r"(?:(?:\w{0,20}Secret(?:Str|String)?|[Ss]tr(?:ing)?(?:::from)?|Some|bytes|(?i:md5|sha\d{1,3}|crypt|encrypt|password|hash))\(|[(\[]\s{0,24})?[rRbBfFuU@$&]{0,2}(?P<esc>\\{0,7})"
     r"(?P<q>\"{3}|'{3}|[\"'`“‘„«「『]|&quot;|%22)"
 )
 _CLOSER = {"“": "”", "‘": "’", "„": "“", "«": "»", "「": "」", "『": "』"}
