@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -304,3 +307,21 @@ def test_an_answer_stays_one_beside_what_is_left_out() -> None:
     text, authors = authored([(Author.CHOSEN, "Thursday"), (Author.TYPED, f"> {WISH}\n\nok")])
     told = Message("e", Role.USER, text, authors=authors)
     assert [told.said(who) for who in (*PERSON, Author.PASTED)] == ["ok", "Thursday", f"> {WISH}"]
+
+
+def test_messages_that_mislead_are_told_apart_as_well_as_before() -> None:
+    """A set that no weight was fitted on: rules in pasted text, announced or not, in seven languages."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for line in (Path(__file__).parent.parent / "bench/data/authors/held.jsonl").read_text().splitlines():
+        parts = json.loads(line)["parts"]
+        text = "\n\n".join(each for _, each in parts)
+        by = [author for author, length in judged(text) for _ in range(length)]
+        at = 0
+        for author, each in parts:
+            told = Counter(str(one) for one in by[at : at + len(each)])
+            counted[author, told.most_common(1)[0][0]] += 1
+            at += len(each) + 2
+    typed = counted["typed", "typed"], sum(n for (author, _), n in counted.items() if author == "typed")
+    leaked = counted["pasted", "typed"], sum(n for (author, _), n in counted.items() if author == "pasted")
+    assert typed[0] > 0.78 * typed[1], counted
+    assert leaked[0] < 0.06 * leaked[1], counted

@@ -103,6 +103,7 @@ def test_tool_lines_are_not_the_assistants_prose() -> None:
 def test_output_is_told_from_prose(line: str) -> None:
     assert is_machine(line)
     assert not is_machine("We run `make test` on every commit, it takes 3 minutes.")
+    assert not is_machine("Always call flush() before close().")
 
 
 def test_addresses_ports_and_versions_in_a_sentence_do_not_make_it_output() -> None:

@@ -74,6 +74,7 @@ _GLYPHS = re.compile(
 )
 _ODD = re.compile(r"[^\w ,.'’\"?!-]|[\d_]")  # neither letters nor what stands between words
 _NUMBER = re.compile(r"(?<!\w)\d[\d.:]*(?![\w/])")  # an address, a port or a version among words is a value
+_CALL = re.compile(r"\b[\w.]+\(\)")  # so is the name of a function
 _SAYS = 3  # words of letters alone
 _PLAN = re.compile(r"\AImplement the following plan:[ \t]*\r?\n\s*(?:#+ +[^\n]*)?")  # as a client hands one over
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
@@ -170,9 +171,12 @@ def is_machine(line: str) -> bool:
     if _LOG.match(line):
         return True
     line = _CODE.sub("code", line)
-    glyphs = len(_GLYPHS.findall(line))
     if sum(word.strip(",.;!?").isalpha() for word in line.split()) >= _SAYS:
+        line = _CALL.sub("name", line)
+        glyphs = len(_GLYPHS.findall(line))
         line = _NUMBER.sub("number", line)
+    else:
+        glyphs = len(_GLYPHS.findall(line))
     odd = len(_ODD.findall(line))
     return glyphs > 1 or (glyphs == 1 and len(line.split()) < 8) or (len(line) > 24 and odd > 0.28 * len(line))
 
