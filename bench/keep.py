@@ -198,18 +198,28 @@ def _report_agreement(labels: Mapping[tuple[str, str], Mapping[str, Any]]) -> No
 
 def _report_authors(sessions: Path) -> None:
     """Paragraphs that readers labelled, against what the form of the message tells."""
-    wanted = {each["message"]: each for each in _lines("labels/authors.jsonl") if each["kind"] == "text"}
     counted: Counter[tuple[str, str]] = Counter()
-    for path in sorted(sessions.rglob("*.jsonl")):
-        for line in path.read_bytes().splitlines():
-            record = json.loads(line) if b'"user"' in line else {}
-            if (label := wanted.pop(str(record.get("uuid")), None)) and (text := _text(record)):
-                counted.update(_compared(text, label["authors"]))
+    for text, known in labelled_prompts(sessions):
+        counted.update(_compared(text, known))
     print("\n| written by | recall | taken for typed |\n| --- | --- | --- |")
     for author in ("typed", "pasted"):
         of = sum(number for (known, _), number in counted.items() if known == author)
         typed = counted[author, "typed"]
         print(f"| {author}, {of} paragraphs | {_share(counted[author, author], of)} | {_share(typed, of)} |")
+
+
+def labelled_prompts(sessions: Path) -> Iterator[tuple[str, list[tuple[int, str]]]]:
+    """Prompts of real sessions; where the paragraphs of each begin, and by whom a reader says that they are."""
+    wanted = {each["message"]: each for each in _lines("labels/authors.jsonl") if each["kind"] == "text"}
+    for path in sorted(sessions.rglob("*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            record = json.loads(line) if b'"user"' in line else {}
+            if (label := wanted.pop(str(record.get("uuid")), None)) and (text := _text(record)):
+                starts = [start for start, _ in _paragraphs(text)]
+                known: dict[int, str] = {}
+                for author, first, last, *_ in label["authors"]:
+                    known |= dict.fromkeys(range(first, last + 1), author)
+                yield text, [(start, known.get(number, "")) for number, start in enumerate(starts)]
 
 
 def _text(record: Mapping[str, Any]) -> str:
@@ -222,18 +232,14 @@ def _text(record: Mapping[str, Any]) -> str:
     return "" if text.startswith(("<", "Caveat", "Implement the", "Base directory", "This session")) else text
 
 
-def _compared(text: str, labels: Sequence[Sequence[Any]]) -> Iterator[tuple[str, str]]:
-    known: dict[int, str] = {}
-    for author, first, last, *_ in labels:
-        known |= dict.fromkeys(range(first, last + 1), author)
-    starts = [start for start, _ in _paragraphs(text)]
-    runs, at = judged(text), 0
-    for author, length in runs:
+def _compared(text: str, known: Sequence[tuple[int, str]]) -> Iterator[tuple[str, str]]:
+    at = 0
+    for author, length in judged(text):
         begin = at + len(text[at : at + length]) - len(text[at : at + length].lstrip())
-        number = max((n for n, start in enumerate(starts) if start <= begin), default=0)
+        by = next((by for start, by in reversed(known) if start <= begin), "")
         at += length
-        if known.get(number) in (Author.TYPED, Author.PASTED):
-            yield known[number], str(author)
+        if by in (Author.TYPED, Author.PASTED):
+            yield by, str(author)
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:

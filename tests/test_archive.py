@@ -410,7 +410,7 @@ def test_into_a_home_with_memories_only_what_is_missing_is_added(
     lived: Memory, packed: Path, other: Memory, tmp_path: Path
 ) -> None:
     third = "33333333" + SESSION[8:]
-    ingest(other, tmp_path / "theirs", "We always release on Mondays, never later.", "Ok.", *CHAT, name=third)
+    ingest(other, tmp_path / "theirs", "please remember: we release on Mondays, never later.", "Ok.", *CHAT, name=third)
     other.process(now=True)
     before = tree(other)
     with lived.database.read() as tx:

@@ -41,7 +41,7 @@ def session(number: int) -> str:
 
 
 def say(root: Path, number: int) -> None:
-    texts = [text for said in spoken(number) for text in (said, "Understood, I will.")]
+    texts = [text for said in spoken(number) for text in (f"please remember: {said}", "Understood, I will.")]
     lines = [
         claude(n, text, role=("user", "assistant")[n % 2], session=session(number), at=number * DAY + 60 * n)
         for n, text in enumerate(texts)

@@ -39,10 +39,10 @@ from tests.conftest import Clock, Place, extracted
 from tests.test_artifacts import CAPTURED, EXTRACTED, KEY, at, conversation, transcript
 from tests.test_extract import (
     CHAT,
-    FACT,
     OTHER,
     RULE,
     TALK,
+    TOLD,
     Scripted,
     by,
     current,
@@ -118,8 +118,9 @@ def test_conversations_of_one_batch_know_what_the_others_state(memory: Memory, r
     """A correction is a revision."""
     older = "The deploy window is Tuesday between 9 and 11 for our team."
     newer = "The deploy window is Thursday between 9 and 11 for our team."
-    write(root / "-code-tides" / f"{SESSION}.jsonl", session(older, "Ok.", *CHAT[:4]))
-    write(root / "-code-tides" / f"{OTHER}.jsonl", session(newer, "Ok.", *CHAT[:4], name=OTHER, first=200))
+    for told, name, first in ((older, SESSION, 1), (newer, OTHER, 200)):
+        said = session(f"Remember: {told}", "Ok.", *CHAT[:4], name=name, first=first)
+        write(root / "-code-tides" / f"{name}.jsonl", said)
     memory.ingest(folder=root)
     assert memory.process(now=True).succeeded == 2
     with memory.database.read() as tx:
@@ -168,7 +169,7 @@ def test_a_rerun_is_known_by_its_key() -> None:
 
 
 def test_a_conversation_too_short_to_extract_has_its_files_and_its_row(memory: Memory, root: Path) -> None:
-    ingest(memory, root, FACT, "Noted.")
+    ingest(memory, root, "We owe this to you: our pier is green.", "The pier light is green in docs/pier.md now.")
     assert memory.process().claimed == 0
     ((said,), (head,)) = heads(memory, Kind.TRANSCRIPT), heads(memory, Kind.MANIFEST)
     assert head.transcript_path == said_path(memory)
@@ -178,7 +179,7 @@ def test_a_conversation_too_short_to_extract_has_its_files_and_its_row(memory: M
     memory.process()
     assert indexed(memory) == before and len(before) == 3
     assert memory.process(now=True).succeeded == 1, "a person may still ask for it"
-    assert len(ledger_rows(memory)) == 1 and current(memory) == [FACT]
+    assert len(ledger_rows(memory)) == 1 and not current(memory)
     (head,) = heads(memory, Kind.MANIFEST)
     assert head.revision == 2 and len(heads(memory, Kind.TRANSCRIPT)) == 1
 
@@ -631,7 +632,8 @@ def test_every_state_is_found_and_resumed(memory: Memory, root: Path, last: str)
 def by_hand() -> dict[str, Any]:
     return {
         "raw_memory": "They agreed on make lint.",
-        "rollout_summary": "About make lint.",
+        "done": "About make lint.",
+        "left": "",
         "rollout_slug": "make-lint",
         "memory_sentence": "Worked on task.",
         "memories": [],
@@ -715,7 +717,7 @@ def test_a_conversation_that_a_longer_gap_swallowed_names_its_successor(
 ) -> None:
     path = root / "-code-tides" / f"{SESSION}.jsonl"
     write(
-        path, session(*TALK) + session(FACT, "Yes.", "The pier light is green.", "Ok.", "And so on.", "Ok.", first=90)
+        path, session(*TALK) + session(TOLD, "Yes.", "The pier light is green.", "Ok.", "And so on.", "Ok.", first=90)
     )
     memory.ingest(folder=root)
     assert memory.process().succeeded == 2

@@ -38,7 +38,7 @@ from recollect.types import ConversationStatus, MemoryKind, Remembered, Scope, S
 from tests.command import Done
 from tests.command import run as run_here
 from tests.conftest import Clock, Place, worded
-from tests.test_extract import FACT, OTHER, Scripted, by, extract, ingest, one_memory
+from tests.test_extract import FACT, OTHER, TOLD, Scripted, by, extract, ingest, one_memory
 from tests.test_extract import RULE as SAID
 from tests.transcripts import SESSION, START, claude, write
 
@@ -495,13 +495,13 @@ def test_no_agent_and_no_tenant_hears_anothers_notes(database_url: Place, clock:
 
 
 def test_a_correction_replaces_at_once_wherever_the_memory_is_shown(memory: Memory, tmp_path: Path) -> None:
-    ingest(memory, tmp_path / "p", SAID, "Understood.", FACT, "Noted.", "Show me the tides.", "Here.")
+    ingest(memory, tmp_path / "p", SAID, "Understood.", TOLD, "Noted.", "Show me the tides.", "Here.")
     memory.process(now=True)
     memory.consolidate(now=True)
     (old,) = (each for each in current(memory).values() if each.text == SAID)
     new = memory.correct(old.id, "Always run make check before you commit.")
     assert (new.id, new.revision, new.kind) == (old.id, 2, old.kind)
-    assert (old.severity, new.severity) == (Severity.NONE, Severity.MUST), "a person's words bind"
+    assert (old.severity, new.severity) == (Severity.PREFER, Severity.MUST), "a person's words bind"
     assert new.scope_id == old.scope_id and new.created_at == old.created_at
     assert current(memory)[old.id].text == new.text
     assert new.text in ledger(memory) and SAID not in ledger(memory).partition(HEADING)[0]
@@ -517,7 +517,7 @@ def test_a_correction_replaces_at_once_wherever_the_memory_is_shown(memory: Memo
 def test_a_memory_of_one_conversation_stays_there_when_it_is_corrected_or_pinned(
     memory: Memory, tmp_path: Path, clock: Clock
 ) -> None:
-    ingest(memory, tmp_path / "p", SAID, "Understood.", FACT, "Noted.", "Show me the tides.", "Here.")
+    ingest(memory, tmp_path / "p", SAID, "Understood.", TOLD, "Noted.", "Show me the tides.", "Here.")
     memory.process(now=True)
     (old,) = (each for each in current(memory).values() if each.text == SAID)
     ((key, _),) = old.sources
@@ -558,11 +558,11 @@ def test_what_was_said_before_a_correction_and_read_after_it_brings_nothing_back
     memory: Memory, tmp_path: Path, clock: Clock
 ) -> None:
     root = tmp_path / "p"
-    ingest(memory, root, SAID, "Understood.", FACT, "Noted.", "Show me the tides.", "Here.")
+    ingest(memory, root, SAID, "Understood.", TOLD, "Noted.", "Show me the tides.", "Here.")
     memory.process(now=True)
     (old,) = (each for each in current(memory).values() if each.text == SAID)
     memory.correct(old.id, "Committing needs no check of any kind.")
-    alike = f"Please {SAID[:1].lower()}{SAID[1:]}"
+    alike = SAID.removeprefix("Please ")
     ingest(memory, root, alike, "Ok.", "Thanks.", "Sure.", "Bye.", "Bye.", name=OTHER)
     memory.process(now=True)
     texts = [each.text for each in current(memory).values()]
@@ -577,7 +577,7 @@ def test_a_pin_survives_corrections_and_later_revisions_until_it_is_taken_away(
     assert memory.pin(first.id).pinned and memory.pin(first.id).revision == 2, "pinned twice is pinned"
     assert memory.correct(first.id, "Deploys of the shop freeze on Thursday.").pinned
     new = "Deploys of the shop freeze on Wednesday."
-    later = claude(1, f"Remember: {new}", at=2 * 86400)
+    later = claude(1, f"remember: {new}", at=2 * 86400)
     write(tmp_path / "p" / "-code-tides" / f"{SESSION}.jsonl", later)
     clock.advance(3 * 86400)
     memory.ingest(folder=tmp_path / "p")
@@ -743,7 +743,7 @@ def test_a_verdict_is_not_about_what_a_conversation_says_instead(
     clock.advance(3600)
     memory.feedback(found.id, "not_ok")
     clock.advance(3600)
-    spoken = (new, "Understood.", FACT, "Noted.", "Show me the tides.", "Here.")
+    spoken = (f"remember: {new}", "Understood.", TOLD, "Noted.", "Show me the tides.", "Here.")
     day = timedelta(days=1).total_seconds()
     lines = (claude(n, text, role=("user", "assistant")[n % 2], at=day + said + n) for n, text in enumerate(spoken))
     write(root / "-code-tides" / f"{SESSION}.jsonl", b"".join(lines))
@@ -755,7 +755,7 @@ def test_a_verdict_is_not_about_what_a_conversation_says_instead(
 
 
 def test_what_was_called_wrong_leaves_the_workspace_at_once(memory: Memory, tmp_path: Path, clock: Clock) -> None:
-    ingest(memory, tmp_path / "p", SAID, "Understood.", FACT, "Noted.", "Show me the tides.", "Here.")
+    ingest(memory, tmp_path / "p", SAID, "Understood.", TOLD, "Noted.", "Show me the tides.", "Here.")
     memory.process(now=True)
     noted = memory.remember("The pond is 3 m deep.", project=TIDES)
     memory.consolidate(now=True)

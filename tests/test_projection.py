@@ -59,7 +59,7 @@ def test_process_leaves_a_row_per_conversation_and_every_link_leads_somewhere(me
     text = shown(memory)
     assert HEADING in text and "### 2026-03-02" in text
     assert len(ROW.findall(text)) == 2, "small talk, too"
-    assert RULE in text.partition(HEADING)[0] and "## Rules and limits" in text
+    assert RULE in text.partition(HEADING)[0] and "## Learnt last" in text
     for path, _ in wikilinks(text):
         assert (memory.settings.home / path.partition("#")[0]).is_file()
     assert (memory.settings.home / FILE).stat().st_mode & 0o777 == 0o600

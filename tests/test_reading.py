@@ -27,7 +27,7 @@ from recollect.store import memories
 from recollect.types import Remembered, Timestamp
 from tests.command import run
 from tests.conftest import Clock
-from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, ingest, session
+from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, TOLD, ingest, session
 from tests.transcripts import SESSION, START, append, stamp, write
 
 RECOLLECT = [sys.executable, "-m", "recollect"]
@@ -82,9 +82,9 @@ def test_a_memory_is_shown_down_to_the_line_of_the_transcript(memory: Memory, tr
     assert (talk.session_key, talk.project, talk.messages) == (KEY, "/code/tides", 6)
     assert {each.kind: each.path for each in talk.files if each.current} == paths(memory)
     (entry,) = talk.entries
-    assert (entry.role, entry.text, entry.timestamp) == ("user", FACT, stamp(180))
+    assert (entry.role, entry.text, entry.timestamp) == ("user", TOLD, stamp(180))
     lines = (memory.settings.home / entry.path).read_text().split("\n")
-    assert entry.line and entry.uuid in lines[entry.line - 1] and lines[entry.line + 1] == FACT
+    assert entry.line and entry.uuid in lines[entry.line - 1] and lines[entry.line + 1] == TOLD
     assert entry.origin.file == str(transcript) and entry.origin.line == 3
     record = json.loads(transcript.read_bytes()[entry.origin.offset :].splitlines()[0])
     assert record["uuid"] == entry.uuid

@@ -21,7 +21,7 @@ from recollect.artifacts.tombstones import Tombstone
 from recollect.store.tombstones import entry_hash
 from recollect.types import ConversationStatus, timestamp
 from tests.conftest import Clock, Place
-from tests.test_extract import CHAT, FACT, OTHER, RULE, TALK, Scripted, by, extract, ingest, session
+from tests.test_extract import CHAT, OTHER, RULE, TALK, TOLD, Scripted, by, extract, ingest, session
 from tests.transcripts import SESSION, START, append, claude, write
 
 DERIVED = {
@@ -218,7 +218,7 @@ def test_a_conversation_that_grew_is_left_to_the_pipeline(memory: Memory, root: 
     append(root / "-code-tides" / f"{SESSION}.jsonl", session("And Omar owns tide-prod-1.", "Noted.", first=7))
     memory.ingest(folder=root)
     with memory.database.write() as tx:
-        tx.run("UPDATE memory_transcript_entries SET content = 'newer' WHERE content = :was", {"was": FACT})
+        tx.run("UPDATE memory_transcript_entries SET content = 'newer' WHERE content = :was", {"was": TOLD})
     report = memory.reindex(full=True)
     assert report.skipped == 1
     with memory.database.read() as tx:
@@ -236,7 +236,7 @@ def test_what_the_pipeline_wrote_meanwhile_stands(
         def _store(self, *found: Any) -> bool:
             if not ran:
                 ran.append(True)
-                append(talk, session("Remember: Omar owns tide-prod-1.", "Noted.", first=7))
+                append(talk, session("remember: Omar owns the host tide-prod-1.", "Noted.", first=7))
                 with open_memory(database_url.home, environ={}, clock=clock, database=database_url.url) as other:
                     other.ingest(folder=root)
                     other.process(now=True)

@@ -210,21 +210,21 @@ CONTEXT = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Paragraph:
+class Paragraph:
     text: str
     length: int  # with the white space behind it
     quoted: bool = False
     fenced: bool = False
 
 
-def _paragraphs(text: str) -> Iterator[_Paragraph]:
+def paragraphs(text: str) -> Iterator[Paragraph]:
     """Blank lines part them; a code fence is one."""
     start, ends = 0, [*_ends(text)]
     for end, fenced in ends:
         piece = text[start:end]
         if piece:
             lines = piece.strip().split("\n")
-            yield _Paragraph(piece.strip(), len(piece), all(line.lstrip().startswith(">") for line in lines), fenced)
+            yield Paragraph(piece.strip(), len(piece), all(line.lstrip().startswith(">") for line in lines), fenced)
         start = end
 
 
@@ -295,9 +295,13 @@ def features(text: str) -> dict[str, float]:
     }
 
 
-def alone(paragraph: _Paragraph) -> float:
+def may_be_typed(paragraph: Paragraph) -> bool:
+    return bool(paragraph.text) and not paragraph.quoted and not paragraph.fenced
+
+
+def alone(paragraph: Paragraph) -> float:
     """How likely it was typed, whatever stands around it. 0: it was not."""
-    if paragraph.quoted or paragraph.fenced or not paragraph.text:
+    if not may_be_typed(paragraph):
         return 0.0
     return _near(_dot(WEIGHTS, features(paragraph.text[:_LOOKED_AT])))
 
@@ -313,7 +317,7 @@ def _near(value: float) -> float:
 class Around:
     """The paragraphs of a text, as each of them stands among the others."""
 
-    def __init__(self, paragraphs: Sequence[_Paragraph], own: Sequence[float]) -> None:
+    def __init__(self, paragraphs: Sequence[Paragraph], own: Sequence[float]) -> None:
         self._own = own
         self._texts = [each.text for each in paragraphs]
         self._announces = [bool(_ANNOUNCES.search(text[-_LOOKED_AT:])) for text in self._texts]
@@ -354,7 +358,11 @@ def judged(text: str) -> list[tuple[Author, int]]:
     """Who wrote which run of a text that the person sent."""
     if text.startswith(_PLAN):
         return [(Author.CLIENT, len(text))]
-    found = [*_paragraphs(text)]
+    return judged_paragraphs([*paragraphs(text)])
+
+
+def judged_paragraphs(found: Sequence[Paragraph]) -> list[tuple[Author, int]]:
+    """Who wrote each of them, and how long it is."""
     own = [*map(alone, found)]
     around = Around(found, own)
     return [

@@ -60,8 +60,11 @@ def ended(
     answered_at: Timestamp,
     strategy: str,
 ) -> Ended:
-    """Steps 1 to 3: sanitise, take the proposed sentence, hold it against the floor."""
+    """Steps 1 to 3: sanitise, take the proposed sentence, hold it against the floor. Memories stand in the order in
+    which they were said, whether an answer tells them or rows do."""
     conversation = transcript.conversation
+    if extraction.is_empty and not stated:
+        extraction = Extraction()  # whoever writes it again knows of no sentence either
     messages = [_sanitized(each) for each in transcript.messages]
     said = [(each.role is Role.USER, each.text) for each in messages]
     day = conversation.first_message_at[:10]
@@ -74,7 +77,7 @@ def ended(
         transcript.snapshot,
         extraction,
         strategy,
-        tuple(_clean(each) for each in stated),
+        tuple(sorted(map(_clean, stated), key=lambda each: (each.valid_from, each.id, each.revision))),
         gated,
         answered_at,
     )

@@ -238,7 +238,7 @@ class Notebook(Part):
         """As it was, where its words tell the same; what nobody but a conversation or an agent said binds by a person's
         words from now on."""
         told, before = typed(said, kind)[1], typed(held.text, kind)[1]
-        is_known = held.severity is not Severity.NONE or hand(held) is Hand.PERSON
+        is_known = held.severity in STRICT or hand(held) is Hand.PERSON
         return held.severity if told is before and is_known else told
 
     def _is_wrong(self, held: Remembered) -> bool:
