@@ -224,7 +224,7 @@ def test_it_takes_in_what_was_there_and_what_is_written(there: Home) -> None:
 def test_the_end_of_a_session_makes_memories_of_it(there: Home) -> None:
     """The transcript lags behind the hook; and a session that ended is not silent yet."""
     now = time.time() - stamp_seconds()
-    rule = "Always run make lint before you commit, the pipeline rejects everything else."
+    rule = "Please always run make lint before you commit, the pipeline rejects everything else."
     lines = claude(1, rule, session=SESSION, at=now) + claude(
         2, "Understood.", role="assistant", session=SESSION, at=now + 1
     )

@@ -286,7 +286,7 @@ def test_without_a_daemon_a_folder_that_is_not_known_gets_nothing(there: Home, t
 def test_an_end_that_nobody_heard_is_not_lost(there: Home) -> None:
     there.path.mkdir(mode=0o700)
     now = time.time()
-    lines = claude(1, "Always run make lint before you commit.", session=SESSION, at=now - START.timestamp())
+    lines = claude(1, "please always run make lint before you commit", session=SESSION, at=now - START.timestamp())
     file = write(there.projects / "-code-tides" / f"{SESSION}.jsonl", lines)
     there.hook("SessionEnd", told("/code/tides", transcript_path=str(file), last_assistant_message="secret words"))
     spooled = list((there.path / client.SPOOL).glob("*.json"))
@@ -344,7 +344,7 @@ def test_sub_agents_and_ephemeral_sessions_start_no_daemon(
 
 def test_a_sub_agent_sets_no_pipeline_going(there: Home) -> None:
     at = time.time() - 86_400
-    lines = claude(1, "Always run make lint before you commit.", session=SESSION, at=at - START.timestamp())
+    lines = claude(1, "please always run make lint before you commit", session=SESSION, at=at - START.timestamp())
     write(there.projects / "-code-tides" / f"{SESSION}.jsonl", lines)
     there.json("ingest")
     (before,) = there.json("conversations")

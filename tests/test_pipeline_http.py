@@ -48,7 +48,8 @@ pytestmark = pytest.mark.usefixtures("plain_http")
 DIALECTS = ("openai:tiny", "openai-responses:tiny", "anthropic:tiny")
 EXTRACTED = {
     "raw_memory": "The user wants make lint before every commit.",
-    "rollout_summary": "About make lint.",
+    "done": "About make lint.",
+    "left": "",
     "rollout_slug": "make-lint",
     "memory_sentence": "The user wants make lint before commits in tides.",
     "memories": [
@@ -57,7 +58,7 @@ EXTRACTED = {
             "text": "Always run make lint before a commit.",
             "severity": "must",
             "scope": "project",
-            "messages": [1],
+            "evidence": [{"message": 1, "quote": "always run make lint"}],
         }
     ],
 }

@@ -60,14 +60,17 @@ class Slow:
         return self._keep(request, turn) if "list_files" in request.tools else self._extract(request)
 
     def _extract(self, request: Request) -> Answer:
-        found = re.search(r"Always paint the (\w+) (\w+)", request.user)
+        said = request.user.rpartition("<transcript>")[2]
+        found = re.search(r"please always paint the (\w+) (\w+)", said)
         if found is None:
             return Answer({"memory_sentence": "The crew agreed on how the ship is painted."})
-        rule = {"kind": "constraint", "text": f"{found[0]}.", "severity": "must", "scope": "project", "messages": [1]}
+        rule = {"kind": "constraint", "text": f"{found[0]}.", "severity": "must", "scope": "project"}
+        rule["evidence"] = [{"message": 1, "quote": found[0]}]
         return Answer(
             {
                 "raw_memory": f"They want the {found[1]} {found[2]}.",
-                "rollout_summary": f"About the {found[1]}.",
+                "done": f"About the {found[1]}.",
+                "left": "",
                 "rollout_slug": f"paint-the-{found[1]}",
                 "memory_sentence": f"The crew wants the {found[1]} painted {found[2]}.",
                 "memories": [rule],
@@ -96,7 +99,7 @@ class Yard:
         with self.opened(place) as memory:
             for number, part in enumerate(PARTS[:TALKS]):
                 name = f"{number:08d}-2222-4333-8444-555555555555"
-                said = [f"Always paint the {part} blue.", "Ok.", SAID.format(part), "Good.", "thanks", "Sure."]
+                said = [f"please always paint the {part} blue", "Ok.", SAID.format(part), "Good.", "thanks", "Sure."]
                 write(
                     place.home.parent / "talks" / "-code-ship" / f"{name}.jsonl",
                     session(*said, name=name, first=number),

@@ -166,7 +166,7 @@ def test_nothing_that_a_transcript_says_is_a_command_to_the_terminal(
         assert not set(shown) & set("\x1b\x07\x9b\u202e\u2066"), arguments
 
     said = (
-        f"Always run make lint{SEQUENCES} before you commit.",
+        f"please always run make lint{SEQUENCES} before you commit.",
         f"The lighthouse lamp{SEQUENCES} turns every nine seconds.",
         "Good.",
     )

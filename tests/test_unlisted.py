@@ -24,8 +24,8 @@ from tests.transcripts import START
 TEST = "test-4711"
 PROJECT = "/code/tides"
 WORD = "Zanzibarquelle"  # stands in the test's session alone
-RULE = f"Always run make {WORD} before you commit, the pipeline rejects everything else."
-FACT = "Our staging server is tide-stg-2 and Priya owns it."
+RULE = f"Please always run make {WORD} before you commit, the pipeline rejects everything else."
+FACT = "Remember: Our staging server is tide-stg-2 and Priya owns it."
 REST = ("Understood.", f"Remember: the {WORD} gauge is read by Priya.", "Noted.", "Show me the table.", "Here it is.")
 PROMPT = f"what do I run before I commit, make {WORD}?"
 
@@ -112,8 +112,8 @@ def test_what_another_session_says_too_is_told(kept: Memory, root: Path) -> None
 
 @pytest.mark.parametrize(("name", "holds"), [(TEST, True), ("33333333-2222-4333-8444-555555555555", False)])
 def test_a_test_changes_nothing_that_others_say(memory: Memory, root: Path, name: str, holds: bool) -> None:
-    rule = "Always run make lint before you commit."
-    for text, session in ((rule, OTHER), (rule.replace("Always", "Never"), name)):
+    rule = "please always run make lint before you commit"
+    for text, session in ((rule, OTHER), (rule.replace("always", "never"), name)):
         ingest(memory, root, text, *REST, name=session)
         extract(memory, by(Scripted(partial(one_memory, text=text)))).run(now=True)
     hits = memory.search("lint before a commit", scope=PROJECT, kinds=["memory"])

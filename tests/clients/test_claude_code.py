@@ -17,7 +17,7 @@ pytestmark = pytest.mark.clients
 SETTINGS = (
     '{\n\t"cleanupPeriodDays": 20,\n\t"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}\n}'
 )
-RULE = "Always use tabs for indentation in this project, never spaces."
+RULE = "Please always use tabs for indentation in this project, never spaces."
 
 
 PROGRAM = ("@anthropic-ai/claude-code-*/claude", "@anthropic-ai/claude-code/bin/claude*")

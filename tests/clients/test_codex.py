@@ -16,7 +16,7 @@ from tests.clients.model import Asked, Call
 
 pytestmark = pytest.mark.clients
 
-RULE = "Always use tabs for indentation in this project, never spaces."
+RULE = "Please always use tabs for indentation in this project, never spaces."
 
 
 def config(machine: Machine) -> str:
