@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from recollect.everywhere import holds_everywhere
 from recollect.extract import prompt
@@ -29,6 +30,7 @@ from recollect.types import (
     PERSON,
     STRICT,
     Author,
+    Event,
     Message,
     Remembered,
     Role,
@@ -59,8 +61,8 @@ class ByModel:
 
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
         # what was stored under older rules is not sent; whole messages, since a part may end inside a secret
-        messages = [each.rewritten(redact) for each in transcript.messages]
-        about = prompt.known(transcript.known, transcript.rules)
+        messages = [_redacted(each) for each in transcript.messages]
+        about = redact(prompt.known(transcript.known, transcript.rules))
         numbers = {message.uuid: number for number, message in enumerate(messages, 1)}
         budget = self._part_tokens
         answers: list[ExtractionOut] = []
@@ -98,11 +100,16 @@ class ByModel:
         return paid.answer(self._model, prompt.load(name), content, ExtractionOut, seconds=self._seconds)
 
 
+def _redacted(message: Message) -> Message:
+    events = tuple(Event(each.kind, redact(each.text)) for each in message.events)
+    return replace(message.rewritten(redact), events=events)
+
+
 def questions(transcript: Transcript, part_tokens: int) -> list[str]:
     """What a model would be sent about a conversation at first, a text for each part."""
-    messages = [each.rewritten(redact) for each in transcript.messages]
+    messages = [_redacted(each) for each in transcript.messages]
     numbers = {message.uuid: number for number, message in enumerate(messages, 1)}
-    about = prompt.known(transcript.known, transcript.rules)
+    about = redact(prompt.known(transcript.known, transcript.rules))
     return [
         f"{prompt.load(prompt.EXTRACT)}\n{about}{prompt.transcript(part, [numbers[each.uuid] for each in part])}"
         for part in split(messages, part_tokens)
