@@ -25,6 +25,7 @@ from recollect.artifacts import bodies, document, ledger, names, rows, sanitize,
 from recollect.artifacts.files import ContentDiffers, Files, OtherIdentity, RevisionChanged, Tampered
 from recollect.artifacts.names import Kind, Name
 from recollect.artifacts.session_end import SessionEnd
+from recollect.authors import coded
 from recollect.blocks import END, PREFIX
 from recollect.extract.run import Step
 from recollect.extract.values import Extraction, Transcript
@@ -32,8 +33,11 @@ from recollect.occasions import occasions
 from recollect.store import artifacts, memories, stage1
 from recollect.text import _ANSI, _CONTROL, _SURROGATE, estimate_tokens
 from recollect.types import (
+    Author,
     Conversation,
     ConversationStatus,
+    Event,
+    Happened,
     MemoryKind,
     Message,
     Remembered,
@@ -448,26 +452,66 @@ def test_hostile_text_takes_no_time(sign: str) -> None:
 # Bodies
 
 
-messages = st.builds(
-    Message,
-    st.text(min_size=1),
-    st.sampled_from(Role),
-    any_text,
-    st.sampled_from([at(1), at(2), at(59)]),
-    tools=st.text(),
-    cwd=st.none() | st.text() | st.just("/code/my garden=1 · x"),
-    project_id=st.none() | st.text(),
-    branch=st.none() | st.text(),
-)
 heading_like = st.sampled_from(
     ["### user · x · y", "\\### assistant · x · y", "## Memories", "\\\\## Summary", "## Raw memory\n\n", "# T", "^m-a"]
 ).map(sanitize.sanitized)
+event_like = st.sampled_from(
+    [
+        "> **commit** Add it",
+        "\n> **task** x\n\ny",
+        "\\> **done** x",
+        "> **nonsense** x",
+        "> quoted",
+        "> **commit**",
+        "\n",
+        "",
+    ]
+)
+events = st.builds(Event, st.sampled_from(Happened), any_text | event_like | heading_like | st.just("one\n\ntwo"))
 
 
-@given(st.lists(messages | st.builds(Message, st.just("e"), st.sampled_from(Role), heading_like, st.just(at(1)))))
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    text = sanitize.sanitized(draw(any_text | heading_like | event_like))
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=4)))
+    lengths = [end - start for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    return Message(
+        draw(st.text(min_size=1)),
+        draw(st.sampled_from(Role)),
+        text,
+        draw(st.sampled_from([at(1), at(2), at(59)])),
+        tools=draw(st.text()),
+        cwd=draw(st.none() | st.text() | st.just("/code/my garden=1 · x")),
+        project_id=draw(st.none() | st.text()),
+        branch=draw(st.none() | st.text()),
+        authors=draw(st.just("") | st.just(coded([(draw(st.sampled_from(Author)), each) for each in lengths]))),
+        events=tuple(draw(st.lists(events, max_size=3))),
+    )
+
+
+@given(st.lists(messages()))
 def test_a_transcript_reads_back(said: list[Message]) -> None:
+    """With who wrote what, and what it tells without a sentence, also where a text looks like that."""
     body = document.normalised(bodies.transcript("Title", [("memory/x.md", "manifest")], said))
-    assert bodies.parse_transcript(body) == said
+    found = bodies.parse_transcript(body)
+    assert found == said and [each.parts for each in found] == [each.parts for each in said]
+    assert dangers(body) == []
+
+
+def test_an_event_is_a_line_above_the_text_and_nothing_else_is_one() -> None:
+    told = (Event(Happened.COMMIT, "Add [[it]]\n\n### user · x · y"), Event(Happened.INTERRUPT))
+    message = Message("e", Role.USER, "> **commit** Not one.", at(1), authors="typed:21", events=told)
+    body = bodies.transcript("T", [], [message, replace(message, uuid="f", events=())])
+    assert body.count("> **commit** Add") == 1 and "events=2" in body and body.count("events=") == 1
+    assert bodies.parse_transcript(body) == [message, replace(message, uuid="f", events=())]
+    for wrong in (body.replace("> **interrupt**", "> **cheated**"), body.replace("events=2", "events=3")):
+        with pytest.raises(bodies.BadBody, match="no event"):
+            bodies.parse_transcript(wrong)
+    typed = "authors=typed:21"
+    for was, wrong in ((typed, "authors=nobody:21"), (typed, "authors=typed:-1"), ("events=2", "events=x")):
+        assert was in body
+        with pytest.raises(bodies.BadBody, match="no message"):
+            bodies.parse_transcript(body.replace(was, wrong))
 
 
 facts = st.builds(

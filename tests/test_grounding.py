@@ -42,7 +42,7 @@ from recollect.types import (
 from tests.conftest import Clock
 from tests.test_artifacts import at, conversation
 from tests.test_extract import CHAT, OTHER, RULE, Scripted, by, extract, ingest, memory_of, one_memory, session
-from tests.transcripts import SESSION, START, write
+from tests.transcripts import SESSION, START, append, write
 
 TIDES = Path("/code/tides")
 SECRET = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5q" * 2
@@ -367,6 +367,35 @@ def test_what_binds_or_is_pinned_is_replaced_by_the_persons_words_alone(
     assert (found[old.id].text == new) is (author is Author.TYPED or what == "plain")
     assert found[old.id].pinned is old.pinned
     assert (found[old.id].severity is Severity.MUST) is (what == "binding" or author is Author.TYPED)
+
+
+def test_what_a_conversation_alone_states_is_not_shown_to_its_reader(memory: Memory, root: Path, clock: Clock) -> None:
+    """Else what is remembered already would be left out, and go, when a conversation goes on."""
+    clock.now = START + timedelta(days=1)
+    path = ingest(memory, root, RULE, "Understood.", *CHAT[:4])
+    ingest(memory, root, RULE, "Fine.", "Where is the gate?", "At the harbour.", *CHAT[4:], name=OTHER)
+    told = {
+        "Understood": ("Use make lint.", "please always run"),
+        "At the harbour": ("The gate is at the harbour.", "where is the gate"),
+    }
+
+    def answer(content: str) -> dict[str, Any]:
+        both = [memory_of("Always run make lint before committing.", 1, "always run make lint")]
+        said = content.rpartition("<transcript>")[2]
+        own = [memory_of(text, 1 if "lint" in text else 3, each) for sign, (text, each) in told.items() if sign in said]
+        return one_memory(content) | {"memories": both + own}
+
+    assert extract(memory, by(Scripted(answer))).run(now=True).succeeded == 2
+    before = everything(memory)
+    assert {"Use make lint.", "The gate is at the harbour."} < before.keys()
+    append(path, session("Show me the gate, and make lint.", "Here.", first=30))
+    memory.ingest(folder=root)
+    clock.now = START + timedelta(days=2)
+    model = Scripted(answer)
+    assert extract(memory, by(model)).run(now=True).succeeded == 1
+    known = model.calls[0].partition("</memories>")[0]
+    assert "Always run make lint before committing." in known and "The gate is at the harbour." in known
+    assert "Use make lint." not in known and everything(memory).keys() == before.keys()
 
 
 def test_what_was_said_before_a_memory_replaces_nothing_of_it(memory: Memory, root: Path, clock: Clock) -> None:

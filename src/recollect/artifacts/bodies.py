@@ -20,6 +20,7 @@ from recollect.markdown import escape_line, escape_markdown, unescape_line, unes
 from recollect.note import hand_of, is_session
 from recollect.occasions import joined, parted
 from recollect.types import (
+    Author,
     Event,
     Hand,
     Happened,
@@ -37,6 +38,9 @@ _MESSAGE = re.compile(
     r"### (user|assistant) · (\S*) · (\S+)((?: · (?:tools|cwd|project_id|branch|authors|events)=\S*)*)"
 )
 _MESSAGE_LIKE = re.compile(r"\\*### (?:user|assistant) · ")
+_COUNT = re.compile(r"\d{1,6}")
+_AUTHOR = rf"(?:{'|'.join(Author)}):\d{{1,9}}"
+_AUTHORS = re.compile(rf"(?:{_AUTHOR}(?:,{_AUTHOR})*)?")
 _EVENT = re.compile(r"> \*\*(\w+)\*\* ?(.*)")
 _COMPACTION = re.compile(r"### compaction · (\S+) · (\S+)")
 _COMPACTION_LIKE = re.compile(r"\\*### compaction · ")
@@ -90,7 +94,10 @@ def parse_transcript(body: str, *, is_escaped: bool = True) -> list[Message]:
         told = (each.split("=", 1) for each in found[4].split(" · ")[1:])
         extra = {name: _unquoted(value) for name, value in told}
         lines = text.split("\n")
-        number = int(extra.pop("events", "0"))
+        count = extra.pop("events", "0")
+        if not (_COUNT.fullmatch(count) and _AUTHORS.fullmatch(extra.get("authors", ""))):
+            raise BadBody(f"no message: {found[0][:80]}")
+        number = int(count)
         events = tuple(map(_event, lines[:number]))
         text = "\n".join(lines[number + 1 :]) if number else text
         text = unescape_markdown(text) if is_escaped else text

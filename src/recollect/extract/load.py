@@ -40,12 +40,15 @@ def _message(
 
 
 def with_known(ground: Ground, transcript: Transcript) -> Transcript:
-    """With what is remembered near it, and what the project's files say: nothing of it is worth a second line."""
+    """With what others said that is near it, and what the project's files say: nothing of it is worth a second line.
+    What it stated itself is not known yet: it goes where it is not stated again."""
     talk = transcript.conversation
     scopes = [(Scope.USER, ""), (Scope.PROJECT, talk.project_id)]
     with ground.database.read() as tx:
         hidden = ground.unlisted(tx).memories
-        held = memories.current(memories.in_scopes(tx, ground.owner, scopes, talk.user))
+        found = memories.in_scopes(tx, ground.owner, scopes, talk.user)
+    others = [each for each in found if any(key != talk.session_key for key, _ in each.sources)]
+    held = memories.current(others)
     near = nearest([each for each in held if each.id not in hidden], transcript.messages)
     return replace(transcript, known=near, rules=redact(rules_of(talk.project)))
 
