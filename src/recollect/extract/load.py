@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from math import fsum
 
 from recollect.extract.rules import rules_of
 from recollect.extract.values import Transcript
@@ -73,7 +74,7 @@ def nearest(held: Sequence[Remembered], messages: Sequence[Message]) -> tuple[Re
 
     def weight(each: Remembered) -> float:
         own = content_words(each.text)
-        return sum(1 / spread[word] for word in own & said) / (1 + sum(1 / spread[word] for word in own))
+        return fsum(1 / spread[word] for word in own & said) / (1 + fsum(1 / spread[word] for word in own))
 
     found = sorted(((weight(each), each.valid_from, each.id, each) for each in held), reverse=True)
     return tuple(each for score, *_, each in found[:_NEAR] if score > 0)
