@@ -956,6 +956,11 @@ READS: dict[str, Read] = {
     "turns.load_active_set": lambda tx, owner: turns.load_active_set(tx, ann(owner), "c", NOW),
     "turns.signatures": turns.signatures,
     "stage1.used": stage1.used,
+    "stage1.summaries": lambda tx, owner: stage1.summaries(tx, owner, ["s1@1", "s2@1"]),
+    "stage1.kept_by_older": lambda tx, owner: stage1.kept_by_older(tx, owner, "offline", "offline-v99"),
+    "entries.authors": lambda tx, owner: entries.authors(tx, owner, SOURCE, ["e1"]),
+    "entries.files_without_authors": entries.files_without_authors,
+    "entries.without_authors": lambda tx, owner: entries.without_authors(tx, owner, ("", ""), 9),
     "turns.user_of": lambda tx, owner: turns.user_of(tx, owner, "c.1"),
     "users.waiting": users.waiting,
     "users.unknown": users.unknown,
@@ -1131,6 +1136,13 @@ WRITES: dict[str, Read] = {
     "entries.overwrite": lambda tx, owner: entries.overwrite(tx, rows_of(key_of(owner), an_entry(content="other"))),
     "entries.adopt": lambda tx, owner: entries.adopt(tx, key_of(owner), 9, [an_entry("new", content="text of e1")]),
     "entries.amend": lambda tx, owner: entries.amend(tx, key_of(owner), [an_entry(content="other")]),
+    "entries.tell_authors": lambda tx, owner: entries.tell_authors(tx, owner, SOURCE, [an_entry(authors="typed:10")]),
+    "entries.tell_authors_of": lambda tx, owner: entries.tell_authors_of(
+        tx, owner, [(entries.Unread(SOURCE, "e1", "user", "text of e1"), "typed:10")]
+    ),
+    "entries.keep_authors": lambda tx, owner: entries.keep_authors(
+        tx, {**owner.names(), "entry_uuid": "e1", "source": SOURCE, "before": "text of e1"}, str.strip
+    ),
     "entries.set_withdrawn": lambda tx, owner: entries.set_withdrawn(tx, key_of(owner), ["e1"], True),
     "entries.delete_from": lambda tx, owner: entries.delete_from(tx, key_of(owner), 1, 0),
     "entries.delete_older": lambda tx, owner: entries.delete_older(tx, key_of(owner), 2),

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from recollect.projects.paths import renamed
-from recollect.store import projects, sums
+from recollect.store import entries, projects, sums
 from recollect.store.database import Database, Row, Transaction
 from recollect.store.jobs import Jobs
 from recollect.text import in_texts
-from recollect.types import JobStatus, Message, Owner, Role
+from recollect.types import JobStatus, Owner
 
 KIND = "redact"
 _KEY = "stored text"
@@ -53,7 +53,7 @@ def rescan(database: Database, owner: Owner, jobs: Jobs, version: int, redact: C
                         if after != before:
                             place = {**owner.names(), **dict(zip(key, values, strict=True)), "before": before}
                             if column == "content":
-                                _keep_authors(tx, place, redact)
+                                entries.keep_authors(tx, place, redact)
                             changed += tx.run(_update(table, key, column), {**place, "after": after})
                     jobs.heartbeat(tx, [lease], progress=True)
         with database.write() as tx:
@@ -67,18 +67,6 @@ def is_done(tx: Transaction, jobs: Jobs) -> bool:
     """False while newer rules have not reached everything that is stored."""
     job = jobs.find(tx, KIND, _KEY)
     return job is None or job.status is JobStatus.SUCCEEDED
-
-
-def _keep_authors(tx: Transaction, place: dict[str, Any], redact: Callable[[str], str]) -> None:
-    """Who wrote the parts of a message whose text is about to change."""
-    where = (
-        "WHERE tenant = :tenant AND agent_id = :agent_id AND entry_uuid = :entry_uuid AND source = :source"
-        " AND content = :before AND authors <> ''"
-    )
-    for role, authors in tx.rows(f"SELECT role, authors FROM memory_transcript_entries {where}", place):
-        message = Message("", Role(role), place["before"], authors=authors).rewritten(redact)
-        sql = f"UPDATE memory_transcript_entries SET authors = :authors {where}"
-        tx.run(sql, {**place, "authors": message.authors})
 
 
 def _rename(tx: Transaction, owner: Owner, redact: Callable[[str], str]) -> int:

@@ -6,7 +6,7 @@ owns it is decided by the caller. Order inside a file is (timestamp, generation,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ import msgspec
 
 from recollect.store.compactions import INSERT
 from recollect.store.database import Transaction, beginning, keys_of, rows_of
-from recollect.types import Entry, Event, Owner, Role, Timestamp
+from recollect.types import Entry, Event, Message, Owner, Role, Timestamp
 
 # || '': the source would choose the index of ids, and with it every entry of that agent
 _FILE = "tenant = :tenant AND agent_id = :agent_id AND source || '' = :source AND source_file = :source_file"
@@ -298,6 +298,15 @@ def authors(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) ->
     )
     found = rows_of(tx, sql, {**owner.names(), "source": source}, uuids)
     return {uuid: (by, told_) for uuid, by, told_ in found}
+
+
+def keep_authors(tx: Transaction, place: Mapping[str, Any], change: Callable[[str], str]) -> None:
+    """Who wrote the parts of a message whose text, `before`, is about to change."""
+    where = f"WHERE {_UUID.replace(':uuid', ':entry_uuid')} AND content = :before AND authors <> ''"
+    for role, known in tx.rows(f"SELECT role, authors FROM memory_transcript_entries {where}", place):
+        message = Message("", Role(role), place["before"], authors=known).rewritten(change)
+        sql = f"UPDATE memory_transcript_entries SET authors = :authors {where}"
+        tx.run(sql, {**place, "authors": message.authors})
 
 
 def tell_authors(tx: Transaction, owner: Owner, source: str, found: Iterable[Entry]) -> int:
