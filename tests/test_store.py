@@ -117,6 +117,7 @@ def an_entry(uuid: str = "e1", minute: int = 0, **changes: Any) -> Entry:
         cwd="/code/garden",
         branch="main",
         remote="git@example.com:ada/garden.git",
+        authors="typed:10" if uuid == "e1" else "",
     )
     return msgspec.structs.replace(made, **changes)
 
@@ -956,7 +957,7 @@ READS: dict[str, Read] = {
     "turns.load_active_set": lambda tx, owner: turns.load_active_set(tx, ann(owner), "c", NOW),
     "turns.signatures": turns.signatures,
     "stage1.used": stage1.used,
-    "stage1.summaries": lambda tx, owner: stage1.summaries(tx, owner, ["s1@1", "s2@1"]),
+    "stage1.summaries": lambda tx, owner: stage1.summaries(tx, owner, ["s@1"]),
     "stage1.kept_by_older": lambda tx, owner: stage1.kept_by_older(tx, owner, "offline", "offline-v99"),
     "entries.authors": lambda tx, owner: entries.authors(tx, owner, SOURCE, ["e1"]),
     "entries.files_without_authors": entries.files_without_authors,
@@ -1136,12 +1137,14 @@ WRITES: dict[str, Read] = {
     "entries.overwrite": lambda tx, owner: entries.overwrite(tx, rows_of(key_of(owner), an_entry(content="other"))),
     "entries.adopt": lambda tx, owner: entries.adopt(tx, key_of(owner), 9, [an_entry("new", content="text of e1")]),
     "entries.amend": lambda tx, owner: entries.amend(tx, key_of(owner), [an_entry(content="other")]),
-    "entries.tell_authors": lambda tx, owner: entries.tell_authors(tx, owner, SOURCE, [an_entry(authors="typed:10")]),
+    "entries.tell_authors": lambda tx, owner: entries.tell_authors(
+        tx, owner, SOURCE, [an_entry("e2", authors="typed:10")]
+    ),
     "entries.tell_authors_of": lambda tx, owner: entries.tell_authors_of(
-        tx, owner, [(entries.Unread(SOURCE, "e1", "user", "text of e1"), "typed:10")]
+        tx, owner, [(entries.Unread(SOURCE, "e2", "user", "text of e2"), "typed:10")]
     ),
     "entries.keep_authors": lambda tx, owner: entries.keep_authors(
-        tx, {**owner.names(), "entry_uuid": "e1", "source": SOURCE, "before": "text of e1"}, str.strip
+        tx, {**owner.names(), "entry_uuid": "e1", "source": SOURCE, "before": "text of e1"}, lambda text: text[:4]
     ),
     "entries.set_withdrawn": lambda tx, owner: entries.set_withdrawn(tx, key_of(owner), ["e1"], True),
     "entries.delete_from": lambda tx, owner: entries.delete_from(tx, key_of(owner), 1, 0),

@@ -18,7 +18,7 @@ from recollect.store.checksum import checksum, follows
 from recollect.store.compactions import Compacted
 from recollect.store.entries import EntryRow
 from recollect.store.ground import Ground
-from recollect.types import timestamp
+from recollect.types import Event, Message, Role, timestamp
 
 _BATCH = 100  # conversations in memory at a time
 
@@ -56,6 +56,13 @@ def take(ground: Ground) -> None:
                 sums.take(tx, ground.owner, unknown)
 
 
+def _redacted(row: EntryRow) -> EntryRow:
+    message = Message("", Role(row.role), row.content, authors=row.authors).rewritten(redact)
+    events = entries.told([Event(each.kind, redact(each.text)) for each in entries.events_of(row.events)])
+    row = row._replace(tool_names=redact(row.tool_names), branch=redact(row.branch))
+    return row._replace(content=message.text, authors=message.authors, events=events)
+
+
 def _with_authors(ground: Ground, said: Sequence[EntryRow]) -> list[EntryRow]:
     """Files of older versions do not tell who wrote what: there the rows know better."""
     silent = [each.uuid for each in said if not each.authors]
@@ -83,11 +90,7 @@ def mend(
     what was stored, and rows that they do not tell were left as they are."""
     owner, row, stated = ground.owner, derived.stage1, derived.stated
     talk = replace(derived.conversation, branch=redact(derived.conversation.branch))
-    said = [
-        each._replace(content=redact(each.content), tool_names=redact(each.tool_names), branch=redact(each.branch))
-        for each in said
-    ]
-    said = _with_authors(ground, said)
+    said = _with_authors(ground, [*map(_redacted, said)])
     compacted = [replace(each, summary=redact(each.summary)) for each in compacted]
     exact = checksum(follows(talk, said, row, stated, compacted, files)) == before
     key, statements = talk.session_key, sum(len(each.sources) for each in stated)
