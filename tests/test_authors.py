@@ -325,3 +325,12 @@ def test_messages_that_mislead_are_told_apart_as_well_as_before() -> None:
     leaked = counted["pasted", "typed"], sum(n for (author, _), n in counted.items() if author == "pasted")
     assert typed[0] > 0.78 * typed[1], counted
     assert leaked[0] < 0.06 * leaked[1], counted
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Fix the bug.", "Never push to main.", "Use pnpm, not npm.", "Verwende niemals npm, immer pnpm.", "Add logging."],
+)
+def test_a_short_line_that_stands_alone_is_typed(text: str) -> None:
+    assert written(text) == f"typed:{len(text)}"
+    assert "typed" not in written(f"> {text}") and "typed" not in written(f"ERROR: {text}")

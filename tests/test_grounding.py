@@ -110,7 +110,7 @@ CHOSE, PLAN, YES, TOOLS = (3, "option two"), (4, "always use yarn"), (5, "go on 
         ([AGENTS], Trust.FOUND),
         ([TOOLS], Trust.FOUND),
         ([PASTED], None),
-        ([PASTED, AGENTS], None),
+        ([PASTED, AGENTS], Trust.PASSED_ON),
         ([PASTED, PERSONS], Trust.PASSED_ON),
         ([PASTED, CHOSE, AGENTS], Trust.PASSED_ON),
         ([PASTED, PLAN, YES], Trust.PASSED_ON),

@@ -18,6 +18,7 @@ from recollect.types import Author, Role
 
 _MOST_RUNS = 60
 _LOOKED_AT = 4000  # characters of a paragraph
+_REMARK = 16  # words
 _PLAN = "Implement the following plan:"
 _BREAK = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
@@ -299,6 +300,17 @@ def may_be_typed(paragraph: Paragraph) -> bool:
     return bool(paragraph.text) and not paragraph.quoted and not paragraph.fenced
 
 
+_FOREIGN = ("machine", "glyphs", "header", "greeting", "to an AI", "document", "tagged", "indented")
+
+
+def _is_remark(paragraph: Paragraph) -> bool:
+    """A message of one short line, in which nothing speaks of another author, is nearly always typed."""
+    if not may_be_typed(paragraph) or "\n" in paragraph.text or len(paragraph.text.split()) > _REMARK:
+        return False
+    told = features(paragraph.text)
+    return not any(told[name] for name in _FOREIGN)
+
+
 def alone(paragraph: Paragraph) -> float:
     """How likely it was typed, whatever stands around it. 0: it was not."""
     if not may_be_typed(paragraph):
@@ -363,6 +375,8 @@ def judged(text: str) -> list[tuple[Author, int]]:
 
 def judged_paragraphs(found: Sequence[Paragraph]) -> list[tuple[Author, int]]:
     """Who wrote each of them, and how long it is."""
+    if len(found) == 1 and _is_remark(found[0]):
+        return [(Author.TYPED, found[0].length)]
     own = [*map(alone, found)]
     around = Around(found, own)
     return [
