@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from recollect.extract.offline.strategy import VERSION as OFFLINE
-from recollect.extract.values import WITHOUT_MODEL
+from recollect.extract import OFFLINE, WITHOUT_MODEL
 from recollect.models.embed.catalog import folder, installed, outdated, wanted
 from recollect.store import answers, conversations, files, memories, stage1, users, vectors
 from recollect.store.answers import Spent

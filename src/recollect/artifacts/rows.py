@@ -11,7 +11,8 @@ from recollect import note
 from recollect.artifacts import bodies
 from recollect.artifacts.document import Content, Document, Manifest
 from recollect.artifacts.names import session_token
-from recollect.extract.values import WITHOUT_MODEL, Extraction, nothing
+from recollect.extract import WITHOUT_MODEL
+from recollect.extract.values import Extraction, nothing
 from recollect.projects.paths import renewed
 from recollect.store.artifacts import Indexed
 from recollect.store.compactions import Compacted

@@ -13,7 +13,6 @@ from recollect.text import plain
 from recollect.types import Conversation, Message, Remembered, Stage1, Statement
 
 NOTHING = "nothing worth keeping"
-WITHOUT_MODEL = "offline"  # how the names of strategies begin that ask no model
 
 
 def nothing(strategy: str) -> str:

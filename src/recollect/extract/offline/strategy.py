@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
-from recollect.extract import structure
-from recollect.extract.values import WITHOUT_MODEL, Extraction, Transcript, outcome
+from recollect.extract import OFFLINE, structure
+from recollect.extract.values import Extraction, Transcript, outcome
 from recollect.models.paid import Paid
 from recollect.types import Message, Role
-
-VERSION = f"{WITHOUT_MODEL}-v10"
 
 
 class Offline:
@@ -20,7 +18,7 @@ class Offline:
     It cannot be sure of what a person typed, so nothing that it finds binds, holds everywhere or overrules what binds.
     """
 
-    id = VERSION
+    id = OFFLINE
 
     def should_process(self, transcript: Transcript) -> bool:
         return any(message.role is Role.USER for message in transcript.messages)
