@@ -339,8 +339,11 @@ def test_a_run_that_is_stopped_is_charged_for_what_it_asked_alone(tmp_path: Path
         run(home, "ingest", "--dir", str(root))
         program = [sys.executable, "-m", "recollect", "process", "--now"]
         child = subprocess.Popen(program, env=env, stderr=subprocess.PIPE, text=True)
-        while len(server.requests) < 2 and child.poll() is None:
-            time.sleep(0.02)
+        with open_memory(
+            home, environ={"HOME": str(tmp_path)}
+        ) as memory:  # the first one's files and rows take a moment
+            while (len(server.requests) < 2 or not kept(memory)) and child.poll() is None:
+                time.sleep(0.05)
         child.send_signal(how)
         said = child.communicate(timeout=60)[1]
         assert child.returncode == (143 if how == signal.SIGTERM else -how) and "Traceback" not in said
