@@ -367,14 +367,14 @@ class Around:
 
 
 def judged(text: str) -> list[tuple[Author, int]]:
-    """Who wrote which run of a text that the person sent."""
+    """The authors of a text that the person sent, run by run, with the length of each."""
     if text.startswith(_PLAN):
         return [(Author.CLIENT, len(text))]
     return judged_paragraphs([*paragraphs(text)])
 
 
 def judged_paragraphs(found: Sequence[Paragraph]) -> list[tuple[Author, int]]:
-    """Who wrote each of them, and how long it is."""
+    """The author and the length of each paragraph."""
     if len(found) == 1 and _is_remark(found[0]):
         return [(Author.TYPED, found[0].length)]
     own = [*map(alone, found)]

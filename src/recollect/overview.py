@@ -127,7 +127,7 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
 
 
 def _doubtful(by_older_rules: int) -> list[Trouble]:
-    """Of what they kept without a model, readers called one line in twelve worth keeping."""
+    """A warning where many memories are left of rules of which readers called one line in twelve worth keeping."""
     if by_older_rules < _MANY:
         return []
     what = (

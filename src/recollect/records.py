@@ -84,17 +84,6 @@ class Records(Parts):
         return self._reader.timeline(project=project, since=since, until=until, limit=limit, memory=memory, user=user)
 
     @settled
-    def newest(self, limit: int) -> list[str]:
-        """What was learnt last."""
-        from recollect.store import memories
-
-        with self.database.read() as tx:
-            held = memories.current(memories.all_of(tx, self.owner, user=""))
-            hidden = self.ground.unlisted(tx).memories
-        shown = sorted(held, key=lambda each: each.valid_from, reverse=True)
-        return [each.text for each in shown if each.id not in hidden][:limit]
-
-    @settled
     def memories(self, project: str | None = None, since: str = "") -> list[Remembered]:
         """What is known now, newest first: in a project (its id) and everywhere, or in all of them; nothing that was
         called wrong, and nothing of the users of chats."""

@@ -203,7 +203,7 @@ def _parse_memory(line: str, below: str, owner: tuple[str, str], is_escaped: boo
 
 
 def _trust_of_old(session_key: str) -> Trust:
-    """Of a memory whose file does not tell it: what a person wrote down was said, the rest is the agent's finding."""
+    """The trust of a memory whose file names none: said in a person's note, noted in an agent's, else found."""
     by = hand_of(session_key.rpartition("@")[0]) if is_session(session_key.rpartition("@")[0]) else Hand.PIPELINE
     return {Hand.PERSON: Trust.SAID, Hand.AGENT: Trust.NOTED}.get(by, Trust.FOUND)
 

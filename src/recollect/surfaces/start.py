@@ -84,8 +84,8 @@ def _learn(memory: Memory) -> None:
         f"\nLearnt without a model: {count(kept, 'memory', 'memories')},"
         f" {processed.memories:,} of them from {count(processed.claimed, 'conversation')} just now."
     )
-    for text in memory.newest(5):
-        echo(f"  - {shorten(text, 150, placeholder=' …')}")
+    for held in memory.memories()[:5]:
+        echo(f"  - {shorten(held.text, 150, placeholder=' …')}")
     days = memory.timeline(project=None, limit=_NEWEST)
     left = [(each, each.left) for day in days for each in day.conversations if each.left]
     if left:

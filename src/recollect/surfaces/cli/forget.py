@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from recollect.artifacts.ledger import shortened
 from recollect.errors import NotForAgents, UsageError
 from recollect.surfaces.cli.common import (
     MEMORY_ID,
@@ -110,27 +111,22 @@ def _listed(opened: Memory, plan: Plan) -> list[str]:
         (talk, *_) = (*plan.talks.get(key, ()), None)
         whole = "all of it" if key in plan.whole else count(len(plan.partly[key]), "message")
         where = f"{day_and_time(talk.first_message_at)}  {talk.project}: " if talk else ""
-        talks.append(f"    {where}{_short(opened.opening(talk)) if talk else key} ({whole})")
-    held = [f"    {each.id}  {_short(each.text)}" for each in plan.memories]
+        talks.append(f"    {where}{shortened(opened.opening(talk), _WIDTH) if talk else key} ({whole})")
+    held = [f"    {each.id}  {shortened(each.text, _WIDTH)}" for each in plan.memories]
     messages, talking = count(len(plan.said), "message"), count(len(talks), "conversation")
     lines = [f"  {messages} of {talking}{':' if talks else ''}", *_first(talks)]
     lines += [f"  {count(len(held), 'memory', 'memories')}{':' if held else ''}", *_first(held)]
     near = [
-        f"    {each.at.place} {each.at.id}, {each.why}: {_short(each.snippet)}"
+        f"    {each.at.place} {each.at.id}, {each.why}: {shortened(each.snippet, _WIDTH)}"
         for each in plan.also
         if not each.is_name
     ]
-    named = [f"    {each.at.place} {_short(each.snippet)}" for each in plan.also if each.is_name]
+    named = [f"    {each.at.place} {shortened(each.snippet, _WIDTH)}" for each in plan.also if each.is_name]
     lines += ["  and leaves, unless --also is given:", *_first(near)] if near else []
     return [
         *lines,
         *(["  and leaves names; --project, --user and --session erase theirs:", *_first(named)] if named else []),
     ]
-
-
-def _short(text: str) -> str:
-    told = " ".join(text.split())
-    return told if len(told) <= _WIDTH else f"{told[: _WIDTH - 1].rstrip()}…"
 
 
 def _first(lines: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from recollect.artifacts.ledger import shortened
 from recollect.artifacts.lineage import Revision, Said, Shown, Talk, Type
 from recollect.artifacts.sanitize import line
 from recollect.occasions import joined
@@ -81,9 +82,9 @@ def _title(shown: Shown) -> None:
         mark = (held if each.current else "superseded") + (", pinned" if each.pinned else "")
         told = f"{_HANDS[Hand(each.hand)]}, {_TRUST[Trust(each.trust)]}"
         echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark}), {told}")
-        echo(f"     {_short(each.text)}")
+        echo(f"     {shortened(each.text, _LONGEST)}")
         if each.occasions:
-            echo(f"     matters when: {_short(joined(each.occasions))}")
+            echo(f"     matters when: {shortened(joined(each.occasions), _LONGEST)}")
     record = shown.record
     if record["user"]:
         echo(f"  belongs to the user {line(record['user'])} of a chat")
@@ -97,7 +98,8 @@ def _verdict(told: Mapping[str, Any], stands: bool) -> str:
     """What a person thought of it; of which revision, where that is not how it is any more."""
     word = "right" if told["opinion"] == "ok" else "wrong"
     which = "" if stands or told["opinion"] == "ok" else f"r{told['revision']} was " if told["revision"] else "was "
-    return f"{which}called {word} on {told['at'][:10]}" + (f": {_short(told['text'])}" if told["text"] else "")
+    why = f": {shortened(told['text'], _LONGEST)}" if told["text"] else ""
+    return f"{which}called {word} on {told['at'][:10]}{why}"
 
 
 def _kind(each: Revision) -> str:
@@ -107,7 +109,7 @@ def _kind(each: Revision) -> str:
 
 def _learnt(revisions: Iterable[Revision]) -> None:
     for each in revisions:
-        echo(f"  {each.id}-r{each.revision}  {_kind(each)}: {_short(each.text)}")
+        echo(f"  {each.id}-r{each.revision}  {_kind(each)}: {shortened(each.text, _LONGEST)}")
 
 
 def _states(revision: Revision, talk: Talk) -> bool:
@@ -121,22 +123,17 @@ def _talk(talk: Talk) -> None:
     if talk.user:
         echo(f"  of the user {line(talk.user)} of a chat")
     if talk.sentence:
-        echo(f"  {_short(talk.sentence)}")
+        echo(f"  {shortened(talk.sentence, _LONGEST)}")
     if talk.left:
-        echo(f"  left: {_short(talk.left)}")
+        echo(f"  left: {shortened(talk.left, _LONGEST)}")
     for file in talk.files:
         echo(f"  {file.kind:<10} {file.path}" + ("" if file.current else " (superseded)"))
 
 
 def _entry(entry: Said) -> None:
     echo(f"  {entry.role} {day_and_time(entry.timestamp)} {line(entry.uuid)}")
-    echo(f"     {_short(entry.text)}")
+    echo(f"     {shortened(entry.text, _LONGEST)}")
     if entry.path:
         echo(f"     {entry.path}:{entry.line}")
     at = f":{entry.origin.line}" if entry.origin.line else ""
     echo(f"     {line(entry.origin.file)}{at} (byte {entry.origin.offset:,})")
-
-
-def _short(text: str) -> str:
-    told = line(text)
-    return told if len(told) <= _LONGEST else told[: _LONGEST - 1].rstrip() + "…"

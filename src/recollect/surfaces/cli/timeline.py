@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from recollect.artifacts.ledger import shortened
 from recollect.artifacts.lineage import Day, Talk
 from recollect.artifacts.names import Kind
 from recollect.artifacts.sanitize import line
@@ -89,14 +90,9 @@ def _show(talk: Talk, *, with_project: bool) -> None:
     echo(f"  {talk.first_message_at[11:16]}–{talk.last_message_at[11:16]}  {line(talk.session_id)[:8]}{where}")
     echo(f"    {line(talk.sentence) or f'{talk.messages} messages, {talk.status}'}")
     if talk.left:
-        echo(f"    left: {_short(talk.left)}")
+        echo(f"    left: {shortened(talk.left, _LONGEST)}")
     if links := [path for kind in _LINKED if (path := talk.path(kind))]:
         echo(f"    {links[0]}")
-
-
-def _short(text: str) -> str:
-    told = line(text)
-    return told if len(told) <= _LONGEST else told[: _LONGEST - 1].rstrip() + "…"
 
 
 def _day(day: Day) -> dict[str, Any]:
