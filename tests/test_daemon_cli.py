@@ -48,16 +48,16 @@ def test_every_agents_and_tenants_memories_come_back_when_the_database_is_made_a
     with open_memory(place, agent_id="eve") as memory:
         ingest(memory, tmp_path / "projects", *TALK)
         memory.process(now=True)
-        learnt = memory.newest(9)
+        learnt = [each.text for each in memory.memories()]
     assert learnt
     damage(place)
     assert run(place, "doctor", "--fix", "--agent-id", "bob", "--json").status == 0
     for name, held in {"default": 1, "bob": 1, "eve": len(learnt)}.items():
         with open_memory(place, agent_id=name) as memory:
-            assert len(memory.newest(9)) == held, name
+            assert len([each.text for each in memory.memories()]) == held, name
     for name in ("default", "bob"):
         with open_memory(place, tenant="acme", agent_id=name) as memory:
-            assert memory.newest(9) == [f"{name} deploys on Mondays only."]
+            assert [each.text for each in memory.memories()] == [f"{name} deploys on Mondays only."]
 
 
 def test_a_damaged_database_is_told_with_the_same_keys_and_with_what_to_do(tmp_path: Path) -> None:

@@ -138,13 +138,13 @@ def test_checklist_6_a_visible_memory_is_not_given_again_within_the_depth(memory
 
 def test_checklist_7_what_was_injected_is_not_saved_as_a_memory_again(memory: Memory, tmp_path: Path) -> None:
     block = given(memory, ABOUT_AUTH).text
-    before = memory.newest(99)
+    before = [each.text for each in memory.memories()]
     said = [f"{block}\n\n{ABOUT_AUTH}", f"As memory says:\n\n{block}", f"{block}", "```\n" + block + "\n```"]
     lines = [claude(n, text, role=("user", "assistant")[n % 2]) for n, text in enumerate([*said, "And thanks."])]
     write(tmp_path / "projects" / "-code-tides" / f"{SESSION}.jsonl", b"".join(lines))
     memory.ingest(folder=tmp_path / "projects", source="claude-code")
     memory.process(now=True)
-    assert sorted(memory.newest(99)) == sorted(before)
+    assert sorted([each.text for each in memory.memories()]) == sorted(before)
     assert texts(memory) and not any(PREFIX in text or "m-" in text for text in texts(memory))
 
 

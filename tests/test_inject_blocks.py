@@ -275,5 +275,5 @@ def test_entries_of_every_source_hold_no_block_and_nothing_of_one_is_learnt(
     assert not any(BLOCK in text for text in texts(memory))
     assert sum("JWT" in text for text in texts(memory)) > len(said) // 2, "what is quoted stays"
     memory.process(now=True)
-    assert memory.newest(9) == ["Auth uses JWT tokens signed with Ed25519"], "no feedback loop"
+    assert [each.text for each in memory.memories()] == ["Auth uses JWT tokens signed with Ed25519"], "no feedback loop"
     assert memory.injector(PROJECT).prepare([], "How are auth tokens signed?").given.lines[0].id == "m-jwt"

@@ -72,7 +72,6 @@ SURFACES: dict[str, Callable[[Memory], str]] = {
     "briefing": lambda memory: memory.briefing.orientation(PROJECT),
     "a prompt's block": lambda memory: memory.context(PROJECT, PROMPT).text,
     "an injector's block": lambda memory: memory.injector(PROJECT).prepare([], PROMPT).given.text,
-    "what was learnt last": lambda memory: repr(memory.newest(9)),
     "MCP search": lambda memory: by_mcp(memory, "search_memory", query=PROMPT),
     "MCP sessions": lambda memory: by_mcp(memory, "recent_sessions"),
     "MCP context": lambda memory: by_mcp(memory, "memory_context", prompt=PROMPT),
