@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.app import Memory
+from recollect.app import Memory, open_memory
 from recollect.authors import coded
 from recollect.extract import prompt
 from recollect.extract.load import nearest
 from recollect.extract.model import ByModel, trusted
 from recollect.extract.rules import rules_of
+from recollect.extract.run import KIND
 from recollect.extract.values import Extraction, Transcript, left_of, outcome
-from recollect.models.base import Answer, Usage
+from recollect.models.base import Usage
+from recollect.models.paid import Paid
 from recollect.store import memories
 from recollect.types import (
     MAY_BIND,
@@ -48,13 +54,14 @@ TIDES = Path("/code/tides")
 SECRET = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5q" * 2
 
 
-class Free:
-    """Answers cost nothing."""
-
-    def answer(self, model: Any, instructions: str, content: str, schema: type[Any], *, seconds: float) -> Any:
-        found: Answer[Any] = model.answer(instructions, content, schema, seconds=seconds)
-        assert found.usage == Usage(1, 100, 10, 0.001)
-        return found.value
+@cache
+def opened() -> Memory:
+    """A home for the accounts of all answers; it goes when the tests end."""
+    folder = TemporaryDirectory(prefix="recollect-")
+    found = open_memory(Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(found.close)
+    return found
 
 
 def message(*parts: tuple[Author, str], number: int = 1, events: tuple[Event, ...] = ()) -> Message:
@@ -78,10 +85,16 @@ TALK = [
 ]
 
 
+_NUMBERS = count()
+
+
 def process(told: dict[str, Any], *, known: tuple[Remembered, ...] = (), talk: list[Message] = TALK) -> Extraction:
     model = Scripted(lambda content: told)
     strategy = ByModel(model, part_tokens=24_000, seconds=5)
-    return strategy.process(Transcript(conversation(), talk, known), Free())  # type: ignore[arg-type]
+    paid = Paid(opened().ground, KIND, f"talk-{next(_NUMBERS)}")  # an account of its own: no answer is a stored one
+    found = strategy.process(Transcript(conversation(), talk, known), paid)
+    assert paid.usage == Usage(1, 100, 10, 0.001)
+    return found
 
 
 def state(
