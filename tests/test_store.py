@@ -960,6 +960,13 @@ READS: dict[str, Read] = {
     "stage1.summaries": lambda tx, owner: stage1.summaries(tx, owner, ["s@1"]),
     "stage1.kept_by_older": lambda tx, owner: stage1.kept_by_older(tx, owner, "offline", "offline-v99"),
     "entries.authors": lambda tx, owner: entries.authors(tx, owner, SOURCE, ["e1"]),
+    "entries.with_authors": lambda tx, owner: [
+        each
+        for each in entries.with_authors(
+            tx, rows_of(key_of(owner), an_entry("e1", role=Role.ASSISTANT, authors=""))
+        )  # by its form it would be an agent's
+        if each.authors.startswith("typed")
+    ],
     "entries.files_without_authors": entries.files_without_authors,
     "entries.without_authors": lambda tx, owner: entries.without_authors(tx, owner, ("", ""), 9),
     "turns.user_of": lambda tx, owner: turns.user_of(tx, owner, "c.1"),

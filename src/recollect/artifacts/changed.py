@@ -63,21 +63,6 @@ def _redacted(row: EntryRow) -> EntryRow:
     return row._replace(content=message.text, authors=message.authors, events=events)
 
 
-def _with_authors(ground: Ground, said: Sequence[EntryRow]) -> list[EntryRow]:
-    """Files of older versions do not tell who wrote what: there the rows know better."""
-    silent = [each.uuid for each in said if not each.authors]
-    if not silent:
-        return [*said]
-    with ground.database.read() as tx:
-        known = entries.authors(tx, ground.owner, said[0].source, silent)
-    return [
-        each._replace(authors=known[each.uuid][0], events=known[each.uuid][1])
-        if not each.authors and each.uuid in known
-        else each
-        for each in said
-    ]
-
-
 def mend(
     ground: Ground,
     before: str,
@@ -90,7 +75,8 @@ def mend(
     what was stored, and rows that they do not tell were left as they are."""
     owner, row, stated = ground.owner, derived.stage1, derived.stated
     talk = replace(derived.conversation, branch=redact(derived.conversation.branch))
-    said = _with_authors(ground, [*map(_redacted, said)])
+    with ground.database.read() as tx:
+        said = entries.with_authors(tx, [*map(_redacted, said)])
     compacted = [replace(each, summary=redact(each.summary)) for each in compacted]
     exact = checksum(follows(talk, said, row, stated, compacted, files)) == before
     key, statements = talk.session_key, sum(len(each.sources) for each in stated)

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from recollect.authors import by_form
 from recollect.store.compactions import INSERT
 from recollect.store.database import Transaction, beginning, keys_of, rows_of
+from recollect.text import plain
 from recollect.types import Entry, Event, Message, Owner, Role, Timestamp
 
 # || '': the source would choose the index of ids, and with it every entry of that agent
@@ -162,8 +164,31 @@ def restore(tx: Transaction, rows: Sequence[EntryRow]) -> None:
                 " OR memory_transcript_entries.user_id <> excluded.user_id"
                 " OR memory_transcript_entries.timestamp <> excluded.timestamp",
             ),
-            rows,
+            with_authors(tx, rows),
         )
+
+
+def with_authors(tx: Transaction, rows: Sequence[EntryRow]) -> list[EntryRow]:
+    """Return the rows of canonical files with authors where files of older versions tell none: those that stand here,
+    as long as the text is the same, else those that the form of the text tells. Events that stand here stay, too."""
+    silent: dict[tuple[Owner, str], list[str]] = {}
+    for row in rows:
+        if not row.authors:
+            silent.setdefault((Owner(row.tenant, row.agent_id), row.source), []).append(row.uuid)
+    known: dict[tuple[str, str], tuple[str, str, str]] = {}
+    for (owner, source), uuids in silent.items():
+        known |= {(source, uuid): found for uuid, found in authors(tx, owner, source, uuids).items()}
+    return [row if row.authors else _as_known(row, *known.get((row.source, row.uuid), ("", "", ""))) for row in rows]
+
+
+def _as_known(row: EntryRow, content: str, authors: str, events: str) -> EntryRow:
+    """The row of a file that tells no authors, by what stands here. A file holds no signs of a terminal."""
+    before = Message("", Role(row.role), content, authors=authors)
+    if before.text != row.content:
+        before = before.rewritten(plain)
+    is_same = bool(authors) and before.text == row.content
+    by = before.authors if is_same else by_form(row.content, Role(row.role)) if row.content else ""
+    return row._replace(authors=by, events=row.events or events)
 
 
 def overwrite(tx: Transaction, rows: Sequence[EntryRow], withdrawn: Collection[str] = ()) -> None:
@@ -290,14 +315,14 @@ def without_authors(tx: Transaction, owner: Owner, after: tuple[str, str], limit
     return [Unread(*row) for row in rows]
 
 
-def authors(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """uuid → (authors, events) of these messages."""
+def authors(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) -> dict[str, tuple[str, str, str]]:
+    """uuid → (content, authors, events) of these messages."""
     sql = (
-        "SELECT entry_uuid, authors, events FROM memory_transcript_entries WHERE tenant = :tenant"
+        "SELECT entry_uuid, content, authors, events FROM memory_transcript_entries WHERE tenant = :tenant"
         " AND agent_id = :agent_id AND source = :source AND entry_uuid IN ({among})"
     )
     found = rows_of(tx, sql, {**owner.names(), "source": source}, uuids)
-    return {uuid: (by, told_) for uuid, by, told_ in found}
+    return {uuid: (content, by, told_) for uuid, content, by, told_ in found}
 
 
 def keep_authors(tx: Transaction, place: Mapping[str, Any], change: Callable[[str], str]) -> None:
