@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,15 @@ import pytest
 
 from recollect.app import Memory
 from recollect.artifacts.document import Manifest, parse, rendered, sealed
+from recollect.artifacts.ledger import FILE
 from recollect.authors import by_form
-from recollect.types import Role
+from recollect.errors import NotForAgents
+from recollect.hand import Author
+from recollect.store import memories as memory_rows
+from recollect.turns.retirement import RetirementNote
+from recollect.types import Hand, Role
 from tests.conftest import Clock
-from tests.test_extract import TALK, ingest
+from tests.test_extract import OTHER, RULE, TALK, ingest
 from tests.test_reindex import content, empty
 from tests.transcripts import START, append, claude
 
@@ -98,3 +104,109 @@ def test_messages_of_such_files_alone_have_the_authors_of_their_form(memory: Mem
         tx.run("UPDATE memory_transcript_entries SET content = 'wrong', authors = 'typed:5'")
     memory.reindex(full=True)
     assert said(memory) == rows
+
+
+# Retirement
+
+
+def stale(memory: Memory) -> list[str]:
+    """Three memories that rules of an older version kept in the conversation that is there: their ids."""
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_stage1 SET strategy = 'offline-v1' WHERE session_key LIKE '1%'")
+        tx.run("DELETE FROM memory_sums")
+        ((key,),) = tx.rows("SELECT session_key FROM memory_stage1 WHERE session_key LIKE '1%'")
+        held = memory_rows.of_session(tx, memory.owner, key)
+        ids = [f"m-{letter * 16}" for letter in "abc"]
+        junk = [replace(held[0], id=name, text=f"Junk of {name}.") for name in ids]
+        memory_rows.replace_sessions(tx, memory.owner, {key: [*held, *junk]})
+    return ids
+
+
+def listed(memory: Memory) -> list[str]:
+    return sorted(each.id for each in memory.memories())
+
+
+def test_what_newer_rules_would_not_keep_is_retired_by_a_note_and_can_be_undone(
+    memory: Memory, root: Path, clock: Clock
+) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    before = listed(memory)
+    junk = stale(memory)
+    memory.pin(junk[0])
+    clock.advance(60)
+    report = memory.process(now=True, again=True)
+    assert sorted(name for name, _ in report.retired) == junk[1:]
+    assert listed(memory) == sorted([*before, junk[0]])
+    notes = [path.read_text() for path in (memory.settings.home / "memory").glob("*--transcript.md")]
+    assert sum(f"Retire {', '.join(junk[1:])}: " in each for each in notes) == 1
+    assert memory.show(junk[1]).record["retired"]["why"].endswith("would not keep it")
+    assert "Junk" not in (memory.settings.home / FILE).read_text().replace(f"Junk of {junk[0]}", "")
+    rows = content(memory)
+    empty(memory)
+    assert memory.reindex().problems == [] and listed(memory) == sorted([*before, junk[0]])
+    assert content(memory)["memory_sources"] == rows["memory_sources"]
+    clock.advance(60)
+    assert sorted(each.id for each in memory.restore()) == junk[1:] and memory.restore() == []
+    assert listed(memory) == sorted([*before, *junk]) and content(memory)["memory_sources"] == rows["memory_sources"]
+    empty(memory)
+    assert memory.reindex().problems == [] and listed(memory) == sorted([*before, *junk])
+    assert memory.process(now=True, again=True).claimed == 0
+
+
+@pytest.mark.parametrize("how", ["pin", "correct", "remember", "feedback"])
+def test_what_a_person_states_again_is_retired_no_more(memory: Memory, root: Path, clock: Clock, how: str) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    (one,) = [each for each in memory.memories() if each.text == RULE]
+    assert [each.id for each in memory.retire([one.id], "a test")] == [one.id]
+    assert one.id not in listed(memory) and memory.retire([one.id], "again") == []
+    clock.advance(60)
+    say = {
+        "pin": lambda: memory.pin(one.id),
+        "correct": lambda: memory.correct(one.id, one.text),
+        "remember": lambda: memory.remember(one.text, project="/code/tides"),
+        "feedback": lambda: memory.feedback(one.id, "ok"),
+    }
+    say[how]()
+    assert one.id in listed(memory)
+
+
+def test_what_a_later_conversation_states_is_retired_no_more(memory: Memory, root: Path, clock: Clock) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    (one,) = [each for each in memory.memories() if each.text == RULE]
+    memory.retire([one.id], "a test")
+    clock.advance(60)
+    ingest(memory, root, RULE, "Understood.", "Thanks.", "You are welcome.", name=OTHER)
+    memory.process(now=True)
+    assert one.id in listed(memory)
+
+
+def test_no_agent_retires_or_restores(memory: Memory, root: Path) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    (one, *_) = memory.memories()
+    for change in (memory.restore, partial(memory.retire, why="tidy")):
+        with pytest.raises(NotForAgents):
+            change([one.id], author=Author(Hand.AGENT, "/code/tides"))
+
+
+def test_a_run_that_ends_before_its_note_is_read_retires_all_the_same(
+    memory: Memory, root: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    before, junk = listed(memory), stale(memory)
+    clock.advance(60)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(RetirementNote, "take_in", killed)
+        memory.process(now=True, again=True)
+    assert listed(memory) == sorted([*before, *junk])
+    memory.ingest(folder=memory.settings.turns)
+    memory.process()
+    assert listed(memory) == before and [each.id for each in memory.restore()] == junk

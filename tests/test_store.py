@@ -1075,6 +1075,9 @@ READS: dict[str, Read] = {
     "injections.sessions": lambda tx, owner: injections.sessions(tx, owner, 9),
     "injections.ambient": lambda tx, owner: injections.ambient(tx, Reach(owner, None), [MemoryKind.FACT], [], 9),
     "feedback.of_memories": lambda tx, owner: feedback.of_memories(tx, owner, ["m-one"]),
+    "feedback.retirements": feedback.retirements,
+    "feedback.retired": lambda tx, owner: feedback.retired(tx, owner, ["m-one"]),
+    "feedback.called_wrong": lambda tx, owner: feedback.called_wrong(tx, owner, ["m-one"]),
     "feedback.wrong": lambda tx, owner: feedback.wrong(tx, owner, ["m-one"]),
     "memories.newest": lambda tx, owner: memories.newest(
         tx, memories.OWN, owner.names(), [("kind = :value", "fact")], 9
@@ -1290,6 +1293,10 @@ def fill(tx: Transaction, owner: Owner) -> None:
     note = replace(settled, source="recollect", session_id="n-1", session_key="n-1@1")
     conversations.insert(tx, owner, [note], NOW)
     entries.insert(tx, rows_of(entries.FileKey(owner, "recollect", "n.jsonl"), an_entry("n-1")))
+    retirement = replace(note, session_id="r-1", session_key="r-1@1", source_file="r.jsonl")
+    conversations.insert(tx, owner, [retirement], NOW)
+    said = an_entry("r-1", session_id="r-1", content="Retire m-one: a test", timestamp=at(59, 23))
+    entries.insert(tx, rows_of(entries.FileKey(owner, "recollect", "r.jsonl"), said))
     projects.save(tx, owner, [Project("/code/garden", "example.com/ada/garden", "remote")], NOW)
     projects.record(tx, owner, [Repository("7@8", "example.com/ada/garden")], NOW)
     manifest = A_FILE._replace(source_path="m", source_kind="manifest")
@@ -1401,8 +1408,8 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         status, nothing = ada.status(), bob.status()
     assert status.tables == {
         "memory_file_states": 1,
-        "memory_transcript_entries": 5,
-        "memory_conversations": 4,
+        "memory_transcript_entries": 6,
+        "memory_conversations": 5,
         "memory_compactions": 1,
         "memory_projects": 1,
         "memory_repositories": 1,
@@ -1415,14 +1422,14 @@ def test_status_counts_the_rows_of_its_owner(database_url: Place, clock: Clock) 
         "memory_answers": 1,
         "memory_vectors": 3,
     }
-    assert status.vectors["backlog"] == {"entry": 4, "summary": 0, "memory": 2}
+    assert status.vectors["backlog"] == {"entry": 5, "summary": 0, "memory": 2}
     assert (status.memories, [each.requests for each in status.tokens]) == ({"fact": 3}, [1])
     assert status.sources == {
         "codex": {"files": 1, "entries": 3},
         "pi": {"files": 0, "entries": 1},
-        "recollect": {"files": 0, "entries": 1},
+        "recollect": {"files": 0, "entries": 2},
     }
-    assert status.conversations == {"active": 1, "archived": 3}
+    assert status.conversations == {"active": 1, "archived": 4}
     assert status.jobs == {"running": 1, "failed": 1, "pending": 1}
     assert [job.key for job in status.waiting] == ["failed"]
     assert status.database_bytes > 0

@@ -131,13 +131,17 @@ class Memory(Records):
         `stopping` is told how many answers are waited for after a first Ctrl-C.
         """
         from recollect.artifacts.users import settle
+        from recollect.turns.retirement import RetirementNote
 
         self.finish_removals(hurry=True)
         if settle(self.ground):  # then the workspace may tell of it
             for problem in self._refresh():
                 log.warning("%s", problem)
         self.intake.mark_ready()
-        report = self._extract(stopping).run(limit=limit, now=now, again=again, progress=progress)
+        retirement = RetirementNote(self.ground)
+        extract = self._extract(stopping, retirement=retirement)
+        report = extract.run(limit=limit, now=now, again=again, progress=progress)
+        retirement.take_in(self.intake, extract)
         kept = self._upkeep.run()
         report.failed += len(kept.problems)
         report.problems += kept.problems
@@ -148,6 +152,16 @@ class Memory(Records):
         if changed or not self._projection.exists() or self._projection.is_past():
             self._projection.update()
         return report
+
+    def retire(self, ids: Iterable[str], why: str, *, author: Author = PERSON) -> list[Remembered]:
+        """No agent is told these memories any more; what they say stays in their files and in `show`. Returns those
+        that were not retired before. NotForAgents for agents."""
+        return self._retirement(lambda note: note.retire(list(ids), why), author)
+
+    def restore(self, ids: Iterable[str] | None = None, *, author: Author = PERSON) -> list[Remembered]:
+        """Of these memories those that were retired hold again, as they were; without `ids` those that the newest
+        retirement named. NotForAgents for agents."""
+        return self._retirement(lambda note: note.restore(None if ids is None else list(ids)), author)
 
     def _restate_loosened(self) -> None:
         """What binds no more since an upgrade is told so in the workspace, too."""

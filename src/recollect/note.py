@@ -5,9 +5,13 @@
     Correct m-qgyxbr4twjuii5ya r2 (constraint, must, project, pinned): Run make check first.
     Remember (fact, none, project, by an agent in 5f2c9a70-11aa): The staging host is tide-stg-2.
 
-A note is a conversation of its own with this one entry. The text carries all that the memory needs, so that it can be
-made again from the entry alone: kind, severity, scope, when it matters, and for every verb but `remember` the id and
-the revision that the note states. The id of the note says whose hand wrote it.
+    Retire m-qgyxbr4twjuii5ya, m-k3v7q2hxtwjuii5y: offline-v10 would not keep it.
+    Restore m-qgyxbr4twjuii5ya: what was retired holds again.
+
+A note is a conversation of its own with this one entry; a retirement may have several, and states nothing. The text
+carries all that the memory needs, so that it can be made again from the entry alone: kind, severity, scope, when it
+matters, and for every verb but `remember` the id and the revision that the note states. The id of the note says whose
+hand wrote it.
 """
 
 from __future__ import annotations
@@ -28,10 +32,12 @@ _TEXT = re.compile(
     r" \((\w+), (\w+), (\w+)(, pinned)?(?:, by an agent in ([\w.:@-]+))?(?:; when: ([^()]+))?\): (.+)",
     re.DOTALL | re.ASCII,
 )
-_SESSION = re.compile(r"[npa]-[a-z2-7]{16}", re.ASCII)
+_RETIREMENT = re.compile(r"(Retire|Restore) (m-[0-9A-Za-z-]+(?:, m-[0-9A-Za-z-]+)*): (.+)", re.DOTALL | re.ASCII)
+_SESSION = re.compile(r"[npar]-[a-z2-7]{16}", re.ASCII)
 SESSION_NAME = re.compile(r"[\w.:@-]{1,100}", re.ASCII)  # of an agent, as a note names it
 _AGENTS = "a-"  # how the ids of their notes begin
 _PEOPLES = "p-"
+RETIREMENTS = "r-"  # the pipeline's, which agents and people may have asked for
 _UNSIGNED = "n-"  # a person's or an agent's: earlier versions did not record whose hand it was
 
 
@@ -62,6 +68,24 @@ class Note:
             raise ValueError("that is no name of a session")
 
 
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """Memories that no agent is told from now on, or, undone, that hold again. What they say stays where it stands."""
+
+    memories: tuple[str, ...]  # ids
+    why: str
+    is_undone: bool = False
+
+    def __str__(self) -> str:
+        return f"{'Restore' if self.is_undone else 'Retire'} {', '.join(self.memories)}: {self.why}"
+
+
+def parse_retirement(text: str) -> Retirement | None:
+    """None when it is none."""
+    found = _RETIREMENT.fullmatch(text)
+    return Retirement(tuple(found[2].split(", ")), found[3], found[1] == "Restore") if found else None
+
+
 def is_note(talk: Conversation) -> bool:
     return talk.source == SOURCE and is_session(talk.session_id)
 
@@ -76,6 +100,15 @@ def new_session(hand: Hand = Hand.PERSON) -> str:
     return f"{begin}{base64.b32encode(secrets.token_bytes(10)).decode().lower()}"
 
 
+def new_retirement() -> str:
+    """The id of a retirement, and of the conversation that it is."""
+    return new_session().replace(_PEOPLES, RETIREMENTS, 1)
+
+
+def is_retirement(session_id: str) -> bool:
+    return is_session(session_id) and session_id.startswith(RETIREMENTS)
+
+
 def is_session(session_id: str) -> bool:
     """No other conversation of this source has such an id."""
     return _SESSION.fullmatch(session_id) is not None
@@ -83,7 +116,7 @@ def is_session(session_id: str) -> bool:
 
 def hand_of(session_id: str) -> Hand:
     """Who wrote what a session states. What an earlier version noted may be a person's: no agent changes it."""
-    if not is_session(session_id):
+    if not is_session(session_id) or session_id.startswith(RETIREMENTS):
         return Hand.PIPELINE
     return Hand.AGENT if session_id.startswith(_AGENTS) else Hand.PERSON
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError, Unconfirmed, UsageError
-from recollect.hand import Author, may
+from recollect.hand import Author, may, refusal
 from recollect.store import projects
 from recollect.store.database import Database
 from recollect.store.ground import Ground
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from recollect.search.vectors.vectors import Vectors
     from recollect.store.erasing import Standing
     from recollect.turns.notes import Notebook
+    from recollect.turns.retirement import RetirementNote
     from recollect.types import Remembered
 
 log = logging.getLogger(__name__)
@@ -137,17 +138,40 @@ class Parts:
         extract = self._extract(offline=True)  # notes ask no model
         return Notebook(self.ground, self.intake, extract, self._projection, changed=self._restate)
 
+    def _retirement(self, write: Callable[[RetirementNote], list[Remembered]], author: Author) -> list[Remembered]:
+        """The memories that a note of retirement changed, once that is told everywhere."""
+        from recollect.turns.retirement import RetirementNote
+
+        if author.is_agent:
+            raise refusal("retire memories, or undo that", ("process", "--again", "--undo"))
+        self.finish_removals()
+        note = RetirementNote(self.ground)
+        changed = write(note)
+        if changed:
+            note.take_in(self.intake, self._extract(offline=True))
+            self._projection.update()
+            self._restate(*changed)
+        return changed
+
     @cached_property
     def _reader(self) -> Reader:
         from recollect.artifacts.reading import Reader
 
         return Reader(self.ground)
 
-    def _extract(self, stopping: Callable[[int], None] = lambda running: None, *, offline: bool = False) -> Extract:
+    def _extract(
+        self,
+        stopping: Callable[[int], None] = lambda running: None,
+        *,
+        offline: bool = False,
+        retirement: RetirementNote | None = None,
+    ) -> Extract:
+        """`retirement` is the note of what is retired on the way."""
         from recollect.artifacts.files import Files
         from recollect.artifacts.session_end import SessionEnd
         from recollect.extract.run import Extract
         from recollect.models.choose import language_model
+        from recollect.turns.retirement import RetirementNote
 
         if not self.settings.config.enabled:
             raise Disabled
@@ -169,6 +193,7 @@ class Parts:
             workers=1 if model is None else config.extraction_concurrency,
             stopping=stopping,
             permitted=self.intake.permitted,
+            retiring=(retirement or RetirementNote(self.ground)).add,
         )
 
     def consolidate(self, *, now: bool = False) -> Consolidated:

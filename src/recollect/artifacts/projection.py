@@ -146,7 +146,8 @@ class Projection(Part):
 
     def _placed(self) -> Iterator[Placed]:
         with self._database.read() as tx:
-            held = memories.leading(tx, self._owner, _LEADING, self._ground.unlisted(tx).memories)
+            without = self._ground.unlisted(tx).memories | feedback.retired(tx, self._owner).keys()
+            held = memories.leading(tx, self._owner, _LEADING, without)
             wrong = feedback.wrong(tx, self._owner, [each.id for each in held])
             held = [each for each in held if each.id not in wrong]
             keys = {

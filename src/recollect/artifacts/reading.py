@@ -23,7 +23,7 @@ from recollect.store import artifacts, conversations, entries, feedback, files, 
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Transaction
 from recollect.store.entries import FileKey, Line
-from recollect.store.feedback import Feedback
+from recollect.store.feedback import Feedback, Retired
 from recollect.store.files import FileState
 from recollect.store.ground import Ground, Part
 from recollect.turns.log import TurnLog
@@ -64,6 +64,7 @@ class Rows:
     uses: memories.Use = field(default_factory=lambda: memories.Use(0, ""))
     thought: Feedback = field(default_factory=lambda: Feedback(0, 0, "", Timestamp("")))
     why: str = ""  # the user thinks so; from the log
+    retired: Retired | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,7 @@ class Reader(Part):
             rows.held = memories.find(tx, self._owner, [target.id])
             rows.talks = self._stating(tx, rows.held, None, "", None)
             rows.uses = memories.uses(tx, self._owner).get(target.id, rows.uses)
+            rows.retired = feedback.retired(tx, self._owner, [target.id]).get(target.id)
             rows.thought = feedback.of_memories(tx, self._owner, [target.id]).get(target.id, rows.thought)
         else:
             rows.held = memories.stated_in(tx, self._owner, [each.session_key for each in rows.talks])
@@ -441,6 +443,8 @@ def _record(
         del record["id"]
         used = {"uses": rows.uses.count, "last_used": rows.uses.last}
         judged = {"called_wrong": feedback.stands(rows.thought, rows.held), "verdict": _verdict(rows.thought, rows.why)}
+        retired = {"at": rows.retired.at, "why": rows.retired.why} if rows.retired else None
+        judged["retired"] = retired
         return record | used | {"ok": rows.thought.ok, "not_ok": rows.thought.not_ok} | judged
     if target.file is not None:
         record = target.file._asdict()

@@ -118,7 +118,7 @@ def artifacts(end: Ended, captured: Timestamp, manifest_path: str) -> tuple[tupl
     body = bodies.transcript(title, links, end.messages)
     said = replace(head, kind=Kind.TRANSCRIPT)
     strategy = end.strategy or None
-    if end.extraction.is_empty and not end.stated:
+    if not (end.extraction.raw_memory or end.stated):  # no row tells it
         said = replace(said, strategy=strategy)
     slug = line(end.extraction.rollout_slug)
     value = bodies.Summary(

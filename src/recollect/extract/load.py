@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import fsum
 
 from recollect.extract.rules import rules_of
 from recollect.extract.values import Transcript
+from recollect.note import hand_of
 from recollect.redact import redact
 from recollect.store import entries, feedback, memories
 from recollect.store.database import Database
 from recollect.store.entries import FileKey
 from recollect.store.ground import Ground
 from recollect.text import content_words
-from recollect.types import Conversation, Message, Owner, Remembered, Role, Scope
+from recollect.types import Conversation, Hand, Message, Owner, Remembered, Role, Scope
 
 
 def load(database: Database, owner: Owner, group: Sequence[Conversation]) -> Transcript:
@@ -54,14 +55,28 @@ def with_known(ground: Ground, transcript: Transcript) -> Transcript:
     return replace(transcript, known=near, rules=redact(rules_of(talk.project)))
 
 
-def stated_before(ground: Ground, session_key: str) -> tuple[list[Remembered], set[str]]:
-    """What a conversation states up to now, and the ids of what of it an agent cited or a person called right."""
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a conversation states up to now."""
+
+    stated: list[Remembered]
+    valued: set[str]  # ids of what of it an agent cited, or a person called right, pinned or corrected
+    shared: set[str]  # of what others state, too
+    retired: set[str]
+
+
+def stated_before(ground: Ground, session_key: str) -> Before:
     with ground.database.read() as tx:
         held = memories.of_session(tx, ground.owner, session_key)
         ids = sorted({each.id for each in held})
         used = memories.uses_of(tx, ground.owner, ids)
         thought = feedback.of_memories(tx, ground.owner, ids)
-    return held, {*used} | {name for name, each in thought.items() if each.user_reaction == "ok"}
+        retired = feedback.retired(tx, ground.owner, ids)
+        sources = [(each.id, key) for each in memories.find(tx, ground.owner, ids) for key, _ in each.sources]
+    others = [(name, key) for name, key in sources if key != session_key]
+    noted = {name for name, key in others if hand_of(key.rpartition("@")[0]) is not Hand.PIPELINE}
+    right = {name for name, each in thought.items() if each.user_reaction == "ok"}
+    return Before(held, {*used} | right | noted, {name for name, _ in others}, {*retired})
 
 
 _NEAR = 12  # memories that a reader of a conversation is shown

@@ -35,6 +35,8 @@ class Notes:
         return note.is_note(transcript.conversation)
 
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
+        if note.is_retirement(transcript.conversation.session_id):
+            return _retirement(transcript)
         entry = next(iter(transcript.messages), None)
         told = note.parse(entry.text) if entry else None
         if entry is None or told is None:
@@ -69,6 +71,19 @@ class Notes:
             memory_sentence=f"{lead}: {_sentence(line)}",
             statements=(statement,),
         )
+
+
+def _retirement(transcript: Transcript) -> Extraction:
+    """What was retired or holds again, by its number: a retirement states nothing."""
+    told = [found for each in transcript.messages if (found := note.parse_retirement(each.text))]
+    restored = {name for each in told if each.is_undone for name in each.memories}
+    retired = {name for each in told if not each.is_undone for name in each.memories}
+    parts = [(len(retired), "were retired and are told to no agent"), (len(restored), "hold again")]
+    said = "; ".join(f"memories: {number:,} {what}" for number, what in parts if number)
+    if not said:
+        return Extraction()
+    why = "; ".join(dict.fromkeys(each.why for each in told))
+    return Extraction(rollout_summary=f"{said}: {why}", rollout_slug="retirement", memory_sentence=f"{said}: {why}.")
 
 
 def _sentence(line: str) -> str:

@@ -170,8 +170,10 @@ class Extract(Part):
         stopping: Callable[[int], None] = lambda running: None,
         reached: Callable[[Step], None] = lambda step: None,
         permitted: Callable[[list[Conversation]], list[Conversation]] = lambda talks: talks,
+        retiring: Callable[[Sequence[str], str], object] = lambda ids, why: None,
     ) -> None:
-        """`permitted` leaves out what was switched off since it was taken in."""
+        """`permitted` leaves out what was switched off since it was taken in. `retiring` writes down the ids of
+        memories that nobody states any more, and why."""
         super().__init__(ground)
         self._config = ground.settings.config
         self._strategy = strategy
@@ -182,6 +184,7 @@ class Extract(Part):
         self._stopping = stopping
         self._reached = reached
         self._permitted = permitted
+        self._retiring = retiring
         self._jobs = ground.jobs(PATIENT)
         self._fence = Fence(self._database, self._jobs, Files(self._settings.root))
 
@@ -491,8 +494,9 @@ class Extract(Part):
             return None
 
     def _resolve(self, lease: Lease, answered: _Answered) -> tuple[list[Remembered], list[Remembered]]:
-        """The revisions that the answer states, with what was of value before; and what is stated no more. Decided
-        once, and stored before anything is written."""
+        """The revisions that the answer states, with what it stated before and states no more: that stays in its files.
+        What is retired of it, as nobody else states it, is written down first. Decided once, and stored before
+        anything is written."""
         conversation = answered.transcript.conversation
         question = digest(answered.question, "resolved", *filter(None, [conversation.user]))
         scopes = [(scope, scope.id(conversation.project_id, lease.key)) for scope in Scope]
@@ -511,10 +515,15 @@ class Extract(Part):
                 conversation.user,
             )
             stated = resolve(answered.extraction.statements, existing, place)
-            before, valued = stated_before(self._ground, lease.key)
-            gone = retire(before, stated, valued)
-            now = {each.id for each in (*stated, *gone)}
-            stated += [each for each in before if each.id not in now]
+            before = stated_before(self._ground, lease.key)
+            stated = [replace(each, created_at=place.now) if each.id in before.retired else each for each in stated]
+            left = retire(before.stated, stated, before.valued)
+            gone = [each for each in left if each.id not in before.shared | before.retired]
+            if gone:
+                why = f"{answered.strategy} would not keep it"
+                self._retiring(sorted({each.id for each in gone}), why)
+            now = {each.id for each in stated} | {each.id for each in left if each.id in before.shared}
+            stated += [each for each in before.stated if each.id not in now]
             stored = self._fence.keep(lease, question, msgspec.json.encode(stated).decode())
         return msgspec.json.decode(stored.answer, type=list[Remembered]), gone
 

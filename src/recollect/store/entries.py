@@ -181,7 +181,7 @@ def with_authors(tx: Transaction, rows: Sequence[EntryRow]) -> list[EntryRow]:
     return [row if row.authors else _as_known(row, *known.get((row.source, row.uuid), ("", "", ""))) for row in rows]
 
 
-def _as_known(row: EntryRow, content: str, authors: str, events: str) -> EntryRow:
+def _as_known(row: EntryRow, authors: str, events: str, content: str) -> EntryRow:
     """The row of a file that tells no authors, by what stands here. A file holds no signs of a terminal."""
     before = Message("", Role(row.role), content, authors=authors)
     if before.text != row.content:
@@ -316,13 +316,13 @@ def without_authors(tx: Transaction, owner: Owner, after: tuple[str, str], limit
 
 
 def authors(tx: Transaction, owner: Owner, source: str, uuids: Sequence[str]) -> dict[str, tuple[str, str, str]]:
-    """uuid → (content, authors, events) of these messages."""
+    """uuid → (authors, events, content) of these messages."""
     sql = (
-        "SELECT entry_uuid, content, authors, events FROM memory_transcript_entries WHERE tenant = :tenant"
+        "SELECT entry_uuid, authors, events, content FROM memory_transcript_entries WHERE tenant = :tenant"
         " AND agent_id = :agent_id AND source = :source AND entry_uuid IN ({among})"
     )
     found = rows_of(tx, sql, {**owner.names(), "source": source}, uuids)
-    return {uuid: (content, by, told_) for uuid, content, by, told_ in found}
+    return {uuid: tuple(known) for uuid, *known in found}
 
 
 def keep_authors(tx: Transaction, place: Mapping[str, Any], change: Callable[[str], str]) -> None:

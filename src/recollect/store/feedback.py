@@ -1,7 +1,7 @@
 """memory_feedback: what was thought of a memory.
 
 A verdict is about what the memory said when it was judged. Whether it stands follows from revisions and notes since;
-nothing is ever marked as withdrawn.
+nothing is ever marked as withdrawn. Neither is what was retired: that follows from the notes that say so.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from recollect.note import hand_of
+from recollect.note import RETIREMENTS, SOURCE, hand_of, parse_retirement
 from recollect.store import memories
-from recollect.store.database import Transaction, rows_of
+from recollect.store.database import Transaction, beginning, rows_of
 from recollect.types import Hand, Owner, Remembered, Timestamp
 
 
@@ -51,7 +51,64 @@ def react(tx: Transaction, owner: Owner, memory_id: str, revision: int, reaction
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """What the newest note about the retirement of a memory says."""
+
+    at: Timestamp
+    why: str
+    note: str  # session id of that note
+    is_undone: bool
+
+
+def retirements(tx: Transaction, owner: Owner) -> dict[str, Retired]:
+    """id → what was said last of its retirement, of every memory of which something was; the newest note last."""
+    where, names = beginning("c.session_key", RETIREMENTS)
+    rows = tx.rows(
+        "SELECT e.timestamp, e.session_id, e.content FROM memory_conversations c JOIN memory_transcript_entries e"
+        " ON e.tenant = c.tenant AND e.agent_id = c.agent_id AND e.source_file = c.source_file"
+        " AND e.session_id = c.session_id AND e.source || '' = c.source"
+        f" WHERE c.tenant = :tenant AND c.agent_id = :agent_id AND {where} AND c.source = :source AND e.withdrawn = 0",
+        {**owner.names(), **names, "source": SOURCE},
+    )
+    found: dict[str, Retired] = {}
+    for at, session, text in sorted(rows):
+        told = parse_retirement(text)
+        for each in told.memories if told else ():
+            found.pop(each, None)
+            found[each] = Retired(at, told.why if told else "", session, bool(told and told.is_undone))
+    return found
+
+
+def retired(tx: Transaction, owner: Owner, ids: Sequence[str] | None = None) -> dict[str, Retired]:
+    """Those of these memories, or of all, that were retired, and that no conversation or person stated since."""
+    told = {name: each for name, each in retirements(tx, owner).items() if not each.is_undone}
+    due = sorted(told if ids is None else told.keys() & {*ids})
+    if not due:
+        return {}
+    sql = (
+        "SELECT memory_id, session_key, created_at FROM memory_sources WHERE tenant = :tenant"
+        " AND agent_id = :agent_id AND memory_id IN ({among})"
+    )
+    again = {name for name, key, at in rows_of(tx, sql, owner.names(), due) if _stated_at(key, at) > told[name].at}
+    thought = of_memories(tx, owner, due)
+    again |= {name for name, each in thought.items() if each.user_reaction == "ok" and each.last > told[name].at}
+    return {name: told[name] for name in due if name not in again}
+
+
+def _stated_at(session_key: str, created_at: str) -> str:
+    """When a statement was made: a note as it was written, what was read in a conversation when that was read."""
+    session, _, began = session_key.rpartition("@")
+    return created_at if hand_of(session) is Hand.PIPELINE else max(created_at, began)
+
+
 def wrong(tx: Transaction, owner: Owner, ids: Sequence[str]) -> set[str]:
+    """Of these memories those that no agent is told: that a person called wrong and nobody put right or said again
+    since, or that were retired."""
+    return called_wrong(tx, owner, ids) | retired(tx, owner, ids).keys()
+
+
+def called_wrong(tx: Transaction, owner: Owner, ids: Sequence[str]) -> set[str]:
     """Of these memories those that a person called wrong, and that nobody put right or said again since."""
     judged = {each: found for each, found in of_memories(tx, owner, ids).items() if found.user_reaction == "not_ok"}
     held: dict[str, list[Remembered]] = {}

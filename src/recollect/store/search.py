@@ -357,8 +357,10 @@ def texts(tx: Transaction, reach: Reach, ids: Iterable[int], kinds: Sequence[Kin
     )
     found = [Found(**{**dict(zip(_TEXT, row, strict=True)), "kind": Kind(row[0])}) for row in rows]
     blamed = {each.ref for each in found if each.feedback < 0}
-    righted = blamed - feedback.wrong(tx, reach.owner, sorted(blamed))
-    return [replace(each, feedback=0.0) if each.ref in righted else each for each in found]
+    righted = blamed - feedback.called_wrong(tx, reach.owner, sorted(blamed))
+    retired = feedback.retired(tx, reach.owner, [each.ref for each in found if each.kind is Kind.MEMORY])
+    judged = {**dict.fromkeys(righted, 0.0), **dict.fromkeys(retired, -1.0)}
+    return [replace(each, feedback=judged[each.ref]) if each.ref in judged else each for each in found]
 
 
 def text_times(tx: Transaction, reach: Reach, ids: Iterable[int]) -> list[tuple[int, str, str]]:

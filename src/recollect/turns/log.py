@@ -27,6 +27,7 @@ from recollect.ingest.sources.recollect import (
     TYPE,
     Noted,
     Reaction,
+    Retired,
     Turn,
     entry_id,
     fold,
@@ -88,7 +89,9 @@ class TurnLog:
         return self.root / safe_name(project) / safe_name(user) / f"{safe_name(conversation)}.jsonl"
 
     @_again
-    def append(self, conversation: str, record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = None) -> Path:
+    def append(
+        self, conversation: str, record: Turn | Reaction | Noted | Retired, more: Mapping[str, Any] | None = None
+    ) -> Path:
         """Adds a line, durably; `more` are further keys of it, none of ours. Returns the file."""
         path = self.path(record.project, record.user, conversation)
         with self._folder(path.parent.relative_to(self.root).parts) as folder, _held(path.name, folder) as descriptor:
@@ -296,7 +299,7 @@ def _replace(name: str, folder: int, data: bytes) -> None:
     os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def rendered(record: Turn | Reaction | Noted, more: Mapping[str, Any] | None = None) -> bytes:
+def rendered(record: Turn | Reaction | Noted | Retired, more: Mapping[str, Any] | None = None) -> bytes:
     """A line as it is written: without secrets."""
     told = msgspec.to_builtins({**(more or {}), **msgspec.to_builtins(record)})
     redacted = cache(_redacted)  # a turn says the same in several places

@@ -246,10 +246,12 @@ class Notebook(Part):
             return bool(feedback.wrong(tx, self._owner, [held.id]))
 
     def _after_verdict(self, held: Remembered) -> Timestamp:
-        """The first moment after the last reaction to the memory; empty: there is none."""
+        """The first moment after the last reaction to the memory, or its retirement; empty: there is none."""
         with self._database.read() as tx:
             thought = feedback.of_memories(tx, self._owner, [held.id]).get(held.id)
-        return after(thought.last) if thought else Timestamp("")
+            retired = feedback.retired(tx, self._owner, [held.id]).get(held.id)
+        told = [after(at) for at in (thought and thought.last, retired and retired.at) if at]
+        return max(told, default=Timestamp(""))
 
     def _typed(
         self, said: str, kind: MemoryKind | None, severity: Severity | None, scope: Scope, place: Place

@@ -1,7 +1,8 @@
 """Our own turn logs and notes: `turns/<tenant>/<project>/<user>/<conversation>.jsonl` under RECOLLECT_HOME.
 
 Every line has `type: recollect` and says in `line` what it is: a `turn` (what the user said and what the assistant
-answered), a `note` (what a person told the memory) or a `reaction` (what somebody thought of a turn or a memory; no
+answered), a `note` (what a person told the memory), a `retirement` (memories that no agent is told any more, or that
+hold again) or a `reaction` (what somebody thought of a turn or a memory; no
 message). Lines and keys that are not known here are passed over: later versions add some. docs/turn-log.md is the
 format's page; `recollect.turns.log` writes it.
 
@@ -91,6 +92,19 @@ class Noted(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="no
     memory_of: str = ""  # the user of a chat whose memory it is about; empty: the owner
 
 
+class Retired(msgspec.Struct, frozen=True, kw_only=True, tag_field="line", tag="retirement"):
+    """Memories that are retired, or hold again; see `recollect.note`."""
+
+    id: str  # r-…
+    entry: str  # of this line
+    at: str
+    memories: tuple[str, ...]  # ids
+    why: str
+    is_undone: bool = False
+    project: str = ""  # of none, and of nobody in particular
+    user: str = ""
+
+
 class _Head(msgspec.Struct):
     type: Any = None
     line: Any = None
@@ -99,6 +113,7 @@ class _Head(msgspec.Struct):
 _heads = msgspec.json.Decoder(_Head)
 _turns = msgspec.json.Decoder(Turn)
 _notes = msgspec.json.Decoder(Noted)
+_retirements = msgspec.json.Decoder(Retired)
 _reactions = msgspec.json.Decoder(Reaction)
 
 
@@ -114,6 +129,8 @@ def fold(state: State, line: bytes, offset: int) -> Sequence[Change]:
         return _turn(state, decode(_turns, line), offset)
     if head.line == "note":
         return _note(state, decode(_notes, line), offset)
+    if head.line == "retirement":
+        return _retirement(state, decode(_retirements, line), offset)
     return NOTHING
 
 
@@ -166,7 +183,7 @@ def _turn(state: State, turn: Turn, offset: int) -> Sequence[Change]:
 
 
 def _note(state: State, noted: Noted, offset: int) -> Sequence[Change]:
-    if not note.is_session(noted.id):
+    if not note.is_session(noted.id) or note.is_retirement(noted.id):
         raise Malformed("a note's id is n- or a- and 16 letters")
     at = read_time(noted.at, state)
     names = ("verb", "kind", "severity", "scope", "pinned", "target", "revision", "session")
@@ -186,6 +203,15 @@ def _note(state: State, noted: Noted, offset: int) -> Sequence[Change]:
     author = Author.AGENT if note.hand_of(noted.id) is Hand.AGENT else Author.TYPED
     entry = Entry(noted.id, noted.id, Role.USER, text, at, offset, cwd=cwd, project=project, user=user)
     return [msgspec.structs.replace(entry, authors=coded([(author, len(text))]))]
+
+
+def _retirement(state: State, told: Retired, offset: int) -> Sequence[Change]:
+    text = clean(str(note.Retirement(told.memories, told.why, told.is_undone)))
+    if not (note.is_retirement(told.id) and told.entry.startswith(told.id) and note.parse_retirement(text)):
+        raise Malformed("a retirement's id is r- and 16 letters, and it names memories")
+    state.session_id, state.last_timestamp = told.id, read_time(told.at, state)
+    entry = Entry(told.entry, told.id, Role.USER, text, state.last_timestamp, offset)
+    return [msgspec.structs.replace(entry, authors=coded([(Author.CLIENT, len(text))]))]
 
 
 def recognises(head: Sequence[bytes]) -> bool:

@@ -9,13 +9,15 @@ import click
 
 from recollect.artifacts.sanitize import line
 from recollect.errors import UsageError
-from recollect.surfaces.cli.common import count, counting, echo, embed, is_terminal, memory, options, print_json
+from recollect.surfaces.cli.common import author, count, counting, echo, embed, is_terminal, memory, options, print_json
 from recollect.text import estimate_tokens, readable
 from recollect.types import ConversationStatus
 
-_MOST_RETIRED = 20  # that are shown
+_MOST_SHOWN = 20  # memories that are retired, or hold again
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from recollect.app import Memory
     from recollect.extract.run import Report
 
@@ -28,7 +30,8 @@ Examples:
   recollect process --now        everything that was taken in, however short, old or recent
   recollect process --limit 3    at most three
   recollect process --now --limit 1 --dry-run    what the model would be sent about the next one
-  recollect process --again --now    with a model that you named since, what was read without it""",
+  recollect process --again --now    with a model that you named since, what was read without it
+  recollect process --again --undo   what that retired holds again""",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many conversations.")
 @click.option("--now", is_flag=True, help="Do not wait for silence; take short and old conversations too.")
@@ -37,17 +40,31 @@ Examples:
     is_flag=True,
     help="Read conversations anew that were read without today's model, by another one or by older rules.",
 )
+@click.option("--undo", is_flag=True, help="With --again: read nothing; what the last retirement named holds again.")
 @click.option("--yes", is_flag=True, help="Do not ask before a large backlog goes to a paid model.")
 @click.option("--dry-run", is_flag=True, help="Print exactly what the model would be sent, and send nothing.")
 @options
 def command(
-    limit: int | None, now: bool, again: bool, yes: bool, dry_run: bool, as_json: bool, agent_id: str | None
+    limit: int | None,
+    now: bool,
+    again: bool,
+    undo: bool,
+    yes: bool,
+    dry_run: bool,
+    as_json: bool,
+    agent_id: str | None,
 ) -> int:
     """Extract memories from conversations that are ready (phase 1).
 
     Each conversation is done once; running it again does only what is new or changed. `--again` replaces what other
-    models or rules made of a conversation; what a model has read is never read again without one.
+    models or rules made of a conversation; what a model has read is never read again without one. What it would not
+    keep any more is retired: told to no agent, unless it was pinned, corrected, called right or used. It stays in its
+    files and in `show`; `--again --undo` has all that the last run retired hold again, `pin` a single memory.
     """
+    if undo and not again:
+        raise UsageError("--undo goes with --again", hint="recollect process --again --undo")
+    if undo:
+        return _undo(as_json, agent_id)
     with memory(agent_id) as opened:
         if dry_run:
             return _print_questions(opened, limit, now, again, as_json)
@@ -62,6 +79,25 @@ def command(
         problems = [*report.problems, *([("", waits)] if waits else [])]
         print_json({**asdict(report), "problems": [{"key": key, "reason": why} for key, why in problems]})
     return 1 if report.failed or report.given_up else 0
+
+
+def _undo(as_json: bool, agent_id: str | None) -> int:
+    with memory(agent_id) as opened:
+        restored = opened.restore(author=author(opened))
+    if as_json:
+        print_json({"restored": [(each.id, each.text) for each in restored]})
+        return 0
+    _list(f"{count(len(restored), 'memory holds', 'memories hold')} again", [(each.id, each.text) for each in restored])
+    return 0
+
+
+def _list(title: str, named: Sequence[tuple[str, str]]) -> None:
+    """The first of these memories, by id and text."""
+    echo(f"{title}{':' if named else '.'}")
+    for name, text in named[:_MOST_SHOWN]:
+        echo(f"  {name}  {line(text)}")
+    if len(named) > _MOST_SHOWN:
+        echo(f"  and {len(named) - _MOST_SHOWN:,} more; --json names all")
 
 
 def _print_questions(opened: Memory, limit: int | None, now: bool, again: bool, as_json: bool) -> int:
@@ -124,11 +160,8 @@ def _describe(report: Report, opened: Memory, now: bool) -> None:
         dropped = count(report.ungrounded, "statement")
         echo(f"{dropped} of the model dropped: the messages they name do not say so.")
     if report.retired:
-        echo(f"{count(len(report.retired), 'memory', 'memories')} stated no more:")
-    for name, text in report.retired[:_MOST_RETIRED]:
-        echo(f"  {name}  {line(text)}")
-    if len(report.retired) > _MOST_RETIRED:
-        echo(f"  and {len(report.retired) - _MOST_RETIRED:,} more; --json names all")
+        _list(f"{count(len(report.retired), 'memory', 'memories')} retired", report.retired)
+        echo("They are told to no agent any more. To undo it: recollect process --again --undo")
     for key, reason in report.problems[:20]:
         echo(f"  {line(key)}: {reason}", err=True)
     if report.failed and not report.given_up:

@@ -79,6 +79,7 @@ def _title(shown: Shown) -> None:
         return
     for each in shown.revisions:
         held = "called wrong" if shown.record["called_wrong"] else "holds now"
+        held = "retired" if shown.record["retired"] else held
         mark = (held if each.current else "superseded") + (", pinned" if each.pinned else "")
         told = f"{_HANDS[Hand(each.hand)]}, {_TRUST[Trust(each.trust)]}"
         echo(f"  r{each.revision} {day_and_time(each.valid_from)}  {_kind(each)} ({mark}), {told}")
@@ -90,6 +91,8 @@ def _title(shown: Shown) -> None:
         echo(f"  belongs to the user {line(record['user'])} of a chat")
     used = f", used {count(record['uses'], 'time')}" if record["uses"] else ""
     echo(f"  first seen {day_and_time(record['created_at'])}{used}")
+    if retired := record["retired"]:
+        echo(f"  retired on {retired['at'][:10]}: {_short(retired['why'])}")
     if record["verdict"]:
         echo(f"  {_verdict(record['verdict'], record['called_wrong'])}")
 
