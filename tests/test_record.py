@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
-from recollect.app import Memory
+from recollect.app import Memory, open_memory
 from recollect.artifacts.document import Manifest, parse, rendered, sealed
 from recollect.artifacts.ledger import FILE
 from recollect.authors import by_form
 from recollect.errors import NotForAgents
 from recollect.hand import Author
 from recollect.store import memories as memory_rows
+from recollect.store.checksum import as_written
 from recollect.turns.retirement import RetirementNote
 from recollect.types import Hand, Role
-from tests.conftest import Clock
-from tests.test_extract import OTHER, RULE, TALK, ingest
+from tests.conftest import Clock, Place
+from tests.test_changed import ROWS
+from tests.test_extract import OTHER, RULE, TALK, ingest, session
+from tests.test_golden import GOLDEN
+from tests.test_outcome import TALK as OUTCOME
 from tests.test_reindex import content, empty
-from tests.transcripts import START, append, claude
+from tests.transcripts import SESSION, START, append, claude, write
 
 ASKED = "Which branch, please?\n\nTraceback (most recent call last):\n  File \"tides.py\", line 3\nKeyError: 'tide'"
 
@@ -210,3 +217,111 @@ def test_a_run_that_ends_before_its_note_is_read_retires_all_the_same(
     memory.ingest(folder=memory.settings.turns)
     memory.process()
     assert listed(memory) == before and [each.id for each in memory.restore()] == junk
+
+
+# A deleted database
+
+TABLES = {
+    **ROWS,
+    "memory_tombstones": "hash, source_path",
+    "memory_feedback": "memory_id, ok, not_ok, user_reaction, last, revision",
+    "memory_search_texts": "kind, ref, project_id, user_id, text",
+    "memory_sums": "session_key, checksum",
+}
+
+
+def everything(memory: Memory) -> dict[str, Any]:
+    """Every row that follows from files, MEMORY.md, and what agents may be told. What a person took back by going to an
+    earlier turn, and a compaction whose text no agent tells, are in no file."""
+    found: dict[str, Any] = {}
+    unsaid = {"memory_transcript_entries": "WHERE withdrawn = 0", "memory_compactions": "WHERE summary <> ''"}
+    with memory.database.read() as tx:
+        for table, columns in TABLES.items():
+            kept = unsaid.get(table, "")
+            names = columns.split(", ")
+            found[table] = [
+                dict(zip(names, row, strict=True)) for row in tx.rows(f"SELECT {columns} FROM {table} {kept}")
+            ]
+    for row in found["memory_transcript_entries"]:
+        row["content"], row["authors"] = as_written(row["content"], row["authors"])
+    for rows in found.values():
+        rows.sort(key=repr)
+    found["MEMORY.md"] = (memory.settings.home / FILE).read_text()
+    found["listed"] = listed(memory)
+    return found
+
+
+def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Of each table the rows that are only here, and only there."""
+    return {
+        name: ([each for each in held if each not in after[name]], [each for each in after[name] if each not in held])
+        for name, held in before.items()
+        if held != after[name]
+    }
+
+
+def deleted(place: Place) -> None:
+    """The database is gone, as a person would delete it."""
+    if place.kind == "sqlite":
+        for path in place.home.glob("recollect.db*"):
+            path.unlink()
+    else:
+        with psycopg.connect(place.url, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+
+
+def lived(memory: Memory, root: Path, clock: Clock) -> None:
+    """A home with all that it can hold."""
+    for source in ("claude-code", "codex", "pi"):
+        shutil.copytree(GOLDEN / source, root / source)
+        memory.ingest(folder=root / source, source=source)
+    answered(root, memory)
+    worked = claude_talk(OUTCOME, "22222222-2222-4333-8444-555555555555")
+    write(root / "-code-tides" / "22222222-2222-4333-8444-555555555555.jsonl", worked)
+    gone = session("We decided to host the tides on tide-prod-9.", "Noted.", RULE, "Yes.", "Bye.", name=OTHER)
+    write(root / "-code-tides" / f"{OTHER}.jsonl", gone)
+    memory.ingest(folder=root)
+    memory.process(now=True)
+    stale(memory)
+    clock.advance(3600)
+    memory.process(now=True, again=True)
+    said = [memory.remember(text, project="/code/tides") for text in ("Deploy on Mondays.", "Omar owns billing.")]
+    said.append(memory.remember("Answer in English.", everywhere=True))
+    clock.advance(60)
+    memory.correct(said[0].id, "Deploy on Tuesdays.")
+    memory.pin(said[1].id)
+    memory.feedback(said[2].id, "not_ok", "sometimes in French")
+    retired = memory.retire([each.id for each in memory.memories()[:3]], "a test")
+    clock.advance(60)
+    memory.restore([retired[0].id])
+    memory.forget(session=OTHER)
+    memory.process(now=True)
+
+
+def claude_talk(lines: Sequence[bytes], session_id: str) -> bytes:
+    return b"".join(lines).replace(SESSION.encode(), session_id.encode()).replace(b"11111111-", b"22222222-")
+
+
+def test_a_deleted_database_comes_back_row_by_row(tables: Place, root: Path, clock: Clock) -> None:
+    with open_memory(tables.home, database=tables.url, clock=clock) as memory:
+        lived(memory, root, clock)
+        memory.index()
+        before = everything(memory)
+        assert {*map(bool, before.values())} == {True}
+        assert {each["source"] for each in before["memory_conversations"]} == {
+            "claude-code",
+            "codex",
+            "pi",
+            "recollect",
+        }
+    deleted(tables)
+    with open_memory(tables.home, database=tables.url, clock=clock) as memory:
+        assert memory.reindex().problems == []
+        assert differences(before, everything(memory)) == {}
+        assert memory.process(now=True, again=True).claimed == 0
+        memory.ingest(folder=root)
+        assert memory.process(now=True, again=True).claimed == 0
+        assert memory.reindex(full=True).problems == []
+        memory.ingest(folder=root)
+        assert differences(before, everything(memory)) == {}
