@@ -50,8 +50,7 @@ def reread(database: Database, owner: Owner, jobs: Jobs) -> int:
                 told += entries.tell_authors_of(tx, owner, [(each, _by_form(each)) for each in rows])
                 jobs.heartbeat(tx, [lease], progress=True)
         with database.write() as tx:
-            if told:
-                sums.drop_all(tx, owner)  # what was summed meanwhile
+            sums.drop_all(tx, owner)  # what was summed meanwhile, also where a run that was cut short told them
             jobs.complete(tx, lease)
     return told
 
