@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from itertools import count
 
 import pytest
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from recollect.authors import coded, written
 from recollect.extract import structure
 from recollect.extract.offline.strategy import Offline, told
-from recollect.extract.structure import account, outcome, requests, sentence, slug
 from recollect.extract.values import Extraction
 from recollect.ingest.sources import events
 from recollect.standing import asks_to_keep
@@ -21,6 +21,22 @@ from recollect.text import estimate_tokens
 from recollect.types import BINDING, Author, Event, Happened, MemoryKind, Message, Role, Scope, Severity, Trust
 
 NUMBERS = count()
+
+
+def outcome(messages: Sequence[Message]) -> tuple[str, str]:
+    return structure.outcome(structure.read(messages))
+
+
+def account(messages: Sequence[Message]) -> str:
+    return structure.account(structure.read(messages))
+
+
+def requests(messages: Sequence[Message]) -> list[str]:
+    return structure.requests(structure.read(messages))
+
+
+def sentence(messages: Sequence[Message], project: str) -> str:
+    return structure.sentence(structure.read(messages), project)
 
 
 def person(text: str, *happened: Event) -> Message:
@@ -260,7 +276,7 @@ def test_the_sentence_tells_what_was_asked_first_and_what_came_of_it() -> None:
     ],
 )
 def test_the_slug_is_made_of_the_first_request(asked: str, name: str) -> None:
-    assert slug([person(asked), FIXED]) == name
+    assert structure.slug(structure.read([person(asked), FIXED])) == name
 
 
 # What is kept

@@ -173,7 +173,8 @@ def written(text: str, role: Role = Role.USER) -> str:
     return coded(judged(text)) if text else ""
 
 
-_CALL = re.compile(r"\[[^\[\]\n]{1,120}\](?: [^\n]*)?")
+# A line about a call of a tool: its name, what it was aimed at, whether it failed.
+TOOL_LINE = re.compile(r"\[([A-Za-z_][^\[\]\n]{0,119})\](?: ([^\n]*?))?( \(failed\))?")
 
 
 def by_form(text: str, role: Role) -> str:
@@ -181,7 +182,7 @@ def by_form(text: str, role: Role) -> str:
     if role is Role.USER:
         return written(text)
     lines = text.split("\n")
-    calls = next((n for n in range(len(lines), 0, -1) if not _CALL.fullmatch(lines[n - 1])), 0)
+    calls = next((n for n in range(len(lines), 0, -1) if not TOOL_LINE.fullmatch(lines[n - 1])), 0)
     said = len("\n".join(lines[:calls])) + (1 if 0 < calls < len(lines) else 0)
     return coded([(Author.AGENT, said), (Author.TOOL, len(text) - said)])
 

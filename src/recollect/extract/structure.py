@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from recollect.authors import TOOL_LINE
 from recollect.standing import is_rule, is_standing, to_remember, typed_sentences
 from recollect.text import blocks, content_words, ended, pairs, sentences, spaced, unique, words
 from recollect.types import PERSON, Author, Happened, MemoryKind, Message, Role, Severity, Statement, Trust
@@ -22,7 +23,6 @@ _LONGEST = 260  # characters of a sentence that is told
 _MOST_COMMITS = 4
 _MOST_LEFT = 5
 _EDITS = re.compile(r"edit|write|patch|create|notebook", re.IGNORECASE)
-_TOOL = re.compile(r"^\[([\w .:-]{1,60})\](?: (.*?))?( \(failed\))?$")
 _TESTS = re.compile(r"\b(?:tests?|pytest|jest|vitest|check|lint|build|tsc|cargo|mypy|ruff)\b")
 _CHATTER = re.compile(
     r"^(?:let me|i'?ll|i will|i am going|i'?m going|now (?:i|let)|first,? |next,? |looking|checking|running|reading|"
@@ -94,9 +94,22 @@ class _Told:
     interrupted: bool = False  # and nothing was done since
 
 
-def outcome(messages: Sequence[Message]) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A conversation, taken apart once for all that is told of it."""
+
+    messages: Sequence[Message]
+    turns: Sequence[_Turn]
+    told: _Told
+
+
+def read(messages: Sequence[Message]) -> Session:
+    return Session(messages, _turns(messages), _told(messages))
+
+
+def outcome(session: Session) -> tuple[str, str]:
     """What was done, and what was left at the end; empty where nothing tells it."""
-    told, turns = _told(messages), _turns(messages)
+    told, turns = session.told, session.turns
     chosen = _telling(turns)
     done = [each for turn in chosen for each in turn.reports(_CLOSING if turn is turns[-1] else 1)]
     asked = unique(
@@ -113,7 +126,7 @@ def outcome(messages: Sequence[Message]) -> tuple[str, str]:
         pieces.append(f"Edited {', '.join(_names(edited))}.")
     is_work = bool(done or told.commits or told.requests or edited)
     closing = turns[-1].said if turns else []
-    return (" ".join(pieces) if is_work else ""), " ".join(_left(messages, told, closing))
+    return (" ".join(pieces) if is_work else ""), " ".join(_left(session.messages, told, closing))
 
 
 def _telling(turns: Sequence[_Turn]) -> list[_Turn]:
@@ -145,7 +158,7 @@ def statements(messages: Sequence[Message]) -> list[Statement]:
 
 
 def _newest(found: Sequence[Statement], most: int) -> list[Statement]:
-    """Of what is said again in other words the last."""
+    """The last statements, at most so many; one that repeats another in other words replaces it."""
     told = {each.text: each for each in found}
     kept = unique([*reversed(told)], 0.6)[:most]
     return [each for text, each in told.items() if text in kept]
@@ -169,9 +182,9 @@ def _choice(told: str) -> str:
     return f"{question.strip()} {ended(answer.partition(';')[0].replace('(Recommended)', '').strip())}"
 
 
-def requests(messages: Sequence[Message]) -> list[str]:
+def requests(session: Session) -> list[str]:
     """What was asked for, in order: the first and the last of many."""
-    found = unique([each.asked for each in _turns(messages) if each.asked], 0.7)
+    found = unique([each.asked for each in session.turns if each.asked], 0.7)
     return found if len(found) <= _MOST_ASKS else [found[0], *found[1 - _MOST_ASKS :]]
 
 
@@ -185,15 +198,17 @@ def _asked(message: Message) -> str:
     return next((one for one in sentences(own) if _length(one) >= 3), own)
 
 
-def account(messages: Sequence[Message]) -> str:
+def account(session: Session) -> str:
     """The story for who wants more of it: what was asked, answered and refused, and the commits with their reasons.
     Empty where nothing was done."""
-    commits = [event.text for each in messages for event in each.events if event.kind is Happened.COMMIT]
-    answers = [event.text for each in messages for event in each.events if event.kind is Happened.ANSWER]
-    refused = [event.text for each in messages for event in each.events if event.kind is Happened.REJECTED]
-    said = [sentence for turn in _turns(messages) for sentence in turn.reports(1)]
+    happened = [event for each in session.messages for event in each.events]
+    commits, answers, refused = (
+        [event.text for event in happened if event.kind is kind]
+        for kind in (Happened.COMMIT, Happened.ANSWER, Happened.REJECTED)
+    )
+    said = [sentence for turn in session.turns for sentence in turn.reports(1)]
     sections = (
-        ("What was asked", requests(messages)),
+        ("What was asked", requests(session)),
         ("What was answered", answers[:_MOST_TOLD]),
         ("What was refused", [each for each in refused if each][:_MOST_TOLD]),
         ("What came of it", unique(said, 0.6)[-_MOST_TOLD:]),
@@ -206,21 +221,20 @@ def account(messages: Sequence[Message]) -> str:
     )
 
 
-def sentence(messages: Sequence[Message], project: str) -> str:
+def sentence(session: Session, project: str) -> str:
     """One sentence that tells this session from the others."""
     place = f" in {project}" if project else ""
-    asked = next(iter(requests(messages)), "").rstrip(".!?… ")
-    told = _told(messages)
-    came = next((each for turn in reversed(_turns(messages)) for each in turn.reports(1)), "")
-    came = (told.commits[-1] if told.commits else came).rstrip(".!?… ")
+    asked = next(iter(requests(session)), "").rstrip(".!?… ")
+    came = next((each for turn in reversed(session.turns) for each in turn.reports(1)), "")
+    came = (session.told.commits[-1] if session.told.commits else came).rstrip(".!?… ")
     if not asked:
         return f"The agent worked{place}: {_clip(came, 140)}." if came else ""
     return f"The user asked{place}: {_clip(asked, 140)}{f'; the agent: {_clip(came, 140)}' if came else ''}."
 
 
-def slug(messages: Sequence[Message]) -> str:
+def slug(session: Session) -> str:
     """A few words for a file name."""
-    asked = next(iter(requests(messages)), "")
+    asked = next(iter(requests(session)), "")
     telling = [word for word in words(asked) if content_words(word) and re.fullmatch(r"[^\W_][\w-]{1,20}", word)]
     return "-".join(dict.fromkeys(telling[:6]))[:60].strip("-")
 
@@ -337,10 +351,10 @@ def _task(told: _Told, name: str) -> str:
 def _follow(told: _Told, lines: str) -> None:
     """Files that were edited, and tests that failed when they were last run."""
     for line in lines.split("\n"):
-        if not (call := _TOOL.match(line.strip())):
+        if not (call := TOOL_LINE.fullmatch(line.strip())):
             continue
         name, target, failed = call[1], call[2] or "", bool(call[3])
-        told.planned = name == "ExitPlanMode" and failed if name == "ExitPlanMode" else told.planned and failed
+        told.planned = failed and (name == "ExitPlanMode" or told.planned)
         if _EDITS.search(name) and target and not failed and " " not in target:
             if _TODO.search(target):
                 told.todos[target] = None

@@ -47,7 +47,7 @@ def _bar(said: Sequence[Unit]) -> float:
 
 
 def _candidates(said: Sequence[Unit], scores: Sequence[float]) -> Iterable[tuple[str, float]]:
-    """What is worth keeping, with its score. A sentence that explains its neighbour joins it."""
+    """Yield what is worth keeping, with its score. A sentence that explains its neighbour joins it."""
     group: list[tuple[Unit, float]] = []
     for unit, score in zip(said, scores, strict=True):
         if group and _continues(group, unit, score):

@@ -29,11 +29,12 @@ class Offline:
 
 def told(messages: Sequence[Message], project: str) -> Extraction:
     """What the messages tell by their structure. Pure."""
-    done, left = structure.outcome(messages)
+    session = structure.read(messages)
+    done, left = structure.outcome(session)
     return Extraction(
-        raw_memory=structure.account(messages),
+        raw_memory=structure.account(session),
         rollout_summary=outcome(done, left),
-        rollout_slug=structure.slug(messages),
-        memory_sentence=structure.sentence(messages, project),
+        rollout_slug=structure.slug(session),
+        memory_sentence=structure.sentence(session, project),
         statements=tuple(replace(each, may_overrule=False) for each in structure.statements(messages)),
     )

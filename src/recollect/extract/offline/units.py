@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from recollect.authors import TOOL_LINE
 from recollect.blocks import without_memories
 from recollect.text import blocks, sentences
 from recollect.types import Role
@@ -35,7 +36,6 @@ _DOCUMENT = 6_000  # characters: what is longer than this was pasted, but for wh
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i've|we|we're|we've|my|our|me|us|please)\b", re.IGNORECASE)
 _LONGEST = 2_000  # characters of a sentence that are looked at
 
-_TOOL = re.compile(r"\[[A-Za-z_][\w .:-]{0,40}\](?: .+)?$")  # a tool's line
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,40})(?: [^<>\n]{0,300})?>")
 _FRAME = re.compile(
     r"^[ \t]*[-=~*_#]{3}(?:(?:[-=~*#]*+_|[-=~*_#]*+[ \t]*\w)[^\n]*[-=~*_#]{3}|[-=~*_#]*+[ \t]*(?:begin|"
@@ -160,7 +160,7 @@ def _without_tags(text: str) -> str:
 
 
 def _prose(text: str) -> Iterator[tuple[str, str]]:
-    lines = "\n".join(line for line in text.splitlines() if not _TOOL.match(line.strip()))
+    lines = "\n".join(line for line in text.splitlines() if not TOOL_LINE.fullmatch(line.strip()))
     for form, piece in blocks(lines):
         if form in ("prose", "item", "heading") and not is_machine(piece):
             yield form, piece
