@@ -17,23 +17,30 @@ _REMEMBER = re.compile(
     r"(?:,? (?:that|this(?=[:,])|dass|(?:de )?que|что|for (?:later|next time)|,))*(?:[：，、]\s*|[:,]?\s+)(?!to\b)",
     re.IGNORECASE,
 )
+_ADVERB = r"(?:niemals|toujours(?! pas)|jamais|siempre|nunca|sempre|всегда|никогда)\b"
+_TELLS = (  # what a sentence begins with that reports: articles, pronouns
+    "(?:der|die|das|es|er|sie|ich|l|le|la|les|ça|ce|c|il|elle|ils|elles|je|j|el|los|las|esto|eso|él|ella|yo|o|a|os|as|"
+    "isso|isto|ele|ela|eu|это|он|она|оно|они|я)"
+)
 _STANDING = re.compile(
     r"^(?:please |and |but |so |also )*(?:always|never(?! mind))\b|"
     r"\b(?:from now on|going forward|in (?:the )?future|as a rule|"
     r"every time (?:you|we|i)|whenever (?:you|we|i)|we (?:always|never)|(?:must|do|please) (?:always|never)|"
     r"don'?t ever)\b|"
-    r"\b(?:ab sofort|niemals|grundsätzlich|désormais|toujours|jamais|siempre|nunca|sempre|всегда|никогда)\b|"
+    r"\b(?:ab sofort|grundsätzlich|désormais)\b|"
+    rf"^(?!{_TELLS}[ '’])(?:\S+ ){{0,2}}{_ADVERB}|\b(?:wir|nous|on|nosotros|nós|мы) (?:\S+ ){{0,3}}{_ADVERB}|"
     r"以后|永远不要|今后|必ず|絶対に",
     re.IGNORECASE,
 )
 _PASSING = re.compile(
     r"[?？]|\b(?:for now|this time|right now|just (?:this|here|now)|in this (?:case|session|branch|pr|commit)|"
-    r"it (?:is|was|has|seems|looks)|i (?:always|never)|why|seems?|today|was|were|did|currently)\b",
+    r"it (?:is|was|has|seems|looks)|i (?:always|never)|why|seems?|today|was|were|did|currently|"
+    r"läuft|échoue|marche|falla|falha|funciona|работает|падает)\b",
     re.IGNORECASE,
 )
 
 
-_EVER = re.compile(r"\b(?:always|never(?! mind))\b", re.IGNORECASE)
+_EVER = re.compile(rf"\b(?:(?:always|never(?! mind))\b|{_ADVERB})", re.IGNORECASE)
 
 
 def typed_sentences(message: Message) -> list[str]:

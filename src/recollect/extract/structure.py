@@ -37,10 +37,11 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _PUT_OFF = re.compile(
-    r"\b(?:not yet|yet to be|remaining|next steps?|follow[- ]?ups?|deferred|postponed|uncommitted|unpushed|"
-    r"still (?:needs?|fails?|failing|open|missing)|left (?:to do|open|out|over)|manual(?:ly)? (?:test|check|verif)\w*|"
+    r"\b(?:not (?:\w+ ){0,3}yet|yet to be|remaining|next steps?|follow[- ]?ups?|deferred|postponed|uncommitted|"
+    r"unpushed|still (?:needs?|fails?|failing|open|missing)|left (?:to do|open|out|over)|"
+    r"manual(?:ly)? (?:test|check|verif)\w*|"
     r"(?:not|never|hasn't|haven't|wasn't|isn't) (?:been )?"
-    r"(?:tested|verified|committed|pushed|implemented|done|merged|addressed)|"
+    r"(?:tested|verified|committed|pushed|implemented|done|merged|addressed|covered)|"
     r"out of scope|you(?:'ll| will) need to|won't (?:fix|be)|known (?:issue|limitation)s?)\b",
     re.IGNORECASE,
 )
@@ -65,15 +66,17 @@ _OFFER = re.compile(
     r"\b(?:would you like|do you want|want me to|shall i|should i|let me know|if you(?:'d| would)? (?:like|want))\b",
     re.IGNORECASE,
 )
-_ABOUT_RESULT = re.compile(
-    r"\b(?:should|how|which|where|what (?:should|happens|format|kind|name)|do you want the|when)\b", re.IGNORECASE
+_ABOUT_RESULT = re.compile(  # an answer fills the place of its first word, so that both together are a sentence
+    r"(?:.*[.,:;] )?(?:for .*, )?(?:how|which|where|what|when)\b", re.IGNORECASE | re.DOTALL
 )
 _ABOUT_WORK = re.compile(r"\b(?:next|areas?|proceed|discuss|reproduce|this todo|questions)\b", re.IGNORECASE)
 _NO_CHOICE = re.compile(
     r"(?:you decide|up to you|next|done|yes\b|no$|ok\b|continue|proceed|work on|skip|both$|"
-    r"option \w+$|more questions|all of)",
+    r"(?:option|variant|choice|plan)? ?(?:\w|\d+|one|two|three)\b(?:$|[.:;)])|more questions|all of)",
     re.IGNORECASE,
 )
+_GENERIC = re.compile(r"\b(?:approach|option|direction|design|way|style|format|kind|prefer\w*|best)s?\b", re.IGNORECASE)
+_SUBJECT = 2  # words that say what a question is about
 _MOST_NOTED = 10
 _LONGEST_CHOICE = 500
 _MOST_STATED = 2
@@ -172,14 +175,16 @@ def _stated(text: str, message: Message) -> Statement:
 
 
 def _choice(told: str) -> str:
-    """A question about how something is to be, with its answer; empty for one about what comes next."""
-    question, _, answer = told.partition(" → ")
-    about = question.partition("?")[0]
-    if not _ABOUT_RESULT.search(about) or _ABOUT_WORK.search(about) or _NO_CHOICE.match(answer):
+    """A question that names what it is about, with an answer that names what it is to be. Empty for others: a later
+    session cannot use "Option A", "Yes", or what chooses among things that nothing names."""
+    question, _, answer = (each.strip() for each in told.partition(" → "))
+    answer = answer.partition(";")[0].replace("(Recommended)", "").strip()
+    about = question.partition("?")[0][-_LONGEST_CHOICE:]
+    if not _ABOUT_RESULT.match(about) or _ABOUT_WORK.search(about) or _NO_CHOICE.match(answer):
         return ""
-    if "?" in answer or len(told) > _LONGEST_CHOICE:
+    if "?" in answer or len(told) > _LONGEST_CHOICE or not content_words(answer):
         return ""
-    return f"{question.strip()} {ended(answer.partition(';')[0].replace('(Recommended)', '').strip())}"
+    return f"{question} {ended(answer)}" if len(content_words(_GENERIC.sub("", about))) >= _SUBJECT else ""
 
 
 def requests(session: Session) -> list[str]:
