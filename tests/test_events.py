@@ -91,6 +91,12 @@ def test_a_plan_that_was_taken_is_known_by_its_first_line() -> None:
         ("git commit-tree -m x", []),
         ("git log | grep commit -m 1", []),
         ("echo 'git commit -m no'", []),
+        ("echo git commit -m no", []),
+        ("rtk git add . && rtk git commit -m 'Add it'", ["Add it"]),
+        ("git commit -m \"$(cat <<'EOF'\nAdd it\n\nIt was cut", ["Add it\n\nIt was cut"]),
+        ("git init && git add . && git commit -m 'Begin'", ["Begin"]),
+        ("cd /tmp && mkdir trial && cd trial && git init && git commit -m 'init'", []),
+        ("cd $(mktemp -d) && git init -q && git commit -m x", []),
         ('git commit -m "never closed', ["never closed"]),
     ],
 )

@@ -30,6 +30,8 @@ _QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)(?:\"|$)|'([^']*)(?:'|$)|\\(.)", re.D
 _ESCAPED = re.compile(r"\\([\"$`\\])")
 _BODY = re.compile(r"\0(\d+)\0")  # where a here-document stood
 _BEFORE = re.compile(r"\w+=.*|if|then|do|else|while|!|\{|sudo|time|env|command", re.DOTALL)
+_WRAPPER = re.compile(r"(?!(?:echo|printf|grep|rg|man|which|type|cat)$)[a-z][\w-]*")  # what runs the command behind it
+_ELSEWHERE = re.compile(r"\bcd [\"']?(?:/private)?/(?:tmp|var/tmp|var/folders)\b|\bmktemp\b")  # for a trial
 _SAYS = {
     Happened.COMMIT: re.compile(r"-[aqvsnpe]*m(.*)|--message(?:=(.*))?", re.DOTALL),
     Happened.PULL_REQUEST: re.compile(r"-t(.*)|--title(?:=(.*))?", re.DOTALL),
@@ -85,7 +87,9 @@ def told(name: str, arguments: bytes | msgspec.Raw | str | None) -> tuple[Event,
     if name == "ExitPlanMode":
         return (Event(Happened.PLAN, _title(call.plan)),)
     if is_shell:
-        return tuple(islice(_committed(_command(call)), _MOST_COMMITS))
+        command = _command(call)
+        is_trial = "git init" in command and _ELSEWHERE.search(command[:_LOOKED_AT])
+        return () if is_trial else tuple(islice(_committed(command), _MOST_COMMITS))
     target = call.file_path or call.path
     return tuple(_rules(target if isinstance(target, str) else ""))
 
@@ -149,12 +153,10 @@ def _without_bodies(command: str) -> tuple[str, list[str]]:
     bodies: list[str] = []
     at = 0
     while found := _HERE.search(command, at):
-        end = re.compile(rf"^[ \t]*{found[1]}\b", re.MULTILINE).search(command, found.end())
-        if end is None:
-            break
+        end = re.compile(rf"^[ \t]*{found[1]}\b|\Z", re.MULTILINE).search(command, found.end())
         plain += [command[at : found.start()], f"\0{len(bodies)}\0", found[2]]
-        bodies.append(command[found.end() : end.start()].rstrip("\n"))
-        at = end.end()
+        bodies.append(command[found.end() : end.start() if end else None].rstrip("\n"))
+        at = end.end() if end else len(command)
     return "".join([*plain, command[at:]]), bodies
 
 
@@ -173,6 +175,8 @@ def _commands(line: str) -> Iterator[list[str]]:
 def _kind(words: list[str]) -> Happened | None:
     """Whether a command commits, or opens a pull request. Takes away what stands before its options."""
     while words and _BEFORE.fullmatch(words[0]):
+        del words[0]
+    if words[1:2] in (["git"], ["gh"]) and _WRAPPER.fullmatch(words[0]):
         del words[0]
     if words[:3] == ["gh", "pr", "create"]:
         del words[:3]
