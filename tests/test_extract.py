@@ -218,7 +218,7 @@ def test_small_talk_is_no_output_and_no_failure(memory: Memory, root: Path) -> N
     report = memory.process(now=True)
     assert (report.succeeded, report.succeeded_no_output, report.failed) == (0, 1, 0)
     assert status(memory) == [ConversationStatus.SKIPPED] and job(memory)[0] == JobStatus.SUCCEEDED_NO_OUTPUT
-    assert memory.conversations()[0].status_reason == "nothing worth keeping (offline-v10)"
+    assert memory.conversations()[0].status_reason == "nothing worth keeping (offline-v11)"
     assert memory.process(now=True).claimed == 0
 
 
@@ -756,7 +756,7 @@ def test_a_worker_that_slept_past_its_lease_changes_nothing(memory: Memory, root
 
     report = extract(memory, by(Scripted()), reached=sleep).run()
     assert (report.succeeded, report.skipped) == (0, 1)
-    assert rows(memory, "SELECT strategy FROM memory_stage1") == [("offline-v10",)]
+    assert rows(memory, "SELECT strategy FROM memory_stage1") == [("offline-v11",)]
 
 
 def everywhere(memory: Memory, word: str) -> list[str]:

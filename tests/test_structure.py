@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from itertools import count
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.authors import coded, written
-from recollect.extract import structure
+from recollect.extract import session, structure
 from recollect.extract.offline.strategy import Offline, told
 from recollect.extract.values import Extraction
 from recollect.ingest.sources import events
@@ -24,19 +25,19 @@ NUMBERS = count()
 
 
 def outcome(messages: Sequence[Message]) -> tuple[str, str]:
-    return structure.outcome(structure.read(messages))
+    return structure.outcome(session.read(messages))
 
 
 def account(messages: Sequence[Message]) -> str:
-    return structure.account(structure.read(messages))
+    return structure.account(session.read(messages))
 
 
 def requests(messages: Sequence[Message]) -> list[str]:
-    return structure.requests(structure.read(messages))
+    return structure.requests(session.read(messages))
 
 
 def sentence(messages: Sequence[Message], project: str) -> str:
-    return structure.sentence(structure.read(messages), project)
+    return structure.sentence(session.read(messages), project)
 
 
 def person(text: str, *happened: Event) -> Message:
@@ -74,7 +75,8 @@ def done(*messages: Message) -> str:
 
 
 def left(*messages: Message) -> str:
-    return outcome(messages)[1]
+    """What is left, but for what nobody committed."""
+    return re.sub(r" ?No commit in this session: `[^`]*`(?:, `[^`]*`|, \d+ more)*\.", "", outcome(messages)[1]).strip()
 
 
 def kept(*messages: Message) -> list[str]:
@@ -83,6 +85,7 @@ def kept(*messages: Message) -> list[str]:
 
 ASKED = person("Please fix the flaky checkout tests in the shop repository.")
 FIXED = agent("The checkout tests pass now, because each suite has a cart of its own.", "[Edit] tests/checkout.spec.ts")
+ENDED = agent("That is all for today.")
 COMMIT = """git add -A && git commit -m "$(cat <<'EOF'
 Give each suite a cart of its own
 
@@ -187,10 +190,116 @@ def test_a_call_that_failed_opens_no_task_and_commits_nothing() -> None:
 
 def test_edits_after_the_last_commit_are_not_committed() -> None:
     more = agent("", "[Edit] src/cart.ts", "[Write] docs/carts.md", "[Edit] src/other.ts (failed)")
-    assert left(ASKED, FIXED, called("Bash", command=COMMIT), more) == "Not committed: `cart.ts`, `carts.md`."
+    assert left(ASKED, FIXED, called("Bash", command=COMMIT), more, ENDED) == "Not committed: `cart.ts`, `carts.md`."
     assert "Edited" not in done(ASKED, FIXED, called("Bash", command=COMMIT), more)
-    assert left(ASKED, FIXED, more, called("Bash", command=COMMIT)) == ""
-    assert "Not committed" not in left(ASKED, FIXED, more), "nothing was, and it may never be"
+    assert left(ASKED, FIXED, more, called("Bash", command=COMMIT), ENDED) == ""
+
+
+def test_a_session_without_a_commit_says_which_files_it_edited() -> None:
+    more = agent("", "[Edit] src/cart.ts", "[Bash] sed -i 's/a/b/' src/fees.ts")
+    told = "No commit in this session: `checkout.spec.ts`, `cart.ts`, `fees.ts`."
+    assert outcome([ASKED, FIXED, more, ENDED])[1] == told
+    for commits in ("[Bash] rtk git -C shop commit --amend --no-edit", "[Skill] commit"):
+        assert outcome([ASKED, FIXED, agent("", commits), ENDED])[1] == "", commits
+    assert outcome([ASKED, FIXED, agent("", "[Bash] git show commit"), ENDED])[1]
+    assert outcome([ASKED, agent("The cart is emptied by the second suite, I found.")])[1] == ""
+
+
+def test_a_commit_that_a_hook_blocked_is_left() -> None:
+    tried, blocked = called("Bash", command=COMMIT), agent("The commit was blocked by the pre-commit hook.")
+    assert "Committed" not in done(ASKED, FIXED, tried, blocked)
+    assert outcome([ASKED, FIXED, tried, blocked])[1].startswith("Failed last: `git commit`. No commit in this session")
+    again = called("Bash", command=COMMIT)
+    assert done(ASKED, FIXED, tried, blocked, again, ENDED).count("Give each suite a cart") == 1
+    assert outcome([ASKED, FIXED, tried, blocked, again, ENDED])[1] == ""
+
+
+def test_a_session_that_ends_in_a_step_did_not_finish_its_last_request() -> None:
+    asked, step = person("commit this"), agent("I see the changelog first.", "[Read] CHANGELOG.md")
+    assert left(ASKED, FIXED, asked, step) == "Not finished: commit this."
+    assert left(ASKED, FIXED, asked, step, person("/exit")) == "Not finished: commit this."
+    assert left(ASKED, FIXED, asked, step, called("Bash", command=COMMIT), ENDED) == ""
+    pasted = "The reviewer wants the cache removed."
+    message = Message("u", Role.USER, pasted, authors=f"pasted:{len(pasted)}")
+    assert left(ASKED, FIXED, message, step) == f"Not finished: {pasted}"
+    question = agent("One thing.", "[AskUserQuestion] Should the export be CSV or JSON?")
+    assert left(ASKED, FIXED, question) == "The agent's question was not answered: Should the export be CSV or JSON?"
+
+
+PLAN = """Implement the following plan:
+
+> # Plan: Give each suite a cart
+>
+> ## Verification
+>
+> 1. `npm test` - all pass
+> 2. `npx playwright show-report --last` and look at it
+> 3. **Manual**: open the shop in a browser and buy two books
+> 4. `npm run lint`
+> ```bash
+> npm run smoke   # against staging
+> ```
+>
+> ## Notes
+>
+> - `npm run other`
+"""
+
+
+def test_checks_of_the_plan_that_nobody_ran_are_left() -> None:
+    ran = agent("", "[Bash] rtk npm test 2>&1", "[Bash] npx playwright show-report --last --open")
+    closing = agent("Each suite has a cart of its own now, tests and lint are clean.", "")
+    told = left(sent(PLAN), FIXED, ran, closing)
+    assert told == (
+        "Not run, of the plan's checks: Manual: open the shop in a browser and buy two books; npm run smoke."
+    )
+    assert "show-report" in left(sent(PLAN), FIXED, closing), "its report does not name it"
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "The carts are split.\n\n- ❌ **Two integration tests fail**\n- ✅ Unit tests pass",
+        "The carts are split.\n\n## Nächste Schritte\n\n- Two integration tests fail",
+        "The carts are split.\n\n- [x] Unit tests\n- [ ] Two integration tests fail",
+    ],
+)
+def test_what_a_report_marks_or_lists_as_open_is_left(closing: str) -> None:
+    assert left(ASKED, FIXED, agent(closing)) == "Two integration tests fail."
+
+
+def test_the_findings_of_a_review_are_left_where_nothing_was_changed() -> None:
+    review = agent("I reviewed the branch.\n\n## Recommendations\n\n1. Cover the refunds\n2. Name the constant")
+    assert left(ASKED, review) == "Cover the refunds. Name the constant."
+    assert "Cover the refunds" not in done(ASKED, review)
+    assert left(ASKED, FIXED, review) == ""
+
+
+def test_a_remark_behind_a_report_is_no_report() -> None:
+    report = "I gave each suite a cart of its own in `cart.ts`, and the fees are computed once for all suites."
+    remark = agent("The background task finished.")
+    assert "fees are computed once" in done(ASKED, FIXED, agent(report), remark)
+    assert "background" not in done(ASKED, FIXED, agent(report), remark)
+
+
+def test_what_explains_was_not_done() -> None:
+    report = (
+        "## Problem\n\nThe suites shared one cart that was emptied.\n\n**Before:**\n- It was created once\n\n"
+        "## Fix\n\n- Created `cart.ts` with a cart per suite\n- Root cause: the cart was shared"
+    )
+    told = done(ASKED, agent("", "[Edit] src/cart.ts"), agent(report))
+    assert "Created `cart.ts` with a cart per suite." in told
+    assert "emptied" not in told and "created once" not in told and "was shared" not in told
+
+
+def test_what_the_person_took_back_was_not_done() -> None:
+    renamed = agent("Renamed `checkpoints` to `steps` in the list.", "[Edit] src/list.ts")
+    back = (
+        person("no, this should still be checkpoints, please"),
+        agent("Restored `checkpoints` in the list.", "[Edit] list.ts"),
+    )
+    assert "Renamed" in done(ASKED, renamed)
+    assert "Renamed" not in done(ASKED, renamed, *back) and "Restored" in done(ASKED, renamed, *back)
 
 
 def test_a_last_request_without_an_answer_is_left() -> None:
@@ -209,9 +318,9 @@ def test_an_interrupt_is_left_until_something_follows() -> None:
 
 def test_tests_that_failed_last_are_left_until_they_pass() -> None:
     failing, passing = agent("", "[Bash] npm test 2>&1 | tail (failed)"), agent("", "[Bash] npm test -- --all")
-    assert left(ASKED, FIXED, failing) == "Failed last: `npm test`."
-    assert left(ASKED, FIXED, failing, passing) == "" and "`npm test`" in left(ASKED, passing, FIXED, failing)
-    assert left(ASKED, FIXED, agent("", "[Bash] ls missing (failed)")) == "", "no test"
+    assert left(ASKED, FIXED, failing, ENDED) == "Failed last: `npm test`."
+    assert left(ASKED, FIXED, failing, passing, ENDED) == "" and "`npm test`" in left(ASKED, passing, FIXED, failing)
+    assert left(ASKED, FIXED, agent("", "[Bash] ls missing (failed)"), ENDED) == "", "no test"
 
 
 @pytest.mark.parametrize(
@@ -277,7 +386,7 @@ def test_the_sentence_tells_what_was_asked_first_and_what_came_of_it() -> None:
     ],
 )
 def test_the_slug_is_made_of_the_first_request(asked: str, name: str) -> None:
-    assert structure.slug(structure.read([person(asked), FIXED])) == name
+    assert structure.slug(session.read([person(asked), FIXED])) == name
 
 
 # What is kept
@@ -463,7 +572,7 @@ def test_a_session_is_worth_what_was_done_or_stated_and_small_talk_nothing() -> 
 
 def test_the_summary_ends_with_what_is_left() -> None:
     summary = extracted(ASKED, FIXED, person("can you cover the refunds as well?")).rollout_summary
-    assert summary.endswith("\n\nLeft: Unanswered: can you cover the refunds as well?")
+    assert "\n\nLeft: Unanswered: can you cover the refunds as well? No commit in this session" in summary
 
 
 def test_the_strategys_name_tells_that_no_model_was_asked() -> None:

@@ -1,4 +1,4 @@
 """Phase 1: one leased job per conversation turns its entries into a summary and typed memories."""
 
 WITHOUT_MODEL = "offline"  # how the names of strategies begin that ask no model
-OFFLINE = f"{WITHOUT_MODEL}-v10"  # the one of today
+OFFLINE = f"{WITHOUT_MODEL}-v11"  # the one of today

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from recollect.extract import OFFLINE, structure
+from recollect.extract.session import read
 from recollect.extract.values import Extraction, Transcript, outcome
 from recollect.models.paid import Paid
 from recollect.types import Message, Role
@@ -29,7 +30,7 @@ class Offline:
 
 def told(messages: Sequence[Message], project: str) -> Extraction:
     """What the messages tell by their structure. Pure."""
-    session = structure.read(messages)
+    session = read(messages)
     done, left = structure.outcome(session)
     return Extraction(
         raw_memory=structure.account(session),
