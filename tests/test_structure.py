@@ -282,6 +282,12 @@ def test_a_remark_behind_a_report_is_no_report() -> None:
     assert "background" not in done(ASKED, FIXED, agent(report), remark)
 
 
+def test_a_yes_stands_for_what_was_asked_before_it() -> None:
+    design = person("can you propose a view of the tide tables?"), agent("A table per harbour would be the plainest.")
+    told = done(*design, person("yes, go for it please"), FIXED)
+    assert told.startswith("Asked: can you propose a view of the tide tables? The checkout tests pass")
+
+
 def test_what_explains_was_not_done() -> None:
     report = (
         "## Problem\n\nThe suites shared one cart that was emptied.\n\n**Before:**\n- It was created once\n\n"

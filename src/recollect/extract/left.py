@@ -75,7 +75,7 @@ def _by_events(session: Session) -> Iterator[str]:
     elif told.edited and not _is_committed(session):
         yield f"No commit in this session: {names(told.edited)}."
     if checks := [*_unchecked(session)]:
-        yield f"Not run, of the plan's checks: {'; '.join(checks[:_MOST_CHECKS])}."
+        yield f"Not run, of the plan's checks: {ended('; '.join(checks[:_MOST_CHECKS]))}"
     if told.requests:
         yield f"Pull request open: {clip(told.requests[-1], 100)}."
     if told.todos:

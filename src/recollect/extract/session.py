@@ -41,6 +41,7 @@ _LABEL = re.compile(r"([^:.`]{2,40}):\s")
 PUT_OFF = re.compile(
     r"\b(?:not (?:\w+ ){0,3}yet|yet to be|remaining|next steps?|follow[- ]?ups?|"
     r"(?:is|are|was|were|still|left) (?:deferred|postponed|uncommitted|unpushed|unstaged)|"
+    r"temporary|placeholder|coming soon|tomorrow|"
     r"still (?:needs?|fails?|failing|open|missing)|left (?:to do|open|out|over)|"
     r"manual(?:ly)? (?:test|check|verif)\w*|"
     r"(?:not|never|hasn't|haven't|wasn't|isn't) (?:been )?"
@@ -50,7 +51,7 @@ PUT_OFF = re.compile(
 )
 OFFER = re.compile(
     r"\b(?:would you like|do you want|want me to|shall i|should i|let me know|if you(?:'d| would)? (?:like|want)|"
-    r"you (?:may|might|can|could) (?:want to|also))\b",
+    r"you (?:can|could) also)\b",
     re.IGNORECASE,
 )
 _REPORT = re.compile(  # tells what was done
@@ -100,8 +101,8 @@ class Turn:
             for each in self.said
             if not PUT_OFF.search(each) and not OFFER.search(each) and not each.endswith(("?", "…", "？"))
         ]
-        telling = [each for each in found if _REPORT.search(each)] or found
-        ranked = sorted(telling, key=lambda each: (is_status(each), not _NAMES.search(each)))[:most]
+        telling = [each for each in found if _REPORT.search(each)]
+        ranked = sorted(telling or found[:most], key=lambda each: (is_status(each), not _NAMES.search(each)))[:most]
         return [each for each in found if each in ranked]
 
 
@@ -221,7 +222,7 @@ def report_sentences(text: str, forms: Sequence[str] = ("prose", "item", "headin
             continue
         for sentence in [_TITLE.sub("", piece)] if form == "heading" else sentences(piece):
             plain = sentence.replace("**", "").strip().lstrip("✅✓ ")
-            leads = plain.endswith(":") and words(plain)[-1:] and words(plain)[-1] in COMMON
+            leads = plain.endswith(":") and (not _NAMES.search(plain) or words(plain)[-1] in COMMON)
             if leads or (form == "heading" and not _REPORT.search(plain)):
                 continue
             plain = plain.rstrip(":")

@@ -15,7 +15,8 @@ from recollect.standing import is_rule, is_standing, to_remember, typed_sentence
 from recollect.text import content_words, ended, marks_of, unique, words
 from recollect.types import Happened, MemoryKind, Message, Role, Severity, Statement, Trust
 
-_MOST_ASKS = 4
+_MOST_ASKS = 5
+_MOST_REQUESTS = 4
 _MOST_TURNS = 5
 _MOST_TOLD = 8  # lines of a section
 _MOST_COMMITS = 4
@@ -42,10 +43,10 @@ def outcome(session: Session) -> tuple[str, str]:
     most = 3 if len(telling) == 1 else 2 if len(telling) == 2 else 1
     done = [each for turn in telling if not turn.is_overturned for each in turn.reports(most)]
     done = [each for each in done if not is_status(each)] or done[-1:]
-    asked = [turn.asked for turn in telling if len(marks_of(turn.asked)) > _SUBJECT]
-    asked = unique(asked or [each.asked for each in turns if each.asked][:1], 0.7)
+    asked = _asked(turns, telling)
     rest = left(session)
-    pieces = [f"Asked: {'; '.join(clip(each.rstrip('.:; '), 120) for each in asked if each)}."] if any(asked) else []
+    requested = "; ".join(clip(each.rstrip(".:; "), 120) for each in asked)
+    pieces = [f"Asked: {ended(requested)}"] if asked else []
     pieces += [ended(clip(each, 200)) for each in unique(done, 0.6) if clip(each, 40).rstrip("…") not in rest]
     if commits := unique(commits):
         more = f" and {len(commits) - _MOST_COMMITS} more" if len(commits) > _MOST_COMMITS else ""
@@ -56,6 +57,21 @@ def outcome(session: Session) -> tuple[str, str]:
         pieces.append(f"Edited {names(edited)}.")
     is_work = bool(done or commits or session.told.requests or edited)
     return (" ".join(pieces) if is_work else ""), rest
+
+
+def _asked(turns: Sequence[Turn], telling: Sequence[Turn]) -> list[str]:
+    """What they were asked for, and what the session began with. "Yes, do it" names nothing: what was asked before it
+    does."""
+    found: list[str] = []
+    named = ""
+    for turn in turns:
+        names_subject = len(marks_of(turn.asked)) > _SUBJECT
+        if names_subject and not named:
+            found.append(turn.asked)
+        named = turn.asked if names_subject else named
+        if any(turn is one for one in telling):
+            found.append(named)
+    return unique(filter(None, found or [turn.asked for turn in turns][:1]), 0.7)[:_MOST_ASKS]
 
 
 def _telling(turns: Sequence[Turn]) -> list[Turn]:
@@ -116,7 +132,7 @@ def _choice(told: str) -> str:
 def requests(session: Session) -> list[str]:
     """What was asked for, in order: the first and the last of many."""
     found = unique([each.asked for each in session.turns if each.asked], 0.7)
-    return found if len(found) <= _MOST_ASKS else [found[0], *found[1 - _MOST_ASKS :]]
+    return found if len(found) <= _MOST_REQUESTS else [found[0], *found[1 - _MOST_REQUESTS :]]
 
 
 def account(session: Session) -> str:
