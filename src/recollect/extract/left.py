@@ -25,7 +25,7 @@ from recollect.types import PERSON, Author, Message, Role
 _MOST = 5
 _MOST_CHECKS = 2
 _DEALT_WITH = re.compile(
-    r"\b(?:already|but now|no longer|no \S+ remain\w*|cleaned|resolved|addressed all|unrelated|pre-existing)\b",
+    r"\b(?:already|but now|no longer|no \S+ remain\w*|(?<!be )cleaned|resolved|addressed all|unrelated|pre-existing)\b",
     re.IGNORECASE,
 )
 _LISTS_LEFT = re.compile(  # a heading, or a line with a colon, above what is left

@@ -57,7 +57,7 @@ OFFER = re.compile(
 _REPORT = re.compile(  # tells what was done
     r"^(?:i(?:'ve| have)? |we |now |also |both |all |the )?(?:\w+(?:ed|ten|ilt|ote|ade)\b|.{0,60}\b(?:is|are) now\b)|"
     r"\b(?:pass(?:es|ed)?|works now|is gone|was (?:added|fixed|removed|caused))\b|"
-    r" (?:—|–|-) (?:\w+(?:ed|ten|ilt|ote|ade))\b",
+    r"(?: —| –| -|:) (?:now\b|\w+(?:ed|ten|ilt|ote|ade)\b)",
     re.IGNORECASE,
 )
 _NAMES = re.compile(r"`|\w\.\w|[a-z][A-Z]|\w_\w|\w\(\)")  # something of the project
