@@ -205,6 +205,13 @@ def test_a_session_without_a_commit_says_which_files_it_edited() -> None:
     assert outcome([ASKED, agent("The cart is emptied by the second suite, I found.")])[1] == ""
 
 
+@pytest.mark.parametrize(
+    "call", ["[apply_patch] src/cart.ts, src/fees.ts", "[shell] apply_patch src/cart.ts, src/fees.ts"]
+)
+def test_every_file_of_a_patch_is_edited(call: str) -> None:
+    assert done(ASKED, agent("", call), ENDED).endswith("Edited `cart.ts`, `fees.ts`.")
+
+
 def test_a_commit_that_a_hook_blocked_is_left() -> None:
     tried, blocked = called("Bash", command=COMMIT), agent("The commit was blocked by the pre-commit hook.")
     assert "Committed" not in done(ASKED, FIXED, tried, blocked)
@@ -327,6 +334,8 @@ def test_tests_that_failed_last_are_left_until_they_pass() -> None:
     assert left(ASKED, FIXED, failing, ENDED) == "Failed last: `npm test`."
     assert left(ASKED, FIXED, failing, passing, ENDED) == "" and "`npm test`" in left(ASKED, passing, FIXED, failing)
     assert left(ASKED, FIXED, agent("", "[Bash] ls missing (failed)"), ENDED) == "", "no test"
+    edit = agent("", "[Edit] tests/cart.spec.ts (failed)"), agent("", "[Edit] tests/cart.spec.ts")
+    assert left(ASKED, FIXED, failing, *edit, ENDED) == "Failed last: `npm test`.", "an edit of a test is no run"
 
 
 @pytest.mark.parametrize(

@@ -283,14 +283,14 @@ def _follow(told: Told, lines: str) -> None:
             continue
         name, target, failed = call[1], call[2] or "", bool(call[3])
         told.planned = failed and (name == "ExitPlanMode" or told.planned)
-        if not failed and (in_place := _IN_PLACE.search(target)):
-            told.edited += [in_place[1]] if not in_place[1].endswith("…") else []
-        elif _EDITS.search(name) and target and not failed and " " not in target:
-            if _TODO.search(target):
-                told.todos[target] = None
-            elif not _OWN_PLANS.search(target):
-                told.edited.append(target)
-        elif "gh pr merge" in target and not failed:
+        for file in () if failed else _edited(name, target):
+            if _TODO.search(file):
+                told.todos[file] = None
+            elif not _OWN_PLANS.search(file):
+                told.edited.append(file)
+        if _EDITS.search(name) or target.startswith("apply_patch "):
+            continue
+        if "gh pr merge" in target and not failed:
             told.requests.clear()
         elif _TESTS.search(target):
             key = target.split(" 2>")[0].split(" | ")[0]
@@ -298,6 +298,17 @@ def _follow(told: Told, lines: str) -> None:
                 told.failing[key] = None
             else:  # of several that are tried, the one that works counts
                 told.failing.clear()
+
+
+def _edited(name: str, target: str) -> list[str]:
+    """Files that a call edited, as its line tells."""
+    if in_place := _IN_PLACE.search(target):
+        files = [in_place[1]]
+    elif name == "apply_patch" or target.startswith("apply_patch "):
+        files = target.removeprefix("apply_patch ").split(", ")
+    else:
+        files = [target] if _EDITS.search(name) and target and " " not in target else []
+    return [each for each in files if not each.endswith("…")]
 
 
 def length(text: str) -> int:
