@@ -622,6 +622,7 @@ def test_no_text_is_too_odd(one: str, other: str) -> None:
     "piece",
     [*("first ", "?\n", "\n", "\n ", " ", "<a>", "'a ", '"', "```\n", "a.", "- ", "> ", "A. b\n", "_"),
      *("‘a ", "。", "a\n"),
+     *("git -a ", "sed -i ", "- ❌ a\n", "# next\n- a\n"),
      *("(failed) [Bash] x\n", "please, and also ", "remember that ", "not yet ", "the summary: ", "always ", "**a *")],
 )  # fmt: skip
 def test_no_text_is_slow(piece: str) -> None:

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from recollect.authors import TOOL_LINE
 from recollect.extract.session import (
     COMMIT,
+    COMMITS,
     FAILED,
+    LINE,
     OFFER,
     PUT_OFF,
     Session,
@@ -52,7 +54,6 @@ _BY_HAND = re.compile(
 _CHOICE = re.compile(r"\b(?:which|or|welche[rs]?|oder|quelle?s?|ou|cuál|qual|какой)\b|还是|それとも", re.IGNORECASE)
 _PLAN = re.compile(r"\AImplement the following plan:")
 _CODE = re.compile(r"`([^`\n]+)`")
-_COMMITS = re.compile(r"\bgit(?: -\S+(?: \S+)?)* commit\b|^/?[\w:-]*\bcommit$")
 _ASKS = re.compile(r"ask|question", re.IGNORECASE)  # tools
 _USUAL = frozenset({"test", "tests", "lint", "typecheck", "build"})  # checks that a hook may run, and a report names
 _RUNNERS = frozenset({"run", "npx", "cd"})
@@ -113,7 +114,7 @@ def _is_committed(session: Session) -> bool:
     if COMMIT in session.told.failing:
         return False
     typed = (each.text for each in session.messages if each.role is Role.USER and "<bash-input>" in each.text)
-    return any(_COMMITS.search(line) for line in (*_calls(session.messages), *typed))
+    return any(COMMITS.search(line[:LINE]) for line in (*_calls(session.messages), *typed))
 
 
 def _calls(messages: Sequence[Message]) -> Iterator[str]:

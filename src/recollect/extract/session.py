@@ -13,6 +13,7 @@ from recollect.types import PERSON, Author, Happened, Message, Role
 _LONGEST = 260  # characters of a sentence that is told
 _WHOLE = 20  # words of a whole report
 _MOST_NAMES = 5
+LINE = 400  # characters of a call's line that are looked at
 COMMIT = "git commit"
 FAILED = ("❌", "✗", "✘", "☐")  # how an agent marks what did not succeed
 _EDITS = re.compile(r"edit|write|patch|create|notebook", re.IGNORECASE)
@@ -71,7 +72,8 @@ _TODO = re.compile(r"(?:^|[/_.-])(?:todos?|backlog)(?:[/_.-]|$)", re.IGNORECASE)
 _OWN_PLANS = re.compile(r"\.claude/plans/")  # what the client keeps for itself
 _PLAN_TITLE = re.compile(r"\AImplement the following plan:\s*>?\s*#* *([^\n]*)")
 _LEAVES = re.compile(r"/[\w-]+\s*")  # a command to the client, like `/exit`
-_SAVES = re.compile(r"\b(?:commit|git push|gh pr)\b")
+COMMITS = re.compile(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* commit\b|^/?[\w:-]*\bcommit$")  # by a shell, or by a skill
+_SAVES = re.compile(rf"{COMMITS.pattern}|\bgit push\b|\bgh pr (?:create|merge)\b")
 _CORRECTS = re.compile(
     r"^(?:no|nope|nein|non|нет|不|wait)\b|\b(?:revert|undo|wrong|incorrect|not correct|should (?:still|not)|"
     r"rückgängig|falsch|annule|deshaz|неправильно)\b",
@@ -183,7 +185,7 @@ def _is_whole(report: Message) -> bool:
 
 def _is_saving(line: str) -> bool:
     call = TOOL_LINE.fullmatch(line.strip())
-    return bool(call and not call[3] and _SAVES.search(call[2] or ""))
+    return bool(call and not call[3] and _SAVES.search((call[2] or "")[:LINE]))
 
 
 def _asked(message: Message) -> str:
@@ -281,7 +283,7 @@ def _follow(told: Told, lines: str) -> None:
     for line in lines.split("\n"):
         if not (call := TOOL_LINE.fullmatch(line.strip())):
             continue
-        name, target, failed = call[1], call[2] or "", bool(call[3])
+        name, target, failed = call[1], (call[2] or "")[:LINE], bool(call[3])
         told.planned = failed and (name == "ExitPlanMode" or told.planned)
         for file in () if failed else _edited(name, target):
             if _TODO.search(file):
