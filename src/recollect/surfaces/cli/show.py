@@ -92,7 +92,7 @@ def _title(shown: Shown) -> None:
     used = f", used {count(record['uses'], 'time')}" if record["uses"] else ""
     echo(f"  first seen {day_and_time(record['created_at'])}{used}")
     if retired := record["retired"]:
-        echo(f"  retired on {retired['at'][:10]}: {_short(retired['why'])}")
+        echo(f"  retired on {retired['at'][:10]}: {shortened(retired['why'], _LONGEST)}")
     if record["verdict"]:
         echo(f"  {_verdict(record['verdict'], record['called_wrong'])}")
 
