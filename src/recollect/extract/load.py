@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 
+from recollect.extract.resolve import retire
 from recollect.extract.rules import rules_of
 from recollect.extract.values import Transcript
 from recollect.note import hand_of
 from recollect.redact import redact
-from recollect.store import entries, feedback, memories
+from recollect.store import entries, feedback, memories, stage1
 from recollect.store.database import Database
 from recollect.store.entries import FileKey
 from recollect.store.ground import Ground
@@ -63,6 +64,14 @@ class Before:
     valued: set[str]  # ids of what of it an agent cited, or a person called right, pinned or corrected
     shared: set[str]  # of what others state, too
     retired: set[str]
+    strategy: str  # by which it was read; empty: nothing is known of that
+
+    def gone(self, stated: Sequence[Remembered], strategy: str, said: Container[str]) -> list[Remembered]:
+        """What another strategy kept of these messages and this one does not, as nobody else states it."""
+        if self.strategy in ("", strategy):
+            return []
+        left = retire(self.stated, stated, self.valued | self.retired | self.shared)
+        return [each for each in left if any(uuid in said or not uuid for _, uuid in each.sources)]
 
 
 def stated_before(ground: Ground, session_key: str) -> Before:
@@ -72,11 +81,12 @@ def stated_before(ground: Ground, session_key: str) -> Before:
         used = memories.uses_of(tx, ground.owner, ids)
         thought = feedback.of_memories(tx, ground.owner, ids)
         retired = feedback.retired(tx, ground.owner, ids)
+        row = stage1.load(tx, ground.owner, session_key)
         sources = [(each.id, key) for each in memories.find(tx, ground.owner, ids) for key, _ in each.sources]
     others = [(name, key) for name, key in sources if key != session_key]
     noted = {name for name, key in others if hand_of(key.rpartition("@")[0]) is not Hand.PIPELINE}
     right = {name for name, each in thought.items() if each.user_reaction == "ok"}
-    return Before(held, {*used} | right | noted, {name for name, _ in others}, {*retired})
+    return Before(held, {*used} | right | noted, {name for name, _ in others}, {*retired}, row.strategy if row else "")
 
 
 _NEAR = 12  # memories that a reader of a conversation is shown

@@ -36,7 +36,7 @@ from recollect.extract.fence import Fence
 from recollect.extract.jobs import KIND, reads_anew, resume, watermark
 from recollect.extract.load import load, stated_before, with_known
 from recollect.extract.notes import Notes
-from recollect.extract.resolve import Place, resolve, retire
+from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
 from recollect.extract.turns import ChatItems, next_of
 from recollect.extract.values import NOTHING, Backlog, Extraction, Strategy, Transcript, Written, nothing
@@ -170,10 +170,10 @@ class Extract(Part):
         stopping: Callable[[int], None] = lambda running: None,
         reached: Callable[[Step], None] = lambda step: None,
         permitted: Callable[[list[Conversation]], list[Conversation]] = lambda talks: talks,
-        retiring: Callable[[Sequence[str], str], object] = lambda ids, why: None,
+        retiring: Callable[[Sequence[str], str], object] | None = None,
     ) -> None:
         """`permitted` leaves out what was switched off since it was taken in. `retiring` writes down the ids of
-        memories that nobody states any more, and why."""
+        memories that another strategy kept and this one does not, and why; without it they go."""
         super().__init__(ground)
         self._config = ground.settings.config
         self._strategy = strategy
@@ -517,13 +517,12 @@ class Extract(Part):
             stated = resolve(answered.extraction.statements, existing, place)
             before = stated_before(self._ground, lease.key)
             stated = [replace(each, created_at=place.now) if each.id in before.retired else each for each in stated]
-            left = retire(before.stated, stated, before.valued)
-            gone = [each for each in left if each.id not in before.shared | before.retired]
-            if gone:
-                why = f"{answered.strategy} would not keep it"
-                self._retiring(sorted({each.id for each in gone}), why)
-            now = {each.id for each in stated} | {each.id for each in left if each.id in before.shared}
-            stated += [each for each in before.stated if each.id not in now]
+            gone, kept = before.gone(stated, answered.strategy, times), before.valued | before.retired
+            if self._retiring and (ids := {each.id for each in gone}):
+                self._retiring(sorted(ids), f"{answered.strategy} would not keep it")
+                kept |= ids
+            kept -= {each.id for each in stated}
+            stated += [each for each in before.stated if each.id in kept]
             stored = self._fence.keep(lease, question, msgspec.json.encode(stated).decode())
         return msgspec.json.decode(stored.answer, type=list[Remembered]), gone
 
