@@ -29,6 +29,7 @@ from tests.test_changed import ROWS
 from tests.test_extract import OTHER, RULE, TALK, ingest, session
 from tests.test_golden import GOLDEN
 from tests.test_outcome import TALK as OUTCOME
+from tests.test_outcome import run
 from tests.test_reindex import content, empty
 from tests.transcripts import SESSION, START, append, claude, write
 
@@ -325,3 +326,36 @@ def test_a_deleted_database_comes_back_row_by_row(tables: Place, root: Path, clo
         assert memory.reindex(full=True).problems == []
         memory.ingest(folder=root)
         assert differences(before, everything(memory)) == {}
+
+
+def test_the_command_tells_what_was_retired_and_undoes_it(memory: Memory, root: Path, clock: Clock) -> None:
+    ingest(memory, root, *TALK)
+    memory.process(now=True)
+    junk = stale(memory)
+    done = run(memory, "process", "--again", "--now")
+    assert done.status == 0 and "3 memories retired:" in done.stdout and all(each in done.stdout for each in junk)
+    assert "recollect process --again --undo" in done.stdout
+    assert "retired on " in run(memory, "show", junk[0]).stdout
+    assert run(memory, "process", "--undo").status == 2
+    refused = run(memory, "process", "--again", "--undo", CLAUDECODE="1")
+    assert refused.status != 0 and not {*junk} & {*listed(memory)}
+    undone = run(memory, "process", "--again", "--undo", "--json").json
+    assert sorted(name for name, _ in undone["restored"]) == junk and {*junk} <= {*listed(memory)}
+    assert run(memory, "process", "--again", "--undo").stdout.strip() == "0 memories hold again."
+
+
+def test_what_a_conversation_says_no_more_is_not_retired_but_gone(memory: Memory, root: Path, clock: Clock) -> None:
+    """Neither where its messages are others now, nor where the same rules read it again."""
+    path = ingest(memory, root, *TALK)
+    memory.process(now=True)
+    junk = stale(memory)
+    with memory.database.write() as tx:
+        tx.run("UPDATE memory_sources SET entry_uuid = 'gone' WHERE memory_id = :id", {"id": junk[0]})
+        tx.run("DELETE FROM memory_sums")
+    clock.advance(60)
+    assert sorted(name for name, _ in memory.process(now=True, again=True).retired) == junk[1:]
+    append(path, session("And Omar owns tide-prod-1.", "Noted.", first=20))
+    memory.ingest(folder=root)
+    report = memory.process(now=True)
+    assert (report.claimed, report.retired) == (1, [])
+    assert sorted(each.id for each in memory.restore()) == junk[1:] and junk[0] not in listed(memory)
