@@ -228,7 +228,10 @@ def test_a_session_that_ends_in_a_step_did_not_finish_its_last_request() -> None
     assert left(ASKED, FIXED, asked, step, called("Bash", command=COMMIT), ENDED) == ""
     pasted = "The reviewer wants the cache removed."
     message = Message("u", Role.USER, pasted, authors=f"pasted:{len(pasted)}")
-    assert left(ASKED, FIXED, message, step) == f"Not finished: {pasted}"
+    edit = agent("Good catch.", "[Edit] src/cache.ts")
+    assert left(ASKED, FIXED, message, step) == "Not finished: the last step."
+    assert left(ASKED, FIXED, message, edit) == "Not finished: the last step (`cache.ts`).", "another wrote the request"
+    assert "a cart of its own" in done(ASKED, FIXED, message, edit)
     question = agent("One thing.", "[AskUserQuestion] Should the export be CSV or JSON?")
     assert left(ASKED, FIXED, question) == "The agent's question was not answered: Should the export be CSV or JSON?"
 

@@ -99,14 +99,16 @@ def _unfinished(session: Session) -> Iterator[str]:
         if _ASKS.search(call[1]) and call[2]:
             yield f"The agent's question was not answered: {ended(clip(call[2], 240))}"
         elif not is_report(last.said(Author.AGENT)) and any(each.is_change or each.said for each in session.turns):
-            yield f"Not finished: {ended(clip(_last_request(session.messages), 200))}"
+            yield f"Not finished: {ended(clip(_last_request(session), 200))}"
 
 
-def _last_request(messages: Sequence[Message]) -> str:
-    for each in reversed(messages):
-        if each.role is Role.USER and (words := each.said(*PERSON, Author.PASTED).strip()):
-            return next((one for one in sentences(" ".join(words.split())) if length(one) >= 3), words)
-    return "the last step"
+def _last_request(session: Session) -> str:
+    """What the person said last. What they pasted is another's text, and is not told: the files it led to are."""
+    sent = (each for each in reversed(session.messages) if each.role is Role.USER and each.said(*PERSON, Author.PASTED))
+    own = " ".join(next(sent, session.messages[-1]).said(*PERSON).split()) if session.turns else ""
+    edited = session.turns[-1].edited
+    step = f"the last step ({names(edited)})" if edited else "the last step"
+    return next((each for each in sentences(own) if length(each) > 2), own) or step
 
 
 def _is_committed(session: Session) -> bool:

@@ -139,20 +139,20 @@ def read(messages: Sequence[Message]) -> Session:
 def _turns(messages: Sequence[Message]) -> list[Turn]:
     found: list[Turn] = []
     report: Message | None = None
+    is_stale = False  # something was changed after the report
     for each in messages:
         if each.role is Role.USER:
             asked = _asked(each)
-            if asked or each.said(*PERSON).strip() or not found:
+            if asked or each.said(*PERSON, Author.PASTED).strip() or not found:
                 if changed := next((turn for turn in reversed(found) if turn.is_change), None):
                     changed.is_overturned = changed.is_overturned or bool(_CORRECTS.search(asked))
                 found.append(Turn(asked))
-                report = None
+                report, is_stale = None, False
             continue
         found = found or [Turn()]
-        if _follows(found[-1], each):
-            report = report if report is not None and not _is_alone(report) else None
-        if each.said(Author.AGENT).strip() and _reports_more(each, report):
-            report = each
+        is_stale = _follows(found[-1], each) or is_stale
+        if each.said(Author.AGENT).strip() and _reports_more(each, report, is_stale):
+            report, is_stale = each, False
             found[-1].report = each.said(Author.AGENT)
     for turn in found:
         prose = [] if turn.is_change else list(report_sentences(turn.report, ("prose",)))
@@ -172,11 +172,11 @@ def _follows(turn: Turn, message: Message) -> bool:
     return is_saving or bool(told.edited or told.todos)
 
 
-def _reports_more(message: Message, report: Message | None) -> bool:
+def _reports_more(message: Message, report: Message | None, is_stale: bool) -> bool:
     """A message without calls tells what came of a turn, the last of them, but for a remark behind a whole report."""
     if report is None or not _is_alone(report):
         return True
-    return _is_alone(message) and (_is_whole(message) or not _is_whole(report))
+    return _is_alone(message) and (is_stale or _is_whole(message) or not _is_whole(report))
 
 
 def _is_whole(report: Message) -> bool:
