@@ -23,8 +23,9 @@ from recollect.errors import Disabled
 from recollect.extract.model import ByModel
 from recollect.extract.offline.strategy import Offline
 from recollect.extract.run import Extract, Report, Step
-from recollect.extract.values import Strategy
+from recollect.extract.values import Extraction, Strategy, Transcript
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, Usage
+from recollect.models.paid import Paid
 from recollect.search.values import ALL_PROJECTS
 from recollect.store import answers, memories, stage1
 from recollect.store.database import Database, Transaction
@@ -1015,6 +1016,48 @@ def test_use_is_counted_on_the_memory_and_its_conversation(memory: Memory, root:
         assert memories.uses(tx, memory.owner)[first.id].count == 2
         (found,) = stage1.inputs(tx, memory.owner, extracted(tx))
     assert (found.usage_count, bool(found.last_usage)) == (2, True)
+
+
+def test_only_a_reader_that_asks_a_model_is_shown_what_is_near(memory: Memory, root: Path, tmp_path: Path) -> None:
+    """Neither reading without a model nor listing what would be sent loads memories or opens files of rules."""
+    shown: list[tuple[int, str]] = []
+
+    class Looking(Offline):
+        def process(self, transcript: Transcript, paid: Paid) -> Extraction:
+            shown.append((len(transcript.known), transcript.rules))
+            return super().process(transcript, paid)
+
+    class Asking(Looking):
+        asks_model = True
+
+    folder = tmp_path / "tides"
+    folder.mkdir()
+    (folder / "AGENTS.md").write_text("Commit with make lint.")
+    talk = b"".join(
+        claude(n, each, role=("assistant", "user")[n % 2], cwd=str(folder)) for n, each in enumerate(TALK, 1)
+    )
+    write(root / "-code-tides" / f"{SESSION}.jsonl", talk)
+    memory.ingest(folder=root)
+    memory.remember("We always run make lint twice.", project=folder)
+    (sent,) = extract(memory).sent(None, True, False)
+    assert (sent.known, sent.rules) == ((), "")
+    extract(memory, Looking()).run(now=True)
+    with memory.database.write() as tx:
+        tx.run("DELETE FROM memory_jobs WHERE kind = 'extract'")
+        tx.run("UPDATE memory_conversations SET status = 'ready' WHERE source = 'claude-code'")
+    extract(memory, Asking()).run(now=True)
+    assert shown == [(0, ""), (1, "Commit with make lint.")]
+
+
+def test_a_model_that_reads_a_chat_is_shown_what_is_near(memory: Memory, clock: Clock) -> None:
+    model = Scripted(lambda content: one_memory(content, "The harbour closes at nine."))
+    for name, said in (("c1", "The harbour closes at nine, mind."), ("c2", "When does the harbour close?")):
+        with memory.turns(project="shop", user="anna", conversation=name).turn("t1", said) as turn:
+            turn.persist("Noted.")
+        clock.advance(7200)
+        memory.ingest()
+        extract(memory, by(model)).run(now=True)
+    assert ["<memories>" in each for each in model.calls] == [False, True]
 
 
 def test_the_backlog_is_estimated_before_it_is_sent(memory: Memory, root: Path) -> None:

@@ -237,6 +237,7 @@ class Memory(Records):
         self, *, limit: int | None = None, now: bool = False, again: bool = False
     ) -> Iterator[tuple[str, list[str]]]:
         """Session key → exactly what `process` would send to the model for it. UsageError where none is configured."""
+        from recollect.extract.load import with_known
         from recollect.extract.model import questions
         from recollect.models.choose import language_model
 
@@ -244,7 +245,7 @@ class Memory(Records):
         if language_model(self.settings, config.model) is None:
             raise UsageError("without a model nothing is sent", hint="Name one with `model` in config.toml.")
         for each in self._extract().sent(limit, now, again):
-            yield each.conversation.session_key, questions(each, config.model_part_tokens)
+            yield each.conversation.session_key, questions(with_known(self.ground, each), config.model_part_tokens)
 
     def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""

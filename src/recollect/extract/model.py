@@ -54,6 +54,7 @@ class ByModel:
         self._model = model
         self._part_tokens = part_tokens
         self._seconds = seconds
+        self.asks_model = True
         self.id = f"{prompt.EXTRACT}+{prompt.MERGE}/{model.name}"
 
     def should_process(self, transcript: Transcript) -> bool:

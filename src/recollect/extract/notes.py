@@ -30,6 +30,7 @@ class Notes:
     """One statement of one entry; nothing where the entry is no note that this version reads."""
 
     id = _VERSION
+    asks_model = False
 
     def should_process(self, transcript: Transcript) -> bool:
         return note.is_note(transcript.conversation)

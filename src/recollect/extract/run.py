@@ -218,7 +218,7 @@ class Extract(Part):
         return Backlog(len(sizes), sum(sizes) + len(sizes) * _PROMPT_TOKENS, len(sizes) * _ANSWER_TOKENS)
 
     def sent(self, limit: int | None, now: bool, again: bool) -> Iterator[Transcript]:
-        """What `run` would send to a model, with what it would know."""
+        """The conversations that `run` would send to a model."""
         waiting = self._eligible(now, again)
         left = self._most(waiting, limit, now)
         for group in waiting:
@@ -231,7 +231,7 @@ class Extract(Part):
                 asked = self._chats.asks(transcript) if is_chat(group[0]) else transcript
                 if asked.messages:
                     left -= 1
-                    yield with_known(self._ground, asked)
+                    yield asked
 
     def stored(self, session_key: str) -> Pending | None:
         """The answer for a conversation as it is now, if it is stored and not used up."""
@@ -427,7 +427,8 @@ class Extract(Part):
         if stored is None:
             extraction = Extraction()
             if strategy.should_process(transcript):
-                transcript = with_known(self._ground, transcript)
+                if strategy.asks_model:
+                    transcript = with_known(self._ground, transcript)
                 self._fence.begin(claimed.lease)
                 extraction = cleaned(strategy.process(transcript, paid))
             stored = self._fence.keep(claimed.lease, question, msgspec.json.encode(extraction).decode())

@@ -57,6 +57,7 @@ class ChatItems:
         self._owner = owner
         self._rest = rest
         self.id = f"{_VERSION}+{rest.id}"
+        self.asks_model = rest.asks_model
 
     def should_process(self, transcript: Transcript) -> bool:
         return bool(transcript.messages)
@@ -89,7 +90,7 @@ class ChatItems:
 
     def _bare(self, transcript: Transcript, known: Mapping[str, Fingerprint]) -> Transcript:
         left = [each for each in transcript.messages if _turn(transcript.conversation, each) not in known]
-        return Transcript(transcript.conversation, left)
+        return replace(transcript, messages=left)
 
     def _fingerprints(self, talk: Conversation) -> dict[str, Fingerprint]:
         """Turn → fingerprint, as its first line has it; without those that nobody filled in."""

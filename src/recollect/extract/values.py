@@ -97,6 +97,7 @@ class Strategy(Protocol):
     """A way to process a conversation."""
 
     id: str  # with everything that changes its answers: prompt version, model
+    asks_model: bool  # and a model is shown the memories that are near, and the project's rules
 
     def should_process(self, transcript: Transcript) -> bool:
         """False: there is nothing in it for this strategy."""

@@ -20,6 +20,7 @@ class Offline:
     """
 
     id = OFFLINE
+    asks_model = False
 
     def should_process(self, transcript: Transcript) -> bool:
         return any(message.role is Role.USER for message in transcript.messages)

@@ -161,6 +161,7 @@ class _Ready:
     """A model that has its answer ready: what is measured is everything else."""
 
     id = "bench"
+    asks_model = False
 
     def should_process(self, transcript: Transcript) -> bool:
         return True
