@@ -23,7 +23,7 @@ from recollect.app import Memory, open_memory
 from recollect.authors import coded
 from recollect.extract import prompt
 from recollect.extract.load import nearest
-from recollect.extract.model import ByModel, trusted
+from recollect.extract.model import ByModel, questions, trusted
 from recollect.extract.rules import rules_of
 from recollect.extract.run import KIND
 from recollect.extract.values import Extraction, Transcript, left_of, outcome
@@ -542,6 +542,12 @@ def test_no_secret_that_older_rules_let_pass_is_sent(memory: Memory, root: Path,
 
 
 # The project's own rules
+
+
+def test_no_secret_of_the_projects_rules_is_sent() -> None:
+    talk = Transcript(conversation(), [message((Author.TYPED, "hi"))], rules="Staging login: bob pass: Zk29dkQ7pw")
+    (asked,) = questions(talk, 24_000)
+    assert "<rules>\nStaging login" in asked and "Zk29dkQ7pw" not in asked
 
 
 def test_rules_of_a_folder_are_those_of_its_files_and_each_once(tmp_path: Path) -> None:

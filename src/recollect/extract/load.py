@@ -11,7 +11,6 @@ from recollect.extract.resolve import retire
 from recollect.extract.rules import rules_of
 from recollect.extract.values import Transcript
 from recollect.note import hand_of
-from recollect.redact import redact
 from recollect.store import entries, feedback, memories, stage1
 from recollect.store.database import Database
 from recollect.store.entries import FileKey
@@ -44,7 +43,7 @@ def _message(
 
 def with_known(ground: Ground, transcript: Transcript) -> Transcript:
     """With what others said that is near it, and what the project's files say: nothing of it is worth a second line.
-    What it stated itself is not known yet: it goes where it is not stated again."""
+    What it stated itself is not known yet: it goes where it is not stated again. Not redacted: the prompt is."""
     talk = transcript.conversation
     scopes = [(Scope.USER, ""), (Scope.PROJECT, talk.project_id)]
     with ground.database.read() as tx:
@@ -53,7 +52,7 @@ def with_known(ground: Ground, transcript: Transcript) -> Transcript:
     others = [each for each in found if any(key != talk.session_key for key, _ in each.sources)]
     held = memories.current(others)
     near = nearest([each for each in held if each.id not in hidden], transcript.messages)
-    return replace(transcript, known=near, rules=redact(rules_of(talk.project)))
+    return replace(transcript, known=near, rules=rules_of(talk.project))
 
 
 @dataclass(frozen=True, slots=True)

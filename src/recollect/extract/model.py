@@ -61,18 +61,14 @@ class ByModel:
         return any(message.role is Role.USER for message in transcript.messages)
 
     def process(self, transcript: Transcript, paid: Paid) -> Extraction:
-        # what was stored under older rules is not sent; whole messages, since a part may end inside a secret
-        messages = [_redacted(each) for each in transcript.messages]
-        about = redact(prompt.known(transcript.known, transcript.rules))
-        numbers = {message.uuid: number for number, message in enumerate(messages, 1)}
+        asked = _Asked(transcript)
         budget = self._part_tokens
         answers: list[ExtractionOut] = []
-        waiting = split(messages, budget)
+        waiting = split(asked.messages, budget)
         while waiting:
             part, *waiting = waiting
             try:
-                content = prompt.transcript(part, [numbers[message.uuid] for message in part])
-                answers.append(self._ask(paid, prompt.EXTRACT, about + content))
+                answers.append(self._ask(paid, prompt.EXTRACT, asked.content(part)))
             except ModelFailed as failed:
                 if failed.failure not in (Failure.TOO_LONG, Failure.CUT_OFF) or tokens(part) <= _SMALLEST_PART:
                     raise
@@ -81,7 +77,7 @@ class ByModel:
         parts = len(answers)
         while len(answers) > 1:
             answers = [each for group in _groups(answers, budget) for each in self._merge(group, paid)]
-        return extraction(answers[0], messages, transcript.known, parts)
+        return extraction(answers[0], asked.messages, transcript.known, parts)
 
     def _merge(self, group: Sequence[ExtractionOut], paid: Paid) -> list[ExtractionOut]:
         """Fewer answers that say the same; one where the model can."""
@@ -101,6 +97,20 @@ class ByModel:
         return paid.answer(self._model, prompt.load(name), content, ExtractionOut, seconds=self._seconds)
 
 
+class _Asked:
+    """A conversation as a model is asked about it. What was stored under older rules is redacted anew, in whole
+    messages, since a part may end inside a secret."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.messages = [_redacted(each) for each in transcript.messages]
+        self._about = redact(prompt.known(transcript.known, transcript.rules))
+        self._numbers = {message.uuid: number for number, message in enumerate(self.messages, 1)}
+
+    def content(self, part: Sequence[Message]) -> str:
+        """What is sent about a part of it, beside the instructions."""
+        return self._about + prompt.transcript(part, [self._numbers[message.uuid] for message in part])
+
+
 def _redacted(message: Message) -> Message:
     events = tuple(Event(each.kind, redact(each.text)) for each in message.events)
     return replace(message.rewritten(redact), events=events)
@@ -108,13 +118,8 @@ def _redacted(message: Message) -> Message:
 
 def questions(transcript: Transcript, part_tokens: int) -> list[str]:
     """What a model would be sent about a conversation at first, a text for each part."""
-    messages = [_redacted(each) for each in transcript.messages]
-    numbers = {message.uuid: number for number, message in enumerate(messages, 1)}
-    about = redact(prompt.known(transcript.known, transcript.rules))
-    return [
-        f"{prompt.load(prompt.EXTRACT)}\n{about}{prompt.transcript(part, [numbers[each.uuid] for each in part])}"
-        for part in split(messages, part_tokens)
-    ]
+    asked, instructions = _Asked(transcript), prompt.load(prompt.EXTRACT)
+    return [f"{instructions}\n{asked.content(part)}" for part in split(asked.messages, part_tokens)]
 
 
 def _groups(answers: Sequence[ExtractionOut], budget: int) -> Iterator[list[ExtractionOut]]:
