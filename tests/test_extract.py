@@ -22,8 +22,8 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.errors import Disabled
 from recollect.extract.model import ByModel
 from recollect.extract.offline.strategy import Offline
-from recollect.extract.run import Extract, Report, Step
-from recollect.extract.values import Extraction, Strategy, Transcript
+from recollect.extract.run import Extract, Step
+from recollect.extract.values import Extraction, Report, Strategy, Transcript
 from recollect.models.base import Answer, Failure, Limits, ModelFailed, Tool, Usage
 from recollect.models.paid import Paid
 from recollect.search.values import ALL_PROJECTS
@@ -726,6 +726,33 @@ def test_an_answer_is_cleaned_text_by_text(memory: Memory, root: Path, said: str
     model = Scripted(lambda content: one_memory(content) | {"raw_memory": said, "done": "a\0b"})
     assert extract(memory, by(model)).run().succeeded == 1
     assert rows(memory, "SELECT raw_memory, rollout_summary FROM memory_stage1") == [(said, "ab")]
+
+
+def limit(seconds: float) -> ModelFailed:
+    message = "cli:claude: You've hit your session limit"
+    return ModelFailed(Failure.PLAN_LIMIT, message, usage=Usage(1), retry_after=seconds)
+
+
+def test_a_plans_limit_ends_the_run_and_holds_until_it_resets(memory: Memory, root: Path, clock: Clock) -> None:
+    for name in (SESSION, OTHER):
+        ingest(memory, root, *TALK, name=name)
+    model = Scripted()
+    model.failure = limit(3600)
+    report = extract(memory, by(model)).run(now=True)
+    assert (report.claimed, report.paused, report.failed, len(model.calls)) == (2, 2, 0, 1), "the other is not asked"
+    assert "session limit" in report.limited and status(memory) == [ConversationStatus.READY] * 2
+    jobs = dict(rows(memory, "SELECT status, attempts FROM memory_jobs WHERE kind = 'extract'"))
+    assert jobs == {JobStatus.PAUSED: 0}
+    trouble = next(each for each in memory.status().problems if "session limit" in each.problem)
+    assert "retry" in trouble.hint and "max_tokens" not in trouble.hint
+    assert extract(memory, by(model)).run(now=True).claimed == 0, "not even where a person asks"
+    ingest(memory, root, *TALK, name="later-one")
+    later = extract(memory, by(model)).run(now=True)
+    assert (later.claimed, later.paused, len(model.calls)) == (1, 1, 1), "nor another one"
+    assert memory.remember("We deploy on Mondays.", project="/code/tides"), "a note waits for no plan"
+    clock.advance(3601)
+    model.failure = None
+    assert extract(memory, by(model)).run().succeeded == 3
 
 
 # Leases

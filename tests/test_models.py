@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from recollect.config import Settings
 from recollect.models.agent_cli import AgentCli
 from recollect.models.base import Failure, LanguageModel, Limits, ModelFailed, ToolRefused, Usage
 from recollect.models.choose import language_model
+from recollect.models.plan_limit import is_plan_limit, resets_at
 from recollect.models.providers import Provider
 from tests.model_server import (
     Answer,
@@ -586,7 +588,9 @@ def test_codex_answers(install: Callable[[str, str], AgentCli], tmp_path: Path) 
     "result, status, failure",
     [
         ("Not logged in · Please run /login", 1, Failure.REJECTED),
-        ("Claude usage limit reached", 1, Failure.RATE_LIMITED),
+        ("Claude usage limit reached", 1, Failure.PLAN_LIMIT),
+        ("You've hit your session limit · resets 3pm (Europe/Paris)", 0, Failure.PLAN_LIMIT),
+        ("429 too many requests", 1, Failure.RATE_LIMITED),
         ("Prompt is too long", 1, Failure.TOO_LONG),
         ("API Error: 529 overloaded, request 14010", 1, Failure.UNAVAILABLE),
         ("There is no JSON here", 0, Failure.INVALID),
@@ -609,6 +613,51 @@ def test_a_program_fails(
     assert error.usage.requests == 1 and "secret plans" not in error.message
     if name == "claude":
         assert error.usage.tokens == 105
+
+
+NOW = datetime(2026, 7, 4, 15, 20, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("said", "reset"),
+    [
+        ("Claude AI usage limit reached|1783194000", "2026-07-04T19:40"),
+        ("You've hit your session limit · resets 7:50pm (Europe/Paris)", "2026-07-04T17:50"),
+        ("You've hit your limit · resets 3am (America/Los_Angeles)", "2026-07-05T10:00"),
+        ("You've hit your weekly limit · resets Jul 11 at 12pm (Asia/Singapore)", "2026-07-11T04:00"),
+        ("You've hit your Opus limit · resets Mon 9am (UTC)", "2026-07-06T09:00"),
+        ("You've hit your weekly limit · resets Jan 2, 9am (UTC)", "2027-01-02T09:00"),
+        ("Claude usage limit reached. Your limit will reset at 5pm (Asia/Riyadh).", "2026-07-05T14:00"),
+        ("You've hit your limit · resets 6:10pm (Asia/Riyadh)", ""),
+        ("You've hit your limit · resets 25pm (Nowhere/Else)", ""),
+        ("You've hit your usage limit.", ""),
+        ("You've hit your usage limit. Upgrade to Plus, or try again at Jul 5th, 2026 8:19 PM.", "2026-07-05T20:19"),
+        (
+            "You've hit your usage limit. Visit the page to purchase credits or try again at 3:28 PM.",
+            "2026-07-04T15:28",
+        ),
+        ("You've hit your usage limit. Try again in 3 days 6 hours 8 minutes.", "2026-07-07T21:28"),
+    ],
+)
+def test_a_plans_limit_tells_when_it_resets(said: str, reset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Claude Code and Codex were seen to say it. What has passed, or is no time, is not told."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    found = resets_at(said, NOW)
+    assert is_plan_limit(said) and (found.isoformat()[:16] if found else "") == reset
+
+
+@pytest.mark.parametrize("said", ["Rate limit exceeded", "Prompt is too long", "the limit of the array was reached"])
+def test_other_limits_are_no_plans_limit(said: str) -> None:
+    assert not is_plan_limit(said)
+
+
+def test_a_plans_limit_says_how_long_to_wait(install: Callable[[str, str], AgentCli]) -> None:
+    told = int(time.time()) + 1800
+    model = install("claude", f"RESULT = 'Claude AI usage limit reached|{told}'\n{REPLY}sys.exit(1)")
+    assert 1790 < (fail(model).retry_after or 0) <= 1800
+    model = install("claude", f"RESULT = 'You have hit your session limit'\n{REPLY}sys.exit(1)")
+    assert fail(model).retry_after == 3600
 
 
 def test_a_program_that_does_not_know_our_flags_is_told_apart(install: Callable[[str, str], AgentCli]) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from recollect.artifacts.removal import Plan, Target
     from recollect.doctor import Report as Examined
     from recollect.extract.run import Progress as Done
-    from recollect.extract.run import Report as Processed
+    from recollect.extract.values import Report as Processed
     from recollect.ingest.run import Progress, Report
     from recollect.inject.injector import Injector
     from recollect.inject.run import Told

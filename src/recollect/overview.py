@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.extract import OFFLINE, WITHOUT_MODEL
 from recollect.models.embed.catalog import folder, installed, outdated, wanted
+from recollect.models.plan_limit import is_plan_limit
 from recollect.store import answers, conversations, files, memories, stage1, users, vectors
 from recollect.store.answers import Spent
 from recollect.store.database import Transaction
@@ -173,6 +174,8 @@ def _job_trouble(job: Job) -> Trouble:
     hint = "It is tried again by itself at that time; `recollect retry` does not wait."
     if job.status is JobStatus.PAUSED:
         hint = "Raise max_tokens_per_day and run `recollect retry`, or wait."
+        if is_plan_limit(job.last_error):
+            hint = "Nothing is asked before then; `recollect retry` tries sooner."
     elif not job.not_before:
         hint = "Mend the cause, then run `recollect retry`."
     return Trouble(f"{job.kind} {job.key} is {job.status} after {job.attempts} attempts{when}: {job.last_error}", hint)

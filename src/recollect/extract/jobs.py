@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 from recollect.extract.values import NOTHING, nothing
+from recollect.models.base import Failure
 from recollect.store import conversations
 from recollect.store.database import Transaction
-from recollect.store.jobs import Jobs
-from recollect.types import Conversation, ConversationStatus, Owner, Stage1, Timestamp, timestamp
+from recollect.store.jobs import Job, Jobs
+from recollect.types import Conversation, ConversationStatus, JobStatus, Owner, Stage1, Timestamp, timestamp
 
 KIND = "extract"
+GIVEN_UP = (JobStatus.FAILED, JobStatus.DEAD)
 UNREAD = "nobody has read it yet"  # of one that has a transcript, and of which no strategy ever said a word
 
 
 def watermark(last_message_at: Timestamp, snapshot: str) -> str:
     """Newest message first, so that watermarks grow with time; then what exactly was said."""
     return f"{last_message_at}#{snapshot}"
+
+
+def is_due(known: tuple[JobStatus, str, str] | None, watermark: str) -> bool:
+    """Not what was done already, and not what failed for good on the same input."""
+    if known is None:
+        return True
+    status, newest, done = known
+    return done != watermark and not (status in GIVEN_UP and newest == watermark)
+
+
+def plan_limit(tx: Transaction, jobs: Jobs) -> Job | None:
+    """The job that waits longest for a plan's limit to reset; None: none is known to hold."""
+    now = timestamp(jobs.clock())
+    waiting = [each for each in jobs.list(tx, (JobStatus.PAUSED,)) if each.kind == KIND and each.not_before > now]
+    limited = [each for each in waiting if each.last_error.startswith(Failure.PLAN_LIMIT)]
+    return max(limited, key=lambda each: each.not_before, default=None)
 
 
 def reads_anew(strategy: str, talk: Conversation, row: Stage1 | None) -> bool:

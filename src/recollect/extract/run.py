@@ -21,11 +21,11 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -33,15 +33,26 @@ from recollect.artifacts.files import Files
 from recollect.errors import ArtifactError, LeaseLost, StoreBusy, StoreError
 from recollect.extract.clean import cleaned
 from recollect.extract.fence import Fence
-from recollect.extract.jobs import KIND, reads_anew, resume, watermark
+from recollect.extract.jobs import GIVEN_UP, KIND, is_due, plan_limit, reads_anew, resume, watermark
 from recollect.extract.load import load, stated_before, with_known
 from recollect.extract.notes import Notes
 from recollect.extract.resolve import Place, resolve
 from recollect.extract.threads import Threads
 from recollect.extract.turns import ChatItems, next_of
-from recollect.extract.values import NOTHING, Backlog, Extraction, Strategy, Transcript, Written, nothing
+from recollect.extract.values import (
+    NOTHING,
+    Artifacts,
+    Backlog,
+    Extraction,
+    Reading,
+    Report,
+    Strategy,
+    Transcript,
+    Written,
+    nothing,
+)
 from recollect.ingest.conversations import check_transition
-from recollect.models.base import ModelFailed
+from recollect.models.base import Failure, ModelFailed
 from recollect.models.paid import CapReached, Paid, committed, digest
 from recollect.note import is_chat, is_note
 from recollect.processes import Terminated
@@ -53,7 +64,7 @@ from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
 from recollect.store.jobs import PATIENT, Lease
 from recollect.text import estimate_tokens
-from recollect.types import Conversation, ConversationStatus, JobStatus, Remembered, Scope, Timestamp, timestamp
+from recollect.types import Conversation, ConversationStatus, JobStatus, Remembered, Scope, Timestamp, moment, timestamp
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +72,6 @@ _KINDS = ("transcript", "summary", "manifest")  # files of a session's end; comp
 _BATCH = 64  # conversations claimed at a time
 _LAST_ANSWERS = 3.0  # seconds that a run waits for answers once it was told to end
 _READ = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
-_GIVEN_UP = (JobStatus.FAILED, JobStatus.DEAD)
 _UNCHANGED = "unchanged since it was extracted"
 _PROMPT_TOKENS, _ANSWER_TOKENS = 1_000, 1_700  # beside its text, what a conversation is taken to cost in an estimate
 
@@ -78,54 +88,6 @@ class Step(StrEnum):
     PROJECTED = "projected"  # MEMORY.md, once for all that was stored
 
 
-class Artifacts(Protocol):
-    """Where canonical files are written, between the stored answer and the rows made from it."""
-
-    def write(
-        self,
-        transcript: Transcript,
-        extraction: Extraction,
-        stated: Sequence[Remembered],
-        captured_at: Timestamp,
-        strategy: str,
-    ) -> Written:
-        """OSError and ArtifactError when it could not be done; nothing is lost by trying again."""
-        ...
-
-    def due(self, tx: Transaction) -> None:
-        """MEMORY.md has to be brought up to date with what the transaction stores, by whoever comes to it."""
-        ...
-
-    def project(self) -> None:
-        """Brings MEMORY.md up to date. Holds nobody up when it cannot."""
-        ...
-
-
-@dataclass(slots=True)
-class Report:
-    """The JSON of `recollect process`."""
-
-    claimed: int = 0
-    succeeded: int = 0
-    succeeded_no_output: int = 0
-    failed: int = 0
-    given_up: int = 0  # not tried again before a person asks, whenever they failed
-    paused: int = 0
-    skipped: int = 0  # busy, backing off or unchanged
-    waiting: int = 0  # eligible, but more than a run takes up
-    memories: int = 0  # statements found
-    ungrounded: int = 0  # statements of a model that were dropped
-    retired: list[tuple[str, str]] = field(default_factory=list)  # (id, text) of what is stated no more
-    tokens: int = 0
-    cost: float = 0.0
-    problems: list[tuple[str, str]] = field(default_factory=list)  # (session key, reason)
-
-    @property
-    def stored(self) -> int:
-        """Conversations whose rows were committed."""
-        return self.succeeded + self.succeeded_no_output
-
-
 @dataclass(frozen=True, slots=True)
 class Pending:
     """An answer whose files and rows are not done yet."""
@@ -139,6 +101,7 @@ class Pending:
 class _Claimed:
     lease: Lease
     conversations: Sequence[Conversation]
+    before: Sequence[Conversation]  # the same, as they were
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +130,7 @@ class Extract(Part):
         artifacts: Artifacts,
         *,
         workers: int = 1,
+        reading: Reading = Reading.USUAL,
         stopping: Callable[[int], None] = lambda running: None,
         reached: Callable[[Step], None] = lambda step: None,
         permitted: Callable[[list[Conversation]], list[Conversation]] = lambda talks: talks,
@@ -180,6 +144,8 @@ class Extract(Part):
         self._notes: Strategy = Notes()
         self._chats = ChatItems(self._database, self._owner, strategy)
         self._workers = workers
+        self._limit: ModelFailed | None = None  # of a plan, once it was reached
+        self._reading = reading
         self._artifacts = artifacts
         self._stopping = stopping
         self._reached = reached
@@ -202,10 +168,11 @@ class Extract(Part):
         """
         report = Report()
         self._recover()
+        self._limit = self._standing_limit()
         waiting = self._eligible(now, again, keys)
         most = self._most(waiting, limit, now)
         total = min(most, len(waiting))
-        while waiting and report.claimed < most:
+        while waiting and report.claimed < most and not report.limited:
             batch = next_of(waiting, min(_BATCH, most - report.claimed))
             claimed = self._claim(batch, now, again, report)
             self._process(claimed, report, lambda: progress(_done(report), total))
@@ -226,8 +193,8 @@ class Extract(Part):
                 return
             transcript = load(self._database, self._owner, group)
             known = self._known([group]).get(group[0].session_key)
-            is_due = _is_due(known, _watermark(transcript)) or (again and self._reads_anew(group))
-            if not is_note(group[0]) and is_due:
+            due = is_due(known, _watermark(transcript)) or (again and self._reads_anew(group))
+            if not is_note(group[0]) and due:
                 asked = self._chats.asks(transcript) if is_chat(group[0]) else transcript
                 if asked.messages:
                     left -= 1
@@ -306,15 +273,14 @@ class Extract(Part):
         claimed = []
         with self._database.write() as tx:
             self._jobs.reopen(tx, KIND, sorted(anew))
-            due = {key: mark for key, mark in marks.items() if key in anew or _is_due(known.get(key), mark)}
+            due = {key: mark for key, mark in marks.items() if key in anew or is_due(known.get(key), mark)}
             self._jobs.enqueue(tx, KIND, due.items())
             leases = self._jobs.claim(tx, KIND, limit=max(len(due), 1), keys=list(due), hurry=now, counts=False)
             for lease in leases:
                 group = groups[lease.key]
                 if self._set(tx, group, ConversationStatus.PROCESSING, "") == len(group):
-                    claimed.append(
-                        _Claimed(lease, [replace(each, status=ConversationStatus.PROCESSING) for each in group])
-                    )
+                    taken = [replace(each, status=ConversationStatus.PROCESSING) for each in group]
+                    claimed.append(_Claimed(lease, taken, group))
                 else:  # it grew in the meantime
                     self._jobs.release(tx, lease)
             for key, group in groups.items():
@@ -329,7 +295,7 @@ class Extract(Part):
     def _tell_given_up(self, tx: Transaction, keys: Collection[str], marks: Mapping[str, str], report: Report) -> None:
         """Those of them that are left alone until a person asks, as nothing of theirs has changed since."""
         for key, (status, newest, _) in self._jobs.watermarks(tx, KIND, sorted(keys)).items():
-            if status in _GIVEN_UP and newest == marks[key]:
+            if status in GIVEN_UP and newest == marks[key]:
                 report.given_up += 1
                 job = self._jobs.find(tx, KIND, key)
                 report.problems.append((key, job.last_error if job else ""))
@@ -387,8 +353,16 @@ class Extract(Part):
             with suppress(StoreBusy), self._database.write() as tx:  # else the leases run out
                 for each in held.values():
                     if self._jobs.release(tx, each.lease):
-                        self._set(tx, each.conversations, ConversationStatus.READY, "interrupted")
+                        self._restore(tx, each, "interrupted")
             raise
+
+    def _restore(self, tx: Transaction, claimed: _Claimed, reason: str) -> None:
+        """Ready for a later run; as it was where the agent, or an undoing, was to read it once more."""
+        for was, now in zip(claimed.before, claimed.conversations, strict=True):
+            read = was.status in _READ and self._reading is not Reading.USUAL
+            self._set(
+                tx, [now], was.status if read else ConversationStatus.READY, was.status_reason if read else reason
+            )
 
     def _paid(self, lease: Lease) -> Paid:
         return Paid(self._ground, KIND, lease.key, holds=partial(self._fence.is_ours, lease))
@@ -430,11 +404,30 @@ class Extract(Part):
                 if strategy.asks_model:
                     transcript = with_known(self._ground, transcript)
                 self._fence.begin(claimed.lease)
-                extraction = cleaned(strategy.process(transcript, paid))
+                extraction = cleaned(self._asked(strategy, transcript, paid))
             stored = self._fence.keep(claimed.lease, question, msgspec.json.encode(extraction).decode())
         self._reached(Step.ANSWERED)
         extraction = msgspec.json.decode(stored.answer, type=Extraction)
         return _Answered(transcript, extraction, stored.answered_at, question, strategy.id)
+
+    def _asked(self, strategy: Strategy, transcript: Transcript, paid: Paid) -> Extraction:
+        """Once a plan's limit is reached, nothing more is asked in this run."""
+        if self._limit is not None and strategy.asks_model:
+            raise self._limit
+        try:
+            return strategy.process(transcript, paid)
+        except ModelFailed as failed:
+            if failed.failure is Failure.PLAN_LIMIT:
+                self._limit = failed
+            raise
+
+    def _standing_limit(self) -> ModelFailed | None:
+        with self._database.read() as tx:
+            job = plan_limit(tx, self._jobs)
+        if job is None:
+            return None
+        wait = (moment(job.not_before) - self._clock()).total_seconds()
+        return ModelFailed(Failure.PLAN_LIMIT, job.last_error.removeprefix(f"{Failure.PLAN_LIMIT}: "), retry_after=wait)
 
     def _finish(self, claimed: _Claimed, future: Future[_Answered], report: Report) -> None:
         """From the answer to the files and rows, or why not."""
@@ -467,6 +460,9 @@ class Extract(Part):
             pause = partial(self._jobs.pause, lease=claimed.lease, reason=cap.message, until=cap.until)
             self._give_back(claimed, cap.message, pause)
         except ModelFailed as failed:
+            if failed.failure is Failure.PLAN_LIMIT:
+                self._hold(claimed, failed, report)
+                return
             reason = f"{failed.failure}: {failed.message}"
             self._fail(claimed, reason, report, permanent=failed.permanent, at_least=failed.retry_after or 0.0)
         except OSError as error:  # an artifact could not be written
@@ -474,18 +470,28 @@ class Extract(Part):
         except ArtifactError as error:
             self._fail(claimed, f"{error.kind}: {error.message}", report)
 
+    def _hold(self, claimed: _Claimed, failed: ModelFailed, report: Report) -> None:
+        """A plan's limit: whatever was claimed waits until it resets."""
+        until = self._clock() + timedelta(seconds=failed.retry_after or 0.0)
+        report.paused += 1
+        if not report.limited:
+            report.limited = f"{failed.failure}: {failed.message}"
+            report.problems.append((claimed.lease.key, report.limited))
+        pause = partial(self._jobs.pause, lease=claimed.lease, reason=report.limited, until=until)
+        self._give_back(claimed, report.limited, pause)
+
     def _fail(
         self, claimed: _Claimed, reason: str, report: Report, *, permanent: bool = False, at_least: float = 0.0
     ) -> None:
         report.failed += 1
         report.problems.append((claimed.lease.key, reason))
         fail = partial(self._jobs.fail, lease=claimed.lease, error=reason, permanent=permanent, at_least=at_least)
-        report.given_up += self._give_back(claimed, reason, fail) in _GIVEN_UP
+        report.given_up += self._give_back(claimed, reason, fail) in GIVEN_UP
 
     def _give_back(self, claimed: _Claimed, reason: str, end: Callable[[Transaction], Ended]) -> Ended | None:
         def give(tx: Transaction) -> Ended:
             ended = end(tx)
-            self._set(tx, claimed.conversations, ConversationStatus.READY, reason[:200])
+            self._restore(tx, claimed, reason[:200])
             return ended
 
         try:
@@ -581,14 +587,6 @@ class Extract(Part):
 
 def _watermark(transcript: Transcript) -> str:
     return watermark(transcript.conversation.last_message_at, transcript.snapshot)
-
-
-def _is_due(known: tuple[JobStatus, str, str] | None, watermark: str) -> bool:
-    """Not what was done already, and not what failed for good on the same input."""
-    if known is None:
-        return True
-    status, newest, done = known
-    return done != watermark and not (status in _GIVEN_UP and newest == watermark)
 
 
 def _is_odd(error: BaseException | None) -> bool:

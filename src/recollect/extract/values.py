@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 from recollect.models.paid import Paid
 from recollect.store.artifacts import Indexed
+from recollect.store.database import Transaction
 from recollect.text import plain
-from recollect.types import Conversation, Message, Remembered, Stage1, Statement
+from recollect.types import Conversation, Message, Remembered, Stage1, Statement, Timestamp
 
 NOTHING = "nothing worth keeping"
 
@@ -34,8 +36,8 @@ class Transcript:
         """Changes when any message does, and with nothing else. The same for what was read back from an artifact."""
         hashed = hashlib.sha256()
         for message in self.messages:
-            for field in (message.uuid, message.role, message.timestamp, plain(message.text)):
-                hashed.update(field.encode("utf-8", "surrogatepass") + b"\x1f")
+            for part in (message.uuid, message.role, message.timestamp, plain(message.text)):
+                hashed.update(part.encode("utf-8", "surrogatepass") + b"\x1f")
         return hashed.hexdigest()[:32]
 
 
@@ -91,6 +93,63 @@ class Written:
     stage1: Stage1 | None  # None: nothing was worth keeping
     stated: tuple[Remembered, ...]
     files: tuple[Indexed, ...]
+
+
+@dataclass(slots=True)
+class Report:
+    """The JSON of `recollect process`."""
+
+    claimed: int = 0
+    succeeded: int = 0
+    succeeded_no_output: int = 0
+    failed: int = 0
+    given_up: int = 0  # not tried again before a person asks, whenever they failed
+    paused: int = 0  # until a cap or a plan's limit lets go
+    limited: str = ""  # what told that a plan's limit is reached: nothing more was asked
+    skipped: int = 0  # busy, backing off or unchanged
+    waiting: int = 0  # eligible, but more than a run takes up
+    memories: int = 0  # statements found
+    ungrounded: int = 0  # statements of a model that were dropped
+    retired: list[tuple[str, str]] = field(default_factory=list)  # (id, text) of what is stated no more
+    tokens: int = 0
+    cost: float = 0.0
+    problems: list[tuple[str, str]] = field(default_factory=list)  # (session key, reason)
+
+    @property
+    def stored(self) -> int:
+        """Conversations whose rows were committed."""
+        return self.succeeded + self.succeeded_no_output
+
+
+class Reading(StrEnum):
+    """What a run is about."""
+
+    USUAL = "usual"
+    OFFERED = "offered"  # the person's agent reads what was read without it; what it cannot read stays as it was
+    UNDOING = "undoing"  # what a model read is read without one, and nothing of the model's stays
+
+
+class Artifacts(Protocol):
+    """Where canonical files are written, between the stored answer and the rows made from it."""
+
+    def write(
+        self,
+        transcript: Transcript,
+        extraction: Extraction,
+        stated: Sequence[Remembered],
+        captured_at: Timestamp,
+        strategy: str,
+    ) -> Written:
+        """OSError and ArtifactError when it could not be done; nothing is lost by trying again."""
+        ...
+
+    def due(self, tx: Transaction) -> None:
+        """MEMORY.md has to be brought up to date with what the transaction stores, by whoever comes to it."""
+        ...
+
+    def project(self) -> None:
+        """Brings MEMORY.md up to date. Holds nobody up when it cannot."""
+        ...
 
 
 class Strategy(Protocol):

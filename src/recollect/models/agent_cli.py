@@ -29,7 +29,9 @@ from recollect import processes
 from recollect.config import BYPASS_VARIABLE, Settings
 from recollect.models.base import SAYS_TOO_LONG, Answer, Failure, Limits, ModelFailed, Tool, Usage, shown_message
 from recollect.models.paid import MOST_COUNTED, is_count
+from recollect.models.plan_limit import is_plan_limit, resets_at
 from recollect.text import estimate_tokens
+from recollect.types import Clock, utc_now
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     Schema = TypeVar("Schema", bound=BaseModel)
 
 _LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes of each of its streams; answers have a few thousand
+_LONGEST_COMPLAINT = 400  # characters; longer texts are answers
+_UNTIL_TRIED = 3600.0  # seconds to wait where a plan's limit does not tell when it resets
 _LOOK = 0.1  # seconds between two looks at how much it has said
 # By these an agent knows that it was started inside another session, and refuses or reports to it; what the user set
 # for every session stays.
@@ -68,7 +72,7 @@ The text:
 """
 _SIGNS = (  # what agents say when they fail, in this order
     (Failure.TOO_LONG, SAYS_TOO_LONG.pattern),
-    (Failure.RATE_LIMITED, r"(rate|usage) limit|limit reached|hit your limit|too many requests|\b429\b"),
+    (Failure.RATE_LIMITED, r"rate limit|limit reached|too many requests|\b429\b"),
     (Failure.REJECTED, r"log ?in|logged in|api key|unauthorized|authenticat|\b40[134]\b"),
     (Failure.REJECTED, r"unknown option|unexpected argument|invalid value"),
 )
@@ -89,8 +93,9 @@ class AgentCli:
     paid = True
     has_tools = False
 
-    def __init__(self, settings: Settings, name: str) -> None:
+    def __init__(self, settings: Settings, name: str, clock: Clock = utc_now) -> None:
         self.name = name
+        self._clock = clock
         self._program = name.removeprefix("cli:")
         self._folder = settings.home / "agent-cli"
         own = {name: value for name, value in settings.environ.items() if name not in _OF_A_SESSION}
@@ -113,6 +118,8 @@ class AgentCli:
             except ValidationError as error:
                 wrong = error.errors(include_url=False, include_input=False)
                 complaint = complaint or "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in wrong)
+        if not complaint and len(said.text) < _LONGEST_COMPLAINT and is_plan_limit(said.text):
+            self._complain(said)  # told as if it were an answer
         complaint = complaint or "there is no JSON object in the answer"
         raise self._failed(Failure.INVALID, f"the answer does not fit: {complaint}", usage=said.usage)
 
@@ -182,13 +189,27 @@ class AgentCli:
 
     def _complain(self, said: _Said) -> NoReturn:
         text = said.text.lower()
+        if is_plan_limit(text):
+            now = self._clock()
+            reset = resets_at(said.text, now)
+            wait = (reset - now).total_seconds() if reset else _UNTIL_TRIED
+            raise self._failed(Failure.PLAN_LIMIT, said.text, usage=said.usage, retry_after=wait)
         failure = next((kind for kind, signs in _SIGNS if re.search(signs, text)), Failure.UNAVAILABLE)
         hint = f"Does `{self._program}` work when you start it yourself?" if failure is Failure.REJECTED else ""
         message = said.text or f"ended with status {said.status}"
         raise self._failed(failure, message, usage=said.usage, hint=hint)
 
-    def _failed(self, failure: Failure, message: str, *, usage: Usage | None = None, hint: str = "") -> ModelFailed:
-        return ModelFailed(failure, shown_message(f"{self.name}: {message}"), usage=usage or Usage(), hint=hint)
+    def _failed(
+        self,
+        failure: Failure,
+        message: str,
+        *,
+        usage: Usage | None = None,
+        hint: str = "",
+        retry_after: float | None = None,
+    ) -> ModelFailed:
+        told = shown_message(f"{self.name}: {message}")
+        return ModelFailed(failure, told, usage=usage or Usage(), retry_after=retry_after, hint=hint)
 
 
 def _claude(status: int, output: str, errors: str, prompt: str) -> _Said:

@@ -78,6 +78,7 @@ class Failure(StrEnum):
 
     TIMEOUT = "timeout"  # the deadline passed
     RATE_LIMITED = "rate_limited"
+    PLAN_LIMIT = "plan_limit"  # of a subscription: nobody is asked again before it resets
     UNAVAILABLE = "unavailable"  # no connection, or the server failed
     REJECTED = "rejected"  # credentials, model name, request: trying again will not help
     INVALID = "invalid"  # it answered, but not what was asked for

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from recollect.app import Memory
-    from recollect.extract.run import Report
+    from recollect.extract.values import Report
 
 
 @click.command(
@@ -154,7 +154,10 @@ def _describe(report: Report, opened: Memory, now: bool) -> None:
     )
     if report.waiting:
         echo(f"{report.waiting:,} more to do: run it again, or with `--now` for all of them.")
-    if report.paused:
+    if report.limited:
+        echo(f"STOPPED: the limit of your plan is reached. {line(report.limited)}")
+        echo("  Nothing is asked before it resets; `recollect status` tells when, `recollect retry` tries sooner.")
+    elif report.paused:
         echo(f"{count(report.paused, 'conversation')} paused: the tokens of the day are used up.")
     if report.ungrounded:
         dropped = count(report.ungrounded, "statement")
