@@ -23,7 +23,8 @@ import pytest
 from msgspec.structs import replace
 
 import recollect
-from recollect.app import Estimate, open_memory
+from recollect.app import open_memory
+from recollect.asking import Estimate
 from recollect.config import load
 from recollect.consolidate.run import KEY, KIND
 from recollect.extract.run import KIND as EXTRACT

@@ -546,7 +546,7 @@ def test_no_secret_that_older_rules_let_pass_is_sent(memory: Memory, root: Path,
 
 def test_no_secret_of_the_projects_rules_is_sent() -> None:
     talk = Transcript(conversation(), [message((Author.TYPED, "hi"))], rules="Staging login: bob pass: Zk29dkQ7pw")
-    (asked,) = questions(talk, 24_000)
+    (asked,) = questions(talk, 24_000, lambda instructions, content, schema: content)
     assert "<rules>\nStaging login" in asked and "Zk29dkQ7pw" not in asked
 
 

@@ -958,6 +958,7 @@ READS: dict[str, Read] = {
     "turns.signatures": turns.signatures,
     "stage1.used": stage1.used,
     "stage1.summaries": lambda tx, owner: stage1.summaries(tx, owner, ["s@1"]),
+    "stage1.strategies": stage1.strategies,
     "stage1.kept_by_older": lambda tx, owner: stage1.kept_by_older(tx, owner, "offline", "offline-v99"),
     "entries.authors": lambda tx, owner: entries.authors(tx, owner, SOURCE, ["e1"]),
     "entries.with_authors": lambda tx, owner: [

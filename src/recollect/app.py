@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from types import TracebackType
@@ -63,15 +63,6 @@ def open_memory(
     if home == "":
         raise UsageError("the name of the home is empty", hint="Leave it away, or name a folder.")
     return Memory(configuration.load(environ, home=None if home is None else Path(home), flags=flags), clock)
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a run would cost, about."""
-
-    conversations: int
-    tokens: int
-    dollars: float  # 0: not known
 
 
 class Memory(Records):
@@ -142,6 +133,7 @@ class Memory(Records):
         extract = self._extract(stopping, retirement=retirement)
         report = extract.run(limit=limit, now=now, again=again, progress=progress)
         retirement.take_in(self.intake, extract)
+        self._have_agent_read(report, limit=limit, now=now, again=again, progress=progress, stopping=stopping)
         kept = self._upkeep.run()
         report.failed += len(kept.problems)
         report.problems += kept.problems
@@ -222,30 +214,6 @@ class Memory(Records):
 
         recovery = Recovery(self.ground, Files(self.settings.root), self._projection, self._extract())
         return [str(state) for state in recovery.recover(session_key)]
-
-    def estimate(self, *, limit: int | None = None, now: bool = False, again: bool = False) -> Estimate | None:
-        """What `process` would send to a paid model; None when nobody is billed."""
-        from recollect.models.choose import language_model
-
-        model = language_model(self.settings, self.settings.config.model)
-        if model is None or not model.paid:
-            return None
-        backlog = self._extract().backlog(limit=limit, now=now, again=again)
-        return Estimate(backlog.conversations, backlog.tokens, model.price(backlog.input_tokens, backlog.output_tokens))
-
-    def questions(
-        self, *, limit: int | None = None, now: bool = False, again: bool = False
-    ) -> Iterator[tuple[str, list[str]]]:
-        """Session key → exactly what `process` would send to the model for it. UsageError where none is configured."""
-        from recollect.extract.load import with_known
-        from recollect.extract.model import questions
-        from recollect.models.choose import language_model
-
-        config = self.settings.config
-        if language_model(self.settings, config.model) is None:
-            raise UsageError("without a model nothing is sent", hint="Name one with `model` in config.toml.")
-        for each in self._extract().sent(limit, now, again):
-            yield each.conversation.session_key, questions(with_known(self.ground, each), config.model_part_tokens)
 
     def reindex(self, *, full: bool = False, progress: Reading = lambda done, of: None) -> Reindexed:
         """Rebuilds content and MEMORY.md from the canonical files alone; what only the database knows stays."""

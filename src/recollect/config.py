@@ -32,17 +32,21 @@ _YEAR = 365 * 86400.0
 _KINDS = f"^({'|'.join(MemoryKind)})$"
 AGENT_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z"
 Name = Annotated[str, Meta(pattern=AGENT_ID)]
-_MODEL = r"^(offline|(openai|openai-responses|anthropic):\S.*|cli:(claude|codex))$"
+_MODEL = r"^(offline|(openai|openai-responses|anthropic):\S.*|cli:(claude|codex)(:\S+)?)$"
+_AGENT = r"^cli:(claude|codex)(:\S+)?$"
 _MODEL_OR_NONE = _MODEL.replace("(", "(|", 1)
 _EMBEDDER = r"^(auto|none|mpnet|minilm|static|openai:\S.*)$"
 _SORTS = "^(recency|importance)$"
 _LEVELS = "^(debug|info|warning|error)$"
 _TIME = r"^(|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)$"
+_TIMES = ("history_since", "agreed_since")
 _MODELS = "`offline`, `openai:NAME`, `openai-responses:NAME`, `anthropic:NAME`, `cli:claude` or `cli:codex`"
+_AGENTS = "`cli:claude`, `cli:codex`, or one of them with a model of its own, as in `cli:claude:haiku`"
 _IN_WORDS = {  # for whoever got it wrong
     AGENT_ID: "letters, digits, `.`, `_` and `-`, 64 at most, a letter or a digit first",
     _MODEL: _MODELS,
     _MODEL_OR_NONE: f"nothing, {_MODELS}",
+    _AGENT: _AGENTS,
     _EMBEDDER: "`auto`, `minilm`, `mpnet`, `static`, `openai:NAME` or `none`",
     _TIME: "a time like 2026-01-31T00:00:00Z",
     _KINDS: f"one of {', '.join(f'`{kind}`' for kind in MemoryKind)}",
@@ -110,9 +114,34 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(
             pattern=_MODEL,
             description="What extracts memories: `offline`, `openai:NAME` (any OpenAI-compatible endpoint), "
-            "`openai-responses:NAME`, `anthropic:NAME`, `cli:claude` or `cli:codex` (your own agent, without tools).",
+            "`openai-responses:NAME`, `anthropic:NAME`, `cli:claude` or `cli:codex` (your own agent, without tools; "
+            "`cli:claude:haiku` names a model of it). It reads every project; see `agreed_projects`.",
         ),
     ] = "offline"
+    agreed_projects: Annotated[
+        dict[Annotated[str, Meta(pattern=_AGENT)], tuple[str, ...]],
+        Meta(
+            description="Your own agent → the ids of the projects that it may read while `model` is `offline`; `init` "
+            "asks about each and writes it here. What is not named is not sent."
+        ),
+    ] = {}
+    agreed_since: Annotated[
+        str,
+        Meta(
+            pattern=_TIME,
+            description="Your own agent reads by itself what was said since; `process --again --now` has it read "
+            "older conversations of `agreed_projects`.",
+        ),
+    ] = ""
+    agent_quiet_minutes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=10_080,
+            description="Your own agent is asked once nobody used an agent for so long and the machine is not busy; "
+            "0: at once. `process --now` does not wait.",
+        ),
+    ] = 5
     consolidation_model: Annotated[
         str,
         Meta(
@@ -490,14 +519,14 @@ def value_of(key: str, value: Any, name: str, *, text: bool = False) -> Any:
 def _convert(values: dict[str, Any], origins: Mapping[str, str]) -> Config:
     converted = {}
     for key, value in values.items():
-        if key == "history_since" and isinstance(value, date):  # as TOML writes it, without quotes
+        if key in _TIMES and isinstance(value, date):  # as TOML writes it, without quotes
             value = parse_timestamp(value.isoformat())
         text = origins[key].startswith((_PREFIX, *_PLAIN))
         converted[key] = value_of(key, value, f"`{key}` from {origins[key]}", text=text)
     made = Config(**converted)
-    try:
-        if made.history_since:
-            parse_timestamp(made.history_since)
-    except ValueError as error:
-        raise ConfigError(f"`history_since` from {origins['history_since']}: there is no such time") from error
+    for key in _TIMES:
+        try:
+            parse_timestamp(getattr(made, key) or "2000-01-01")
+        except ValueError as error:
+            raise ConfigError(f"`{key}` from {origins[key]}: there is no such time") from error
     return made

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from recollect.extract import OFFLINE, WITHOUT_MODEL
+from recollect.extract.offer import Missed
 from recollect.models.embed.catalog import folder, installed, outdated, wanted
 from recollect.models.plan_limit import is_plan_limit
 from recollect.store import answers, conversations, files, memories, stage1, users, vectors
@@ -70,6 +71,7 @@ class Overview:
     loosened: int = 0  # of those, how many bind or hold everywhere no more, since nobody knows whose words they are
     vectors: dict[str, Any] = field(default_factory=dict)  # embedder configured, serving, and documents that wait
     model: str = ""
+    missed: Missed = field(default_factory=Missed)  # what the person's own agent has not read
     tokens: list[Spent] = field(default_factory=list)  # of the last days, per model
     waiting: list[Job] = field(default_factory=list)  # jobs that did not succeed, newest first
     problems: list[Trouble] = field(default_factory=list)
@@ -122,6 +124,8 @@ def overview(memory: Memory, *, deep: bool = False) -> Overview:
         result.problems += [Trouble(f"{each.path}: {each.reason}", UNREADABLE) for each in memory.intake.unreadable()]
     if deep:
         result.problems += _risen(memory)
+    if settings.config.enabled:
+        result.missed = memory.offer.missed()
     result.problems += [Trouble(each.message, each.hint) for each in memory.waiting()]
     result.problems += _surroundings(memory)
     return result

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from recollect.artifacts.tombstones import Unfinished
     from recollect.artifacts.upkeep import Upkeep
     from recollect.consolidate.run import Report as Consolidated
+    from recollect.extract.offer import Offer
     from recollect.extract.run import Extract
-    from recollect.extract.values import Strategy
+    from recollect.extract.values import Reading, Strategy
     from recollect.ingest.intake import Intake
     from recollect.inject.briefing import Briefing
     from recollect.inject.run import Injection
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from recollect.store.erasing import Standing
     from recollect.turns.notes import Notebook
     from recollect.turns.retirement import RetirementNote
-    from recollect.types import Remembered
+    from recollect.types import Conversation, Remembered
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ _Parts = TypeVar("_Parts", bound="Parts")
 
 _NOWHERE = "none"  # where nothing was said that may be told: what holds everywhere is left
 _ALIKE = 10  # texts that mean nearly the same as one to be erased
+AGENTS_AT_ONCE = 2  # processes of the person's own agent
 _NOTE = 4  # documents that are embedded at once with a note: memories come first
 
 
@@ -135,7 +137,7 @@ class Parts:
     def _notebook(self) -> Notebook:
         from recollect.turns.notes import Notebook
 
-        extract = self._extract(offline=True)  # notes ask no model
+        extract = self._extract(model_name="offline")  # notes ask no model
         return Notebook(self.ground, self.intake, extract, self._projection, changed=self._restate)
 
     def _retirement(self, write: Callable[[RetirementNote], list[Remembered]], author: Author) -> list[Remembered]:
@@ -148,7 +150,7 @@ class Parts:
         note = RetirementNote(self.ground)
         changed = write(note)
         if changed:
-            note.take_in(self.intake, self._extract(offline=True))
+            note.take_in(self.intake, self._extract(model_name="offline"))
             self._projection.update()
             self._restate(*changed)
         return changed
@@ -159,24 +161,43 @@ class Parts:
 
         return Reader(self.ground)
 
+    @cached_property
+    def offer(self) -> Offer:
+        """What the person's own agent may read."""
+        from recollect.extract.offer import Offer
+
+        return Offer(self.ground, self.intake.used_at)
+
     def _extract(
         self,
         stopping: Callable[[int], None] = lambda running: None,
         *,
-        offline: bool = False,
+        model_name: str = "",
+        reading: Reading | None = None,
         retirement: RetirementNote | None = None,
     ) -> Extract:
-        """`retirement` is the note of what is retired on the way."""
+        """By the model that is configured, or the one that is named. What the person's own agent reads is checked
+        against what they agreed to once more. `retirement` is the note of what is retired on the way."""
         from recollect.artifacts.files import Files
         from recollect.artifacts.session_end import SessionEnd
+        from recollect.extract.offer import agreed
         from recollect.extract.run import Extract
+        from recollect.extract.values import Reading
         from recollect.models.choose import language_model
         from recollect.turns.retirement import RetirementNote
 
         if not self.settings.config.enabled:
             raise Disabled
         config = self.settings.config
-        model = None if offline else language_model(self.settings, config.model)
+        model = language_model(self.settings, model_name or config.model)
+        names = agreed(config).get(model_name, frozenset())
+        permitted: dict[Reading, Callable[[list[Conversation]], list[Conversation]]] = {
+            Reading.USUAL: lambda talks: self.offer.left_alone(self.intake.permitted(talks)),
+            Reading.OFFERED: lambda talks: [each for each in self.intake.permitted(talks) if each.project_id in names],
+            Reading.UNDOING: lambda talks: talks,
+        }
+        reading = reading or Reading.USUAL
+        workers = 1 if model is None else config.extraction_concurrency
         strategy: Strategy
         if model is None:
             from recollect.extract.offline.strategy import Offline
@@ -190,9 +211,10 @@ class Parts:
             self.ground,
             strategy,
             SessionEnd(Files(self.settings.root), self.owner.agent_id, self._projection),
-            workers=1 if model is None else config.extraction_concurrency,
+            workers=min(workers, AGENTS_AT_ONCE) if reading is Reading.OFFERED else workers,
+            reading=reading,
             stopping=stopping,
-            permitted=self.intake.permitted,
+            permitted=permitted[reading],
             retiring=(retirement or RetirementNote(self.ground)).add,
         )
 

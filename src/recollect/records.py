@@ -6,8 +6,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recollect.asking import Asking
 from recollect.errors import NotFound, one_of
-from recollect.parts import Parts, settled
+from recollect.parts import settled
 from recollect.store.database import Transaction
 from recollect.types import Conversation, ConversationStatus, Remembered, Scope, timestamp
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Records(Parts):
+class Records(Asking):
     """What is kept, as it can be read."""
 
     @settled

@@ -41,7 +41,7 @@ def reads_anew(strategy: str, talk: Conversation, row: Stage1 | None) -> bool:
         return False
     before = row.strategy if row else talk.status_reason
     same = before in (strategy, nothing(strategy))
-    return not same and (not _by_rules(strategy) or _by_rules(before))
+    return not same and (not by_rules(strategy) or by_rules(before))
 
 
 def read_by(talk: Conversation) -> str:
@@ -50,7 +50,7 @@ def read_by(talk: Conversation) -> str:
     return said[len(NOTHING) + 2 : -1] if said.startswith(f"{NOTHING} (") else ""
 
 
-def _by_rules(strategy: str) -> bool:
+def by_rules(strategy: str) -> bool:
     """Its id says so before the name of a model, if there is one."""
     return "offline" in strategy.partition("/")[0]
 

@@ -12,14 +12,14 @@ sentence of others says it and what is quoted does not.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from recollect.everywhere import holds_everywhere
 from recollect.extract import prompt
 from recollect.extract.parts import split, tokens
 from recollect.extract.schema import ExtractionOut, MemoryOut, Relation
-from recollect.extract.values import Extraction, Transcript, outcome
+from recollect.extract.values import Backlog, Extraction, Transcript, outcome
 from recollect.models.base import Failure, LanguageModel, ModelFailed
 from recollect.models.paid import Paid
 from recollect.occasions import occasions
@@ -44,8 +44,10 @@ _MOST = 60
 _SHORTEST_QUOTE = 2  # characters: "ok" was said, too
 _WORDS = re.compile(r"\w+")
 _CARRIED = 0.5  # of a statement's words, from which another's sentence says it
+_NEAR_TOKENS, _ANSWER_TOKENS = 500, 1_700  # of near memories with the project's rules, and of an answer, on average
 _SMALLEST_PART = 500  # tokens; a model that cannot take this is not split for
 
+Rendered = Callable[[str, str, type[ExtractionOut]], str]  # instructions, content and schema → all that is sent
 _Foreign = tuple[Author, frozenset[str]]  # whose sentence, and its words
 
 
@@ -116,10 +118,26 @@ def _redacted(message: Message) -> Message:
     return replace(message.rewritten(redact), events=events)
 
 
-def questions(transcript: Transcript, part_tokens: int) -> list[str]:
+def questions(transcript: Transcript, part_tokens: int, rendered: Rendered) -> list[str]:
     """What a model would be sent about a conversation at first, a text for each part."""
     asked, instructions = _Asked(transcript), prompt.load(prompt.EXTRACT)
-    return [f"{instructions}\n{asked.content(part)}" for part in split(asked.messages, part_tokens)]
+    return [rendered(instructions, asked.content(part), ExtractionOut) for part in split(asked.messages, part_tokens)]
+
+
+def backlog(transcripts: Iterable[Transcript], part_tokens: int) -> Backlog:
+    """What it would take to read these conversations, by their prompts as they are rendered, but neither redacted nor
+    with what is near them: that is too slow for a year of history."""
+    fixed = estimate_tokens(prompt.load(prompt.EXTRACT)) + estimate_tokens(str(ExtractionOut.model_json_schema()))
+    talks = tokens_in = answers = 0
+    for each in transcripts:
+        parts = split(each.messages, part_tokens)
+        numbers = {message.uuid: number for number, message in enumerate(each.messages, 1)}
+        sizes = [estimate_tokens(prompt.transcript(part, [numbers[one.uuid] for one in part])) for part in parts]
+        tokens_in += sum(sizes) + len(parts) * (fixed + _NEAR_TOKENS)
+        if len(parts) > 1:
+            tokens_in += len(parts) * _ANSWER_TOKENS  # to be merged
+        talks, answers = talks + 1, answers + len(parts) + (len(parts) > 1)
+    return Backlog(talks, tokens_in, answers * _ANSWER_TOKENS, answers)
 
 
 def _groups(answers: Sequence[ExtractionOut], budget: int) -> Iterator[list[ExtractionOut]]:

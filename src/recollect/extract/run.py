@@ -33,7 +33,7 @@ from recollect.artifacts.files import Files
 from recollect.errors import ArtifactError, LeaseLost, StoreBusy, StoreError
 from recollect.extract.clean import cleaned
 from recollect.extract.fence import Fence
-from recollect.extract.jobs import GIVEN_UP, KIND, is_due, plan_limit, reads_anew, resume, watermark
+from recollect.extract.jobs import GIVEN_UP, KIND, by_rules, is_due, plan_limit, read_by, reads_anew, resume, watermark
 from recollect.extract.load import load, stated_before, with_known
 from recollect.extract.notes import Notes
 from recollect.extract.resolve import Place, resolve
@@ -63,7 +63,6 @@ from recollect.store import conversations as conversation_rows
 from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
 from recollect.store.jobs import PATIENT, Lease
-from recollect.text import estimate_tokens
 from recollect.types import Conversation, ConversationStatus, JobStatus, Remembered, Scope, Timestamp, moment, timestamp
 
 log = logging.getLogger(__name__)
@@ -73,7 +72,6 @@ _BATCH = 64  # conversations claimed at a time
 _LAST_ANSWERS = 3.0  # seconds that a run waits for answers once it was told to end
 _READ = (ConversationStatus.ARCHIVED, ConversationStatus.SKIPPED)
 _UNCHANGED = "unchanged since it was extracted"
-_PROMPT_TOKENS, _ANSWER_TOKENS = 1_000, 1_700  # beside its text, what a conversation is taken to cost in an estimate
 
 
 class Step(StrEnum):
@@ -181,8 +179,9 @@ class Extract(Part):
 
     def backlog(self, *, limit: int | None = None, now: bool = False, again: bool = False) -> Backlog:
         """How much `run` would send to a model."""
-        sizes = [sum(estimate_tokens(one.text) for one in each.messages) for each in self.sent(limit, now, again)]
-        return Backlog(len(sizes), sum(sizes) + len(sizes) * _PROMPT_TOKENS, len(sizes) * _ANSWER_TOKENS)
+        from recollect.extract.model import backlog  # its libraries are slow to import
+
+        return backlog(self.sent(limit, now, again), self._config.model_part_tokens)
 
     def sent(self, limit: int | None, now: bool, again: bool) -> Iterator[Transcript]:
         """The conversations that `run` would send to a model."""
@@ -259,6 +258,9 @@ class Extract(Part):
         with self._database.read() as tx:
             row = stage1.load(tx, self._owner, group[0].session_key)
         settled = all(each.status in _READ for each in group)
+        if self._reading is Reading.UNDOING:
+            before = row.strategy if row else read_by(group[0])
+            return settled and bool(before) and not by_rules(before)
         return settled and reads_anew(self._strategy_for(group[0]).id, group[0], row)
 
     def _known(self, groups: Sequence[Sequence[Conversation]]) -> dict[str, tuple[JobStatus, str, str]]:
@@ -523,6 +525,8 @@ class Extract(Part):
             )
             stated = resolve(answered.extraction.statements, existing, place)
             before = stated_before(self._ground, lease.key)
+            if self._reading is Reading.UNDOING:
+                before = replace(before, valued=set())
             stated = [replace(each, created_at=place.now) if each.id in before.retired else each for each in stated]
             gone, kept = before.gone(stated, answered.strategy, times), before.valued | before.retired
             if self._retiring and (ids := {each.id for each in gone}):

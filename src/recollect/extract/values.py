@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Protocol
 
@@ -80,6 +80,7 @@ class Backlog:
     conversations: int
     input_tokens: int  # estimated
     output_tokens: int
+    answers: int = 0  # that a model gives
 
     @property
     def tokens(self) -> int:
@@ -114,11 +115,20 @@ class Report:
     tokens: int = 0
     cost: float = 0.0
     problems: list[tuple[str, str]] = field(default_factory=list)  # (session key, reason)
+    by_agent: int = 0  # of those that succeeded, how many the person's own agent read
+    left_to_agent: int = 0  # conversations that it is still to read
+    agent_waits: str = ""  # why it reads them later
 
     @property
     def stored(self) -> int:
         """Conversations whose rows were committed."""
         return self.succeeded + self.succeeded_no_output
+
+    def add(self, other: Report) -> None:
+        """What another run did."""
+        for each in fields(self):
+            mine, more = getattr(self, each.name), getattr(other, each.name)
+            setattr(self, each.name, mine or more if isinstance(mine, str) else mine + more)
 
 
 class Reading(StrEnum):

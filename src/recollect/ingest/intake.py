@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path, PurePath
 
@@ -244,6 +244,12 @@ class Intake(Part):
         """Files in the agents' folders, and bytes of them, that `ingest` would read."""
         changed, unread = self._changed(list(self._find(None, None, None, Report())), Report())
         return len(changed), unread
+
+    def used_at(self) -> datetime | None:
+        """When an agent on this machine last wrote to a transcript, as the files are now."""
+        found = self._find(None, None, None, Report())
+        written = max((each.modified_ms for each in found if each.root != str(self._settings.turns)), default=0)
+        return datetime.fromtimestamp(written / 1000, UTC) if written else None
 
     def unreadable(self) -> list[Problem]:
         """Files and folders of the agents that `ingest` cannot read. Nothing is opened."""

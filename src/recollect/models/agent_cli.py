@@ -78,6 +78,11 @@ _SIGNS = (  # what agents say when they fail, in this order
 )
 
 
+def rendered(instructions: str, content: str, schema: type[BaseModel]) -> str:
+    """The whole prompt, as the agent is given it."""
+    return _PROMPT.format(instructions=instructions, schema=json.dumps(schema.model_json_schema()), content=content)
+
+
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What an agent left behind."""
@@ -96,7 +101,7 @@ class AgentCli:
     def __init__(self, settings: Settings, name: str, clock: Clock = utc_now) -> None:
         self.name = name
         self._clock = clock
-        self._program = name.removeprefix("cli:")
+        self._program, _, self._model = name.removeprefix("cli:").partition(":")
         self._folder = settings.home / "agent-cli"
         own = {name: value for name, value in settings.environ.items() if name not in _OF_A_SESSION}
         self._environ = {**own, BYPASS_VARIABLE: "1"}
@@ -107,8 +112,7 @@ class AgentCli:
 
     def answer(self, instructions: str, content: str, schema: type[Schema], *, seconds: float) -> Answer[Schema]:
         """One answer. The schema is part of the prompt, and what comes back is looked through for an object."""
-        shape = json.dumps(schema.model_json_schema())
-        said = self._ask(_PROMPT.format(instructions=instructions, schema=shape, content=content), seconds)
+        said = self._ask(rendered(instructions, content, schema), seconds)
         if said.status != 0:
             self._complain(said)
         complaint = ""
@@ -143,7 +147,10 @@ class AgentCli:
             return _codex(status, _read(last), _read(errors), prompt)
 
     def _arguments(self, last: Path) -> tuple[str, ...]:
-        return _CLAUDE if self._program == "claude" else (*_CODEX, "--output-last-message", str(last), "-")
+        model = ("--model", self._model) if self._model else ()
+        if self._program == "claude":
+            return (*_CLAUDE, *model)
+        return (*_CODEX, *model, "--output-last-message", str(last), "-")
 
     def _run(self, command: list[str], seconds: float, given: Path, output: Path, errors: Path) -> int:
         watched, held = os.pipe()  # `held` is inherited by nobody, so it closes when this process ends, however it ends

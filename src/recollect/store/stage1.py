@@ -70,6 +70,11 @@ def kept_by_older(tx: Transaction, owner: Owner, family: str, current: str) -> i
     return int(row[0]) if row else 0
 
 
+def strategies(tx: Transaction, owner: Owner) -> dict[str, str]:
+    """Session key → who read that conversation; nothing of those in which nothing was kept."""
+    return dict(tx.rows(f"SELECT session_key, strategy FROM memory_stage1 WHERE {_OWN}", owner.names()))
+
+
 def summaries(tx: Transaction, owner: Owner, session_keys: Sequence[str]) -> dict[str, str]:
     """What these conversations' summaries tell; nothing of those in which nothing was kept."""
     sql = (

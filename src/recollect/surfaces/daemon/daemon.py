@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 import time
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ from recollect.types import timestamp
 
 log = logging.getLogger(__name__)
 
+_BETWEEN_LOOKS = 60.0  # seconds between two looks at whether the person's own agent may go on
 _PATIENCE = 10.0  # seconds in which its threads are to end; their processes end with it in any case
 
 
@@ -61,6 +63,7 @@ class Daemon:
         self._due: dict[Task, set[tuple[str, str, int]]] = {}  # jobs that were due at the last look, by who does them
         self._written = ""  # what told, at the last look for missing vectors, that the database changed
         self._missing: dict[Kind, int] = {}  # documents that had no vector then
+        self._agent_looked = math.inf  # when it was last looked whether the agent may go on; inf: it has nothing to do
         self._hooks = Hooks(self._memory, self._backlog.add)
         listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
@@ -169,6 +172,8 @@ class Daemon:
                     self._backlog.add(Work(task=Task.SCAN))
                 if ready or Task.RUN in due or self._memory.is_erasing():
                     self._backlog.add(Work(task=Task.RUN))
+                if self._agent_may_go_on():
+                    self._backlog.add(Work(task=Task.RUN))
                 if self._vectors_wait():
                     self._backlog.add(Work(task=Task.EMBED))
             except RecollectError as error:  # the next poll may find it mended
@@ -186,6 +191,17 @@ class Daemon:
             due.setdefault(Task.SCAN if job[0] == INGEST else Task.RUN, set()).add(job)
         before, self._due = self._due, due
         return {task for task in due if due[task] != before.get(task)}
+
+    def _agent_may_go_on(self) -> bool:
+        """Has the person's own agent something to read, and is nothing in its way any more? Looked at now and then: it
+        takes a look at every transcript."""
+        if time.monotonic() < self._agent_looked + _BETWEEN_LOOKS:
+            return False
+        self._agent_looked = time.monotonic()
+        if self._memory.offer.waits():
+            return False
+        self._agent_looked = math.inf
+        return True
 
     def _vectors_wait(self) -> bool:
         """Does anything else lack a vector than at the last look? A command may have changed a text, and counting costs
@@ -213,6 +229,8 @@ class Daemon:
             self._backlog.add(Work(task=Task.RUN))
         if work.task is Task.SCAN:
             self._is_fresh = False
+        if work.task is Task.RUN:
+            self._agent_looked = time.monotonic() if result.agent_goes_on else math.inf
         if result.made:
             self._missing = {}
         if (result.entries or result.made or result.changed) and self._settings.config.embedder != "none":

@@ -49,6 +49,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     made: int = 0  # vectors
     changed: bool = False  # memories
     error: str = ""
+    agent_goes_on: bool = False  # the person's own agent is to read more once nothing is in the way
     busy: bool = False  # it was not done: the database was held or away
 
 

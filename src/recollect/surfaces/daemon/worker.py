@@ -19,7 +19,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from recollect.app import Estimate, Memory
+from recollect.app import Memory
+from recollect.asking import Estimate
 from recollect.config import Config, Settings
 from recollect.consolidate.run import Outcome
 from recollect.errors import RecollectError, StoreBusy
@@ -122,13 +123,16 @@ class Worker:
             self._memory.record_compaction(talks[0].session_key, text, now, uuid, reset=False)
 
     def _run(self, work: Work) -> Result:
-        most = self._memory.settings.config.confirm_above_tokens
-        done = self._memory.process(limit=limited(self._memory.estimate(), most))
+        config = self._memory.settings.config
+        estimate = None if config.model == "offline" else self._memory.estimate()
+        done = self._memory.process(limit=limited(estimate, config.confirm_above_tokens))
         for key, reason in done.problems:
             log.warning("%s: %s", key, reason)
         made = self._memory.consolidate()
         changed = bool(done.claimed) or made.outcome is Outcome.SUCCEEDED
-        return Result(changed=changed, error=made.reason if made.outcome is Outcome.FAILED else "")
+        error = made.reason if made.outcome is Outcome.FAILED else ""
+        goes_on = bool(done.left_to_agent) and (bool(done.agent_waits) or done.by_agent > 0) and not done.limited
+        return Result(changed=changed, error=error, agent_goes_on=goes_on)
 
     def _scan(self, work: Work) -> Result:
         report = self._memory.ingest(since=self._memory.settings.config.history_since)
