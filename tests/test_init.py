@@ -802,7 +802,7 @@ def test_without_anybody_to_ask_it_wants_yes(machine: Machine) -> None:
 def on_a_terminal(machine: Machine, answers: bytes, *arguments: str) -> str:
     """What `init` says to somebody who answers."""
     ours, theirs = pty.openpty()
-    environ = {**os.environ, "RECOLLECT_HOME": str(machine.home / ".recollect")}
+    environ = {**os.environ, "RECOLLECT_HOME": str(machine.home / ".recollect"), "PATH": "/usr/bin:/bin"}
     command = [sys.executable, "-P", "-m", "recollect", "init", *arguments]
     with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, env=environ) as process:
         os.write(ours, answers)
@@ -897,7 +897,16 @@ def test_the_history_is_offered_with_its_size_and_how_long_it_takes(machine: Mac
     assert f"Found 1 transcript of agents on this machine, {history.stat().st_size} B." in said
     assert "less than a minute" in said and "recollect ingest" in said
     assert "1 file read" not in said
-    assert "1 file read" in on_a_terminal(machine, b"y\n")
+    said = on_a_terminal(machine, b"y\nn\n")
+    assert "1 file read" in said and "more than 30 days ago" in said
+
+
+def test_history_that_no_run_looks_at_by_itself_is_offered(machine: Machine, history: Path) -> None:
+    """Without a model, in the order of time; with nobody to ask, it is said."""
+    assert "1 memory from 1 conversation" in on_a_terminal(machine, b"y\ny\ny\ny\n")
+    (machine.home / ".recollect" / "recollect.db").unlink()
+    (advice,) = [each for each in machine.install()["advice"] if "days ago" in each]
+    assert "recollect process --now" in advice
 
 
 # ---- Editing JSON ----------------------------------------------------------------------------------------------------

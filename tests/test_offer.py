@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -17,6 +19,7 @@ from recollect.config import Config
 from recollect.extract.offer import Situation, agreed, is_open, reason_to_wait, since
 from recollect.store import memories, stage1
 from recollect.types import ConversationStatus
+from tests.command import run
 from tests.conftest import Clock, Place
 from tests.test_artifacts import conversation
 from tests.transcripts import START, append, claude, write
@@ -303,3 +306,136 @@ def test_all_that_it_wrote_is_undone_at_once_and_stays_undone(machine: Machine) 
         assert "Lint comes before" not in (memory.settings.home / "MEMORY.md").read_text()
         assert memory.reindex(full=True).problems == [] and told(memory) == without
         assert memory.without_agent().claimed == 0
+
+
+# Asking
+
+
+class Person:
+    """Somebody at a terminal, with an agent of theirs and sessions of the last days."""
+
+    def __init__(self, user: Path, **environ: str) -> None:
+        self.user, self.home = user, user / ".recollect"
+        program = write(user / "bin" / "claude", f"#!{sys.executable}\n{AGENT}".encode())
+        program.chmod(0o755)
+        (user / ".claude").mkdir()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("RECOLLECT")}
+        path = f"{program.parent}:/usr/bin:/bin"
+        mine = {"HOME": str(user), "RECOLLECT_HOME": str(self.home), "PATH": path, "ASKED": str(user / "asked")}
+        self.environ = {**kept, **mine, "RECOLLECT_EMBEDDER": "none", **environ}
+
+    def session(self, number: int, project: str, days: float) -> None:
+        at = (datetime.now(UTC) - timedelta(days=days) - START).total_seconds()
+        name = f"{number}aaaaaaa-1"
+        lines = (
+            claude(n, text, role=("assistant", "user")[n % 2], session=name, cwd=project, at=at + n * 60)
+            for n, text in enumerate(TALK, 1)
+        )
+        file = write(self.user / ".claude" / "projects" / "-p" / f"{name}.jsonl", b"".join(lines))
+        os.utime(file, (0, datetime.now(UTC).timestamp() - days * 86400))
+
+    def run(self, *arguments: str, answers: str = "") -> str:
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-P", "-m", "recollect", *arguments]
+        with subprocess.Popen(
+            command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=self.environ
+        ) as process:
+            os.write(ours, answers.encode())
+            said = process.communicate(timeout=90)[0].decode()
+        os.close(ours), os.close(theirs)
+        assert process.returncode == 0, said
+        return said
+
+    @property
+    def asked(self) -> int:
+        log = self.user / "asked"
+        return len(log.read_text().splitlines()) if log.exists() else 0
+
+    @property
+    def config(self) -> str:
+        file = self.home / "config.toml"
+        return file.read_text() if file.exists() else ""
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    found = Person(tmp_path)
+    for number, (project, days) in enumerate(
+        [("/code/tides", 0.3), ("/code/tides", 0.6), ("/code/secret", 0.7), ("/code/tides", 1), ("/code/nets", 2)]
+    ):
+        found.session(number, project, days)
+    found.session(8, "/code/tides", 20)
+    return found
+
+
+PLUG_IN = "y\ny\n"  # the agent, and its history
+
+
+def test_a_no_costs_one_key_and_sends_nothing(person: Person) -> None:
+    said = person.run("init", answers=PLUG_IN + "\n")
+    assert "Claude Code with its model haiku" in said and "6 conversations, about" in said
+    assert "newest week: 5 conversations" in said and "Nothing is sent" in said
+    assert person.asked == 0 and "agreed" not in person.config
+    assert "6 conversations that your own agent could read" in person.run("status")
+    assert person.run("init", "--yes") and person.asked == 0, "--yes agrees to nothing of that kind"
+
+
+def test_what_would_be_sent_is_shown_before_anybody_agrees(person: Person) -> None:
+    said = person.run("init", answers=PLUG_IN + "s\nn\n")
+    assert "[m1]" in said and "Please always run make lint" in said and person.asked == 0
+
+
+def test_a_trial_then_the_newest_week(person: Person) -> None:
+    # projects in the order of their sessions: tides yes, secret no; the trial; the week yes; nets yes
+    said = person.run("init", answers=PLUG_IN + "y\ny\nn\n" + "y\ny\n")
+    assert "May Claude Code read /code/tides (4 conversations)?" in said and said.count("read /code/secret") == 1
+    without, _, beside = said.partition("with Claude Code with its model haiku:")
+    assert "The agent told what was done." in beside and "without a model:" in without
+    assert "3 conversations, 12,300 tokens" in said, said
+    assert "/code/secret" not in person.config and "/code/nets" in person.config and "agreed_since" in person.config
+    assert person.asked == 4 and "--model" in (person.user / "asked").read_text()
+    assert "recollect process --again --now" in said and "1 older conversation" in said
+    status = json.loads(person.run("status", "--json"))
+    assert status["missed"] == {"models": ["cli:claude:haiku"], "due": 0, "older": 1, "elsewhere": 1, "waits": ""}
+    assert "2 conversations read" not in said
+    undone = person.run("init", "--model", "offline")
+    assert "4 conversations read without a model again" in undone and "agreed" not in person.config
+
+
+def test_a_no_after_the_trial_undoes_it(person: Person) -> None:
+    said = person.run("init", answers=PLUG_IN + "y\ny\nn\n" + "n\n")
+    assert person.asked == 3 and "read without a model again" in said and "agreed" not in person.config
+    assert "Lint comes before" not in person.run("memories", "--project", "/code/tides")
+
+
+def test_a_model_that_does_not_do_it_is_followed_by_the_next(person: Person) -> None:
+    person.environ["ONLY"] = "default"
+    refuse = 'if os.environ.get("ONLY") and "--model" in sys.argv: sys.exit("There is no such model.")\n'
+    program = person.user / "bin" / "claude"
+    program.write_text(program.read_text().replace("reply, failed", refuse + "reply, failed", 1))
+    person.run("init", answers=PLUG_IN + "y\ny\nn\n" + "y\nn\n")
+    assert '"cli:claude" = ["/code/tides"]' in person.config and "haiku" not in person.config
+
+
+def test_consent_without_questions_names_its_projects(person: Person) -> None:
+    person.run("init", "--yes")
+    environ = {"HOME": str(person.user), "PATH": person.environ["PATH"], "ASKED": person.environ["ASKED"]}
+    (person.home / "config.toml").write_text('# mine\nlog_level = "error"\n\n[roots]\npi = []\n')
+    done = run(person.home, "init", "--model", "cli:claude", "--json", **environ)
+    assert done.status == 2 and "--project" in done.json["error"]["hint"]
+    done = run(person.home, "init", "--model", "cli:claude", "--project", "/code/other", "--json", **environ)
+    assert done.status != 0 and "agreed" not in person.config
+    done = run(person.home, "init", "--model", "claude", "--project", "/code/tides", "--json", **environ)
+    assert done.status == 2 and "cli:claude" in done.stdout
+    tides = ("init", "--model", "cli:claude", "--project", "/code/tides", "--json")
+    done = run(person.home, *tides, CLAUDECODE="1", **environ)
+    assert done.status != 0 and "an agent may not" in done.stdout and "agreed" not in person.config
+    done = run(person.home, *tides, **environ)
+    assert done.status == 0 and done.json["estimate"]["conversations"] == 3 and person.asked == 0
+    assert person.config.endswith('# mine\nlog_level = "error"\n\n[roots]\npi = []\n')
+    done = run(person.home, "init", "--model", "cli:claude", "--project", "/code/nets", "--json", **environ)
+    assert '"cli:claude" = ["/code/nets", "/code/tides"]' in person.config
+    run(person.home, "init", "--model", "offline", "--project", "/code/nets", "--json", **environ)
+    assert '"cli:claude" = ["/code/tides"]' in person.config and "agreed_since" in person.config
+    run(person.home, "init", "--model", "offline", "--json", **environ)
+    assert person.config == '# mine\nlog_level = "error"\n\n[roots]\npi = []\n'

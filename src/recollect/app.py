@@ -132,8 +132,10 @@ class Memory(Records):
         retirement = RetirementNote(self.ground)
         extract = self._extract(stopping, retirement=retirement)
         report = extract.run(limit=limit, now=now, again=again, progress=progress)
-        retirement.take_in(self.intake, extract)
-        self._have_agent_read(report, limit=limit, now=now, again=again, progress=progress, stopping=stopping)
+        self.have_agent_read(
+            report, limit=limit, now=now, again=again, progress=progress, stopping=stopping, retirement=retirement
+        )
+        retirement.take_in(self.intake, self._extract(model_name="offline"))
         kept = self._upkeep.run()
         report.failed += len(kept.problems)
         report.problems += kept.problems

@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,16 @@ import click
 from recollect.config import Settings, located
 from recollect.errors import ConfigError, RecollectError, UsageError
 from recollect.home import strangers
-from recollect.surfaces.cli.common import count, embed, memory, only_for_people, options, print_json, size
+from recollect.surfaces.cli.common import count, counting, embed, memory, only_for_people, options, print_json, size
 from recollect.surfaces.cli.common import settings as load_settings
 from recollect.surfaces.cli.serve import stopped
 from recollect.surfaces.cli.service import removed
 from recollect.surfaces.hooks import launcher
 from recollect.surfaces.hooks.client import AGENTS
-from recollect.types import timestamp, utc_now
+from recollect.types import ConversationStatus, timestamp, utc_now
 
 if TYPE_CHECKING:
+    from recollect.app import Memory
     from recollect.surfaces.installers.files import Change
     from recollect.surfaces.installers.values import Agent
 
@@ -54,7 +56,9 @@ Examples:
   recollect init --print               shows what would change, and changes nothing
   recollect init --agent codex --yes   without a question
   recollect init --uninstall           takes it out again; memory stays
-  recollect init --uninstall --purge   and erases all memory""",
+  recollect init --uninstall --purge   and erases all memory
+  recollect init --model cli:claude:haiku --project ~/shop   your own agent reads that project from now on
+  recollect init --model offline       undoes all that your own agent wrote""",
 )
 @click.option(
     "--agent", "names", type=click.Choice(AGENTS), multiple=True, help="Only this agent. [default: all that are found]"
@@ -64,8 +68,53 @@ Examples:
 @click.option("--uninstall", is_flag=True, help="Take recollect out of the agents' settings.")
 @click.option("--purge", is_flag=True, help="With --uninstall: erase everything under RECOLLECT_HOME, too.")
 @click.option("--import/--no-import", "import_", default=True, help="Offer the history found on this machine.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Only this: agree to `cli:claude` or `cli:codex` as the model, or undo that with `offline`.",
+)
+@click.option("--project", "projects", multiple=True, metavar="P", help="With --model: the project, by folder or id.")
 @options
 def command(
+    names: tuple[str, ...],
+    yes: bool,
+    only_print: bool,
+    uninstall: bool,
+    purge: bool,
+    import_: bool,
+    model: str | None,
+    projects: tuple[str, ...],
+    as_json: bool,
+    agent_id: str | None,
+) -> int:
+    """Plug recollect into the agents on this machine: hooks and the MCP server.
+
+    Your own settings stay as they are: entries are added, files are backed up first, and a file that cannot be
+    understood is refused. Running it again changes nothing, or brings older entries up to date.
+    """
+    if model is not None or projects:
+        return _choose_model(model, projects, as_json, agent_id)
+    return _plug(names, yes, only_print, uninstall, purge, import_, as_json, agent_id)
+
+
+def _choose_model(model: str | None, projects: tuple[str, ...], as_json: bool, agent_id: str | None) -> int:
+    from recollect.config import value_of
+    from recollect.surfaces.cli.offer import agree, undo
+
+    if model is None:
+        raise UsageError("--project goes with --model")
+    say = _Speaker(as_json)
+    if model == "offline":
+        told = undo(agent_id, projects, say)
+    else:
+        value_of("agreed_projects", {model: []}, "`--model`")
+        told = agree(agent_id, model, projects, say)
+    if as_json:
+        print_json(told)
+    return 1 if told.get("failed") else 0
+
+
+def _plug(
     names: tuple[str, ...],
     yes: bool,
     only_print: bool,
@@ -75,11 +124,6 @@ def command(
     as_json: bool,
     agent_id: str | None,
 ) -> int:
-    """Plug recollect into the agents on this machine: hooks and the MCP server.
-
-    Your own settings stay as they are: entries are added, files are backed up first, and a file that cannot be
-    understood is refused. Running it again changes nothing, or brings older entries up to date.
-    """
     from recollect.surfaces.installers import agents
     from recollect.surfaces.installers.files import copies, diff, installing, obstacles, uninstalling
     from recollect.surfaces.installers.upkeep import is_plugged_in
@@ -119,6 +163,10 @@ def command(
                 )
         elif not uninstall:
             _offer_history(agent_id, result, say, yes=yes, offered=import_)
+            if not yes:
+                from recollect.surfaces.cli.offer import offer
+
+                offer(agent_id)
     if not chosen:
         say("No agent was found. Looked for " + ", ".join(str(sign) for each in known for sign in each.signs) + ".")
         say("`recollect init --agent claude-code` sets one up all the same.")
@@ -216,6 +264,23 @@ def _offer_history(agent_id: str | None, result: Result, say: _Speaker, *, yes: 
         if not say.quiet:
             describe(opened, report, everything=True)
             say("Memories are made of them in the background; `recollect process` does it now.")
+        _offer_older(opened, result, say, yes=yes)
+
+
+def _offer_older(opened: Memory, result: Result, say: _Speaker, *, yes: bool) -> None:
+    """What is older than runs look at by themselves is read where the person wants it."""
+    days = opened.settings.config.max_rollout_age_days
+    until = timestamp(utc_now() - timedelta(days=days))
+    ready = [each for each in opened.conversations(status=ConversationStatus.READY) if each.last_message_at < until]
+    if not ready:
+        return
+    what = f"{count(len(ready), 'conversation')} ended more than {days} days ago"
+    if yes:
+        _advise(result, say, [f"{what}: `recollect process --now` reads those, too."])
+    elif click.confirm(f"{what}. Learn from those, too, now and without a model?", default=True):
+        with counting("extracting", say.quiet) as progress:
+            done = opened.read_without_model([each.session_key for each in ready], progress=progress)
+        say(f"{count(done.memories, 'memory', 'memories')} from {count(done.stored, 'conversation')}.")
 
 
 def _leave_history(settings: Settings) -> None:

@@ -30,7 +30,7 @@ Examples:
   recollect process --now        everything that was taken in, however short, old or recent
   recollect process --limit 3    at most three
   recollect process --now --limit 1 --dry-run    what the model would be sent about the next one
-  recollect process --again --now    with a model that you named since, what was read without it
+  recollect process --again --now    with a model that you named since, or your own agent, what was read without it
   recollect process --again --undo   what that retired holds again""",
 )
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many conversations.")
@@ -125,7 +125,7 @@ def _ask(opened: Memory, limit: int | None, now: bool, again: bool, as_json: boo
         return
     cost = f", about {estimate.dollars:,.2f} US dollars" if estimate.dollars else ""
     talks = count(estimate.conversations, "conversation")
-    what = f"{talks}, about {estimate.tokens:,} tokens{cost}, to {config.model}"
+    what = f"{talks}, about {estimate.tokens:,} tokens{cost}, to {estimate.model}"
     if as_json or not is_terminal():
         raise UsageError(f"this would send {what}", hint="Add --yes to go on, or --limit N to send less.")
     click.confirm(f"This sends {what}. Go on?", abort=True, err=True)
@@ -137,8 +137,18 @@ def _stopping(running: int) -> None:
         echo(f"stopping: waiting for {answers} already asked for; Ctrl-C again gives them up", err=True)
 
 
+def _describe_agent(report: Report) -> None:
+    if report.by_agent:
+        echo(f"{count(report.by_agent, 'conversation')} of them read by your own agent.")
+    if report.left_to_agent and not report.limited:
+        why = f": {line(report.agent_waits)}" if report.agent_waits else ""
+        now = "" if "limit" in why or "max_tokens" in why else " (`--now` does not wait)"
+        echo(f"{count(report.left_to_agent, 'conversation')} left to your own agent{why}{now if why else ''}.")
+
+
 def _describe(report: Report, opened: Memory, now: bool) -> None:
     if not report.claimed and not report.skipped:
+        _describe_agent(report)
         waits = "no conversation fell silent since last time (`--now` does not wait for that)"
         if not now and opened.conversations(status=ConversationStatus.READY, limit=1):
             days = opened.settings.config.max_rollout_age_days
@@ -152,6 +162,7 @@ def _describe(report: Report, opened: Memory, now: bool) -> None:
         + (f"; {report.skipped:,} left alone" if report.skipped else "")
         + (f"; {report.tokens:,} tokens" if report.tokens else "")
     )
+    _describe_agent(report)
     if report.waiting:
         echo(f"{report.waiting:,} more to do: run it again, or with `--now` for all of them.")
     if report.limited:

@@ -10,14 +10,18 @@ from typing import Any
 import click
 
 from recollect.errors import RecollectError
+from recollect.extract.offer import Missed
 from recollect.overview import Overview
 from recollect.surfaces.cli.common import count, echo, memory, options, print_json, size, table
+
+AGREED = "the projects in `agreed_projects`"
 
 
 @click.command("status")
 @options
 def command(as_json: bool, agent_id: str | None) -> int:
     """Show what is in memory and what is going on."""
+    from recollect.surfaces.cli.offer import installed
     from recollect.surfaces.installers.upkeep import troubles
 
     with memory(agent_id) as opened:
@@ -32,7 +36,7 @@ def command(as_json: bool, agent_id: str | None) -> int:
     if as_json:
         print_json({**asdict(result), "paused": paused, "daemon": daemon})
         return 0
-    show(result, as_json)
+    show(result, as_json, has_agent=bool(installed(opened.settings)))
     for session in paused:
         echo(f"session {session}: paused (`recollect pause --session {session} --resume`)")
     if not daemon["running"]:
@@ -45,6 +49,20 @@ def command(as_json: bool, agent_id: str | None) -> int:
     state = (told or "idle") + blind if daemon.get("answers", True) else "does not answer (`recollect serve --stop`)"
     echo(f"daemon: process {daemon['pid']} since {daemon['since']}, {state}")
     return 0
+
+
+def _tell_missed(missed: Missed, has_agent: bool) -> None:
+    """What the person's own agent has not read, and what to do about it."""
+    if missed.models and missed.due:
+        echo(f"  {count(missed.due, 'conversation')} to read" + (f", later: {missed.waits}" if missed.waits else ""))
+    if missed.models and missed.older:
+        older = count(missed.older, "older conversation")
+        echo(f"  {older} it did not read: `recollect process --again --now`")
+    elsewhere = count(missed.elsewhere, "conversation")
+    if missed.elsewhere and missed.models:
+        echo(f"  {elsewhere} of other projects: `recollect init --model {missed.models[0]} --project P` agrees to one")
+    elif missed.elsewhere and has_agent:
+        echo(f"  {elsewhere} that your own agent could read: `recollect init`")
 
 
 def _paused(home: Path) -> list[str]:
@@ -74,7 +92,7 @@ def _daemon(home: Path) -> dict[str, Any]:
         return found | {"answers": False}
 
 
-def show(result: Overview, as_json: bool) -> None:
+def show(result: Overview, as_json: bool, *, has_agent: bool = False) -> None:
     if as_json:
         print_json(asdict(result))
         return
@@ -103,7 +121,8 @@ def show(result: Overview, as_json: bool) -> None:
     waiting = ", ".join(count(number, kind, f"{kind[:-1]}ies") for kind, number in backlog if number)
     none = "switched off" if result.vectors["embedder"] == "none" else "none yet"
     echo(f"vectors: {result.vectors['serving'] or none}" + (f", waiting: {waiting}" if waiting else ""))
-    echo(f"model: {result.model}")
+    echo(f"model: {result.model}" + "".join(f", {each} for {AGREED}" for each in result.missed.models))
+    _tell_missed(result.missed, has_agent)
     for spent in result.tokens:
         cost = f", {spent.cost_micros / 1_000_000:.2f} US dollars" if spent.cost_micros else ""
         tokens = f"{spent.input_tokens + spent.output_tokens:,} tokens in {count(spent.requests, 'request')}"
