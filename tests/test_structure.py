@@ -512,6 +512,8 @@ def test_an_answer_is_kept_with_its_question() -> None:
         "Should the export of old carts be encrypted? → Yes",
         "Which approach do you prefer? → Approach 2",
         "Which format should it have? → JSON",
+        "How should the errors of the export be shown? → Inline",
+        "What should the export of old carts do? → Skip them",
     ],
 )
 def test_an_answer_about_the_work_at_hand_is_not_kept(told: str) -> None:

@@ -124,6 +124,8 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Session:
+    """A conversation, read once for all that is told of it."""
+
     messages: Sequence[Message]  # without the commands to the client that end it
     turns: Sequence[Turn]
     told: Told

@@ -30,6 +30,9 @@ _NO_CHOICE = re.compile(
     re.IGNORECASE,
 )
 _GENERIC = re.compile(r"\b(?:approach|option|direction|design|way|style|format|kind|prefer\w*|best)s?\b", re.IGNORECASE)
+_NAMES_THING = re.compile(
+    r"\b(?:which|what) (?!(?:of|should|is|are|do|does|would|happens)\b)[^\W\d_]", re.IGNORECASE
+)  # one word may answer it: "Which database …?"
 _SUBJECT = 2  # words that say what a question is about
 _MOST_NOTED = 10
 _LONGEST_CHOICE = 500
@@ -124,9 +127,11 @@ def _choice(told: str) -> str:
     about = question.partition("?")[0][-_LONGEST_CHOICE:]
     if not _ABOUT_RESULT.match(about) or _ABOUT_WORK.search(about) or _NO_CHOICE.match(answer):
         return ""
-    if "?" in answer or len(told) > _LONGEST_CHOICE or not content_words(answer):
+    if "?" in answer or len(told) > _LONGEST_CHOICE:
         return ""
-    return f"{question} {ended(answer)}" if len(content_words(_GENERIC.sub("", about))) >= _SUBJECT else ""
+    named = len(content_words(_GENERIC.sub("", about)))
+    is_whole = named >= _SUBJECT and len(content_words(answer)) >= (1 if _NAMES_THING.search(about) else 2)
+    return f"{question} {ended(answer)}" if is_whole else ""
 
 
 def requests(session: Session) -> list[str]:
