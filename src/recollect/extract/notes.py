@@ -79,8 +79,8 @@ def _retirement(transcript: Transcript) -> Extraction:
     told = [found for each in transcript.messages if (found := note.parse_retirement(each.text))]
     restored = {name for each in told if each.is_undone for name in each.memories}
     retired = {name for each in told if not each.is_undone for name in each.memories}
-    parts = [(len(retired), "were retired and are told to no agent"), (len(restored), "hold again")]
-    said = "; ".join(f"memories: {number:,} {what}" for number, what in parts if number)
+    parts = [(len(retired), "retired, and told to no agent"), (len(restored), "restored")]
+    said = "; ".join(f"{number:,} {'memory' if number == 1 else 'memories'} {what}" for number, what in parts if number)
     if not said:
         return Extraction()
     why = "; ".join(dict.fromkeys(each.why for each in told))
