@@ -16,6 +16,7 @@ import pytest
 
 from recollect.app import Memory, open_memory
 from recollect.config import Config
+from recollect.extract import OFFLINE
 from recollect.extract.offer import Situation, agreed, is_open, reason_to_wait, since
 from recollect.store import memories, stage1
 from recollect.types import ConversationStatus
@@ -143,7 +144,7 @@ def test_the_window_begins_with_the_consent_and_is_never_older_than_the_usual_on
     [
         ("ready", "", None, True),
         ("ready", "", "extract_v3+merge_v2/cli:claude", True),
-        ("archived", "", "offline-v10", True),
+        ("archived", "", OFFLINE, True),
         ("archived", "", "extract_v3+merge_v2/cli:claude", False),
         ("archived", "", "extract_v2/openai:x", False),
         ("skipped", "nothing worth keeping (offline-v10)", None, True),
@@ -179,7 +180,7 @@ def test_the_agent_reads_what_was_agreed_to_and_nothing_else(machine: Machine) -
         report = memory.process()
         assert (report.by_agent, report.left_to_agent, report.agent_waits) == (1, 0, "")
         assert len(machine.asked) == 1 and report.tokens == 4100
-        assert readers(memory) == {"cli:claude", "offline-v10"}
+        assert readers(memory) == {"cli:claude", OFFLINE}
         assert "Lint comes before every commit." in told(memory)
         assert memory.process(now=True, again=True).by_agent == 0 and len(machine.asked) == 1, "once"
     arguments = machine.asked[0]["arguments"]
@@ -237,7 +238,7 @@ def test_a_plans_limit_stops_it_and_what_was_known_stays(machine: Machine) -> No
         report = memory.process()
         assert len(machine.asked) == 1 and "limit reached" in report.limited and report.left_to_agent == 3
         assert {each.status for each in memory.conversations()} == {ConversationStatus.ARCHIVED}
-        assert readers(memory) == {"offline-v10"} and told(memory)
+        assert readers(memory) == {OFFLINE} and told(memory)
         for now in (False, True):
             assert "limit of the plan" in memory.process(now=now).agent_waits
         assert len(machine.asked) == 1 and "limit of the plan" in memory.status().missed.waits
@@ -297,12 +298,12 @@ def test_all_that_it_wrote_is_undone_at_once_and_stays_undone(machine: Machine) 
         assert by_agent != without
         first = memory.memories(project="/code/nets")[0]
         memory.cite([first.id])  # of use, and still the agent's
-        assert memory.without_agent(["/code/nets"]).stored == 1 and readers(memory) == {"cli:claude", "offline-v10"}
+        assert memory.without_agent(["/code/nets"]).stored == 1 and readers(memory) == {"cli:claude", OFFLINE}
     with machine.open() as memory:
         append(file, claude(9, "And the harbour?", session="aaaaaaaa-1"))
         memory.ingest()
         memory.without_agent()
-        assert told(memory) == without and readers(memory) == {"offline-v10"}
+        assert told(memory) == without and readers(memory) == {OFFLINE}
         assert "Lint comes before" not in (memory.settings.home / "MEMORY.md").read_text()
         assert memory.reindex(full=True).problems == [] and told(memory) == without
         assert memory.without_agent().claimed == 0

@@ -54,7 +54,7 @@ _BY_HAND = re.compile(
 _CHOICE = re.compile(r"\b(?:which|or|welche[rs]?|oder|quelle?s?|ou|cuál|qual|какой)\b|还是|それとも", re.IGNORECASE)
 _PLAN = re.compile(r"\AImplement the following plan:")
 _CODE = re.compile(r"`([^`\n]+)`")
-_ASKS = re.compile(r"ask|question", re.IGNORECASE)  # tools
+_ASKS = re.compile(r"^ask|question|_ask", re.IGNORECASE)  # tools; not `Task`
 _USUAL = frozenset({"test", "tests", "lint", "typecheck", "build"})  # checks that a hook may run, and a report names
 _RUNNERS = frozenset({"run", "npx", "cd"})
 

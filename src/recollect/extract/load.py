@@ -73,7 +73,8 @@ class Before:
         return [each for each in left if any(uuid in said or not uuid for _, uuid in each.sources)]
 
 
-def stated_before(ground: Ground, session_key: str) -> Before:
+def stated_before(ground: Ground, session_key: str, *, is_undone: bool = False) -> Before:
+    """What a conversation states. That an agent cited it saves nothing from being undone."""
     with ground.database.read() as tx:
         held = memories.of_session(tx, ground.owner, session_key)
         ids = sorted({each.id for each in held})
@@ -85,7 +86,8 @@ def stated_before(ground: Ground, session_key: str) -> Before:
     others = [(name, key) for name, key in sources if key != session_key]
     noted = {name for name, key in others if hand_of(key.rpartition("@")[0]) is not Hand.PIPELINE}
     right = {name for name, each in thought.items() if each.user_reaction == "ok"}
-    return Before(held, {*used} | right | noted, {name for name, _ in others}, {*retired}, row.strategy if row else "")
+    valued = right | noted | (set() if is_undone else {*used})
+    return Before(held, valued, {name for name, _ in others}, {*retired}, row.strategy if row else "")
 
 
 _NEAR = 12  # memories that a reader of a conversation is shown

@@ -524,9 +524,7 @@ class Extract(Part):
                 conversation.user,
             )
             stated = resolve(answered.extraction.statements, existing, place)
-            before = stated_before(self._ground, lease.key)
-            if self._reading is Reading.UNDOING:
-                before = replace(before, valued=set())
+            before = stated_before(self._ground, lease.key, is_undone=self._reading is Reading.UNDOING)
             stated = [replace(each, created_at=place.now) if each.id in before.retired else each for each in stated]
             gone, kept = before.gone(stated, answered.strategy, times), before.valued | before.retired
             if self._retiring and (ids := {each.id for each in gone}):
