@@ -18,7 +18,9 @@ from recollect.app import Memory, open_memory
 from recollect.config import Config
 from recollect.extract import OFFLINE
 from recollect.extract.offer import Situation, agreed, is_open, reason_to_wait, since
-from recollect.store import memories, stage1
+from recollect.store import answers, stage1
+from recollect.surfaces.daemon.work import Task, Work
+from recollect.surfaces.daemon.worker import Worker
 from recollect.types import ConversationStatus
 from tests.command import run
 from tests.conftest import Clock, Place
@@ -92,8 +94,7 @@ def _idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(memory: Memory) -> list[str]:
-    with memory.database.read() as tx:
-        return sorted(each.text for each in memories.current(memories.all_of(tx, memory.owner)))
+    return sorted(each.text for each in memory.memories())
 
 
 def readers(memory: Memory) -> set[str]:
@@ -212,6 +213,36 @@ def test_it_waits_for_quiet_unless_a_person_asks(machine: Machine) -> None:
         assert report.left_to_agent == 1 and "in use" in report.agent_waits and machine.asked == []
         assert told(memory) != [], "what is known without it does not wait"
         assert memory.process(now=True).by_agent == 1
+
+
+def test_an_answer_that_was_paid_for_is_not_thrown_away(machine: Machine) -> None:
+    """The process died between the agent's answer and its files."""
+    file = machine.session("aaaaaaaa-1")
+    with machine.open("/code/tides") as memory:
+        memory.ingest()
+        (talk,) = memory.conversations()
+        with memory.database.write() as tx:
+            answers.save(tx, memory.owner, "extract", talk.session_key, "asked", "{}", talk.last_message_at)
+        os.utime(file, (0, machine.clock.now.timestamp() - 10))
+        assert (memory.process().claimed, memory.conversations()[0].status) == (0, ConversationStatus.READY)
+        machine.clock.advance(600)
+        assert memory.process().by_agent == 1
+    with machine.open() as memory:
+        machine.session("bbbbbbbb-1")
+        memory.ingest()
+        assert memory.process(now=True).succeeded == 1, "without a consent nothing waits"
+
+
+def test_the_daemon_is_told_to_come_back_once_it_is_quiet(machine: Machine) -> None:
+    file = machine.session("aaaaaaaa-1")
+    os.utime(file, (0, machine.clock.now.timestamp() - 10))
+    with machine.open("/code/tides") as memory:
+        memory.ingest()
+        worker = Worker(memory)
+        assert worker.do(Work(task=Task.RUN)).agent_goes_on and machine.asked == []
+        machine.clock.advance(600)
+        assert not worker.do(Work(task=Task.RUN)).agent_goes_on and len(machine.asked) == 1
+        assert not worker.do(Work(task=Task.RUN)).changed and len(machine.asked) == 1, "idle means idle"
 
 
 def test_what_is_older_than_the_consent_is_read_where_a_person_asks(machine: Machine) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from math import fsum
 
+from recollect.artifacts.sets import after
 from recollect.extract.resolve import retire
 from recollect.extract.rules import rules_of
 from recollect.extract.values import Transcript
@@ -16,7 +17,7 @@ from recollect.store.database import Database
 from recollect.store.entries import FileKey
 from recollect.store.ground import Ground
 from recollect.text import content_words
-from recollect.types import Conversation, Hand, Message, Owner, Remembered, Role, Scope
+from recollect.types import Conversation, Hand, Message, Owner, Remembered, Role, Scope, Timestamp
 
 
 def load(database: Database, owner: Owner, group: Sequence[Conversation]) -> Transcript:
@@ -62,14 +63,21 @@ class Before:
     stated: list[Remembered]
     valued: set[str]  # ids of what of it an agent cited, or a person called right, pinned or corrected
     shared: set[str]  # of what others state, too
-    retired: set[str]
+    retired: dict[str, Timestamp]  # when
     strategy: str  # by which it was read; empty: nothing is known of that
+
+    def held_again(self, stated: Sequence[Remembered], now: Timestamp) -> list[Remembered]:
+        """These statements; what was retired of them is first seen after that, so that it holds."""
+        return [
+            replace(each, created_at=max(now, after(self.retired[each.id]))) if each.id in self.retired else each
+            for each in stated
+        ]
 
     def gone(self, stated: Sequence[Remembered], strategy: str, said: Container[str]) -> list[Remembered]:
         """What another strategy kept of these messages and this one does not, as nobody else states it."""
         if self.strategy in ("", strategy):
             return []
-        left = retire(self.stated, stated, self.valued | self.retired | self.shared)
+        left = retire(self.stated, stated, self.valued | self.retired.keys() | self.shared)
         return [each for each in left if any(uuid in said or not uuid for _, uuid in each.sources)]
 
 
@@ -87,7 +95,13 @@ def stated_before(ground: Ground, session_key: str, *, is_undone: bool = False) 
     noted = {name for name, key in others if hand_of(key.rpartition("@")[0]) is not Hand.PIPELINE}
     right = {name for name, each in thought.items() if each.user_reaction == "ok"}
     valued = right | noted | (set() if is_undone else {*used})
-    return Before(held, valued, {name for name, _ in others}, {*retired}, row.strategy if row else "")
+    return Before(
+        held,
+        valued,
+        {name for name, _ in others},
+        {name: each.at for name, each in retired.items()},
+        row.strategy if row else "",
+    )
 
 
 _NEAR = 12  # memories that a reader of a conversation is shown

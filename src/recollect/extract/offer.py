@@ -138,17 +138,19 @@ class Offer(Part):
         return [*reversed(found.values())]
 
     def left_alone(self, talks: Collection[Conversation]) -> list[Conversation]:
-        """Those that may be read without a model: what the agent of its project has read waits for it."""
+        """Those that may be read without a model. In an agreed project, what the agent has read waits for it; so does
+        what it was reading when it was cut short, since its answer is paid for."""
         names = {name for projects in agreed(self._config).values() for name in projects}
         if not names:
             return [*talks]
         with self._database.read() as tx:
             readers = stage1.strategies(tx, self._owner)
-        return [
-            each
-            for each in talks
-            if each.project_id not in names or not is_by_agent(each, readers.get(each.session_key))
-        ]
+            answered = answers.keys(tx, self._owner, KIND)
+
+        def waits(talk: Conversation) -> bool:
+            return talk.session_key in answered or is_by_agent(talk, readers.get(talk.session_key))
+
+        return [each for each in talks if each.project_id not in names or not waits(each)]
 
     def read(self, projects: Collection[str] = ()) -> list[Conversation]:
         """Conversations that a person's own agent has read, of these projects or of all; and those that wait for a

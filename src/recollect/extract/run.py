@@ -525,8 +525,8 @@ class Extract(Part):
             )
             stated = resolve(answered.extraction.statements, existing, place)
             before = stated_before(self._ground, lease.key, is_undone=self._reading is Reading.UNDOING)
-            stated = [replace(each, created_at=place.now) if each.id in before.retired else each for each in stated]
-            gone, kept = before.gone(stated, answered.strategy, times), before.valued | before.retired
+            stated = before.held_again(stated, place.now)
+            gone, kept = before.gone(stated, answered.strategy, times), before.valued | before.retired.keys()
             if self._retiring and (ids := {each.id for each in gone}):
                 self._retiring(sorted(ids), f"{answered.strategy} would not keep it")
                 kept |= ids

@@ -38,6 +38,13 @@ def load(tx: Transaction, owner: Owner, kind: str, key: str, input_hash: str) ->
     return Stored(*row) if row else None
 
 
+def keys(tx: Transaction, owner: Owner, kind: str) -> set[str]:
+    """Keys of the jobs of a kind that have an answer which is not used up."""
+    names = {**owner.names(), "kind": kind}
+    where = "WHERE tenant = :tenant AND agent_id = :agent_id AND kind = :kind"
+    return {key for (key,) in tx.rows(f"SELECT DISTINCT job_key FROM memory_answers {where}", names)}
+
+
 def save(tx: Transaction, owner: Owner, kind: str, key: str, input_hash: str, answer: str, now: Timestamp) -> None:
     """The first answer to a question stays."""
     names = {**owner.names(), "kind": kind, "key": key, "hash": input_hash, "answer": answer, "now": now}

@@ -36,7 +36,6 @@ from recollect.types import timestamp
 
 log = logging.getLogger(__name__)
 
-_BETWEEN_LOOKS = 60.0  # seconds between two looks at whether the person's own agent may go on
 _PATIENCE = 10.0  # seconds in which its threads are to end; their processes end with it in any case
 
 
@@ -195,7 +194,7 @@ class Daemon:
     def _agent_may_go_on(self) -> bool:
         """Has the person's own agent something to read, and is nothing in its way any more? Looked at now and then: it
         takes a look at every transcript."""
-        if time.monotonic() < self._agent_looked + _BETWEEN_LOOKS:
+        if time.monotonic() < self._agent_looked + 2 * self._settings.config.poll_interval_seconds:
             return False
         self._agent_looked = time.monotonic()
         if self._memory.offer.waits():
