@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recollect.blocks import END, PREFIX, TITLES, strip_blocks, without_memories
 from recollect.inject import render
-from recollect.inject.orientation import Known, orientation
-from recollect.inject.values import Section
+from recollect.inject.brief import Known, brief
+from recollect.inject.values import Outcome, Section
 from tests.injecting import a_memory
 
+NOW = datetime(2026, 3, 10, 9, tzinfo=UTC)
 MEMORIES = [a_memory("jwt", "Auth uses JWT tokens"), a_memory("tabs", "Indent by tabs", scope_id="p")]
 BLOCKS = [
     render.block([(Section.RELEVANT, render.line(each)) for each in MEMORIES]),
     render.block([(Section.PINNED, render.line(MEMORIES[0])), (Section.RELEVANT, render.line(MEMORIES[1]))]),
-    orientation(Known("p", MEMORIES, {}, project_summary="# Project\n\n- It is a tide table.")),
+    render.rendered(brief(Known("p", MEMORIES, outcomes=[Outcome("s@1", "2026-02-01", "Fixed it.", "")]), NOW)),
     f"{PREFIX}\n- likes tea\n{END}",
 ]
 FORGED = (  # what no block is

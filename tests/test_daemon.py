@@ -495,6 +495,10 @@ def test_an_answer_that_cites_a_memory_counts_once_as_use(there: Home) -> None:
     uses(there, {memory_id: 1})
     append(file, claude(4, f"again {memory_id}", role="assistant", session=SESSION))
     wait(lambda: uses(there) == {memory_id: 2})
+    short = f"by {memory_id[:8]} r1, and m-zzzzzz or m-series"
+    append(file, claude(5, short, role="assistant", session=SESSION))
+    wait(lambda: uses(there) == {memory_id: 3})
+    assert there.json("show", memory_id[:8])["id"] == memory_id
 
 
 def uses(there: Home, expected: dict[str, int] | None = None) -> dict[str, int]:

@@ -81,6 +81,31 @@ def test_a_prompt_gets_what_has_to_do_with_it_once(there: Home, tides: Path) -> 
     assert there.json("context", "--last")["blocks"]
 
 
+def test_a_session_that_goes_on_is_told_what_it_does_not_see_yet(there: Home, tides: Path) -> None:
+    memory_id = there.json("remember", RULE, "--project", str(tides))["id"]
+    there.start()
+    assert RULE in there.said("SessionStart", told(tides))
+    wait(lambda: there.json("context", "--last")["blocks"])
+    assert there.said("SessionStart", told(tides, source="resume")) == ""
+    there.json("correct", memory_id, "Never deploy the lighthouse service on a Monday.")
+    assert "Monday" in there.said("SessionStart", told(tides, source="resume"))
+    assert "Monday" in there.said("SessionStart", told(tides, source="compact"))
+    assert "Monday" in there.said("SessionStart", told(tides, source="fork", session_id="branched"))
+
+
+def test_without_a_daemon_a_compaction_frees_what_was_told(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    asks = told(tides, prompt="Can we deploy the lighthouse service today?")
+    there.start()
+    assert RULE in there.said("UserPromptSubmit", asks)
+    there.stop()
+    assert RULE in there.said("SessionStart", told(tides, source="compact"))
+    wait(there.is_serving)
+    wait(lambda: list((there.path / client.SPOOL).iterdir()) == [])
+    with open_memory(there.path, environ=there.environ) as memory:
+        assert [each.visible for each in memory.given_last(SESSION)] == [True, False]
+
+
 def test_after_forgetting_nothing_is_said_with_or_without_a_daemon(there: Home, tides: Path) -> None:
     memory_id = there.json("remember", RULE, "--project", str(tides))["id"]
     there.start()
@@ -268,7 +293,7 @@ def test_without_a_daemon_a_session_is_given_what_is_ready_and_one_is_started(th
         "it has it"
     )
     (last,) = there.json("context", "--last")["blocks"]
-    assert last["session"] == SESSION and last["text"] in given.splitlines(), "word for word"
+    assert last["session"] == SESSION and last["text"] == given, "word for word"
     (there.path / client.SPOOL).rmdir()
     (there.path / client.SPOOL).touch()
     there.stop()

@@ -7,6 +7,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -20,9 +21,9 @@ from recollect.app import Memory
 from recollect.blocks import END, OPENINGS, PREFIX, escape, strip_blocks, without_memories
 from recollect.extract.offline.units import own_words
 from recollect.inject import render
+from recollect.inject.brief import Known, brief
 from recollect.inject.formats import Messages
 from recollect.inject.injector import render_for_compaction
-from recollect.inject.orientation import Known, orientation
 from recollect.inject.values import Section
 from recollect.inject.window import stripped
 from recollect.text import estimate_tokens
@@ -154,9 +155,8 @@ def test_no_memory_of_a_block_is_learnt_however_it_is_quoted(name: str) -> None:
 
 
 def test_a_block_is_known_by_how_we_begin_one() -> None:
-    assert render.HEAD.startswith(OPENINGS[0]) and orientation(
-        Known("p", [a_memory("one", "One", scope_id="p")], {})
-    ).startswith(OPENINGS[1])
+    start = brief(Known("p", [a_memory("one", "One", scope_id="p")]), datetime(2026, 3, 10, 9, tzinfo=UTC))
+    assert render.HEAD.startswith(OPENINGS[0]) and render.rendered(start).startswith(OPENINGS[1])
 
 
 def test_a_line_that_says_less_than_the_memory_is_no_line_of_ours() -> None:

@@ -19,7 +19,6 @@ from recollect.store import conversations, injections
 from recollect.store.injections import KEPT, KEPT_BLOCKS
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.daemon.worker import Worker
-from recollect.text import estimate_tokens
 from recollect.types import Conversation, ConversationStatus, Severity, Timestamp
 from tests import command
 from tests.conftest import Clock, Place
@@ -133,11 +132,35 @@ def test_a_part_of_the_budget_is_kept_for_corrections_and_rules(database_url: Pl
 
 def test_what_a_session_was_told_at_its_start_counts_as_tokens(memory: Memory) -> None:
     put(memory, *(a_memory(f"n{n}", " ".join(f"word{n}x{m}" for m in range(30))) for n in range(60)))
-    text = memory.briefing.start(PROJECT, "s1", lambda keep: keep())
+    given = memory.briefing.start(PROJECT, "s1", lambda keep: keep())
     (block,) = memory._injection._seen("s1", asked=True)
-    assert 0 <= estimate_tokens(text) - block.tokens < 200
+    assert abs(given.tokens - block.tokens) < 200 and block.start
     (told,) = memory.given_last("s1")
-    assert all(line.text in text for line in told.given.lines), "as it was shortened then"
+    assert told.given.text == given.text and len(given.lines) > 30
+
+
+def test_a_briefing_leaves_prompts_their_budget_and_a_correction_passes_on_resume(memory: Memory) -> None:
+    put(memory, *(a_memory(f"n{n}", f"The crane {n} lifts {n + 3} tons in basin {n * 7}") for n in range(60)))
+    kept: list[Callable[[], object]] = []
+
+    def start(**how: bool) -> str:
+        text = memory.briefing.start(PROJECT, "s1", kept.append, **how).text
+        while kept:
+            kept.pop()()
+        return text
+
+    first = start()
+    assert first and memory.context(PROJECT, PROMPT, "s1").held[0].reason == "visible: given 1 turn ago"
+    assert start(fresh=False) == "", "all of it is visible"
+    put(memory, replace(JWT, revision=2, text="Auth uses opaque tokens", valid_from=day(5)))
+    again = start(fresh=False)
+    assert "opaque" in again and "crane" not in again
+    for n in range(40):
+        put(memory, a_memory(f"late{n}", f"The harbour bell {n} of Hamble rings at {n} past", valid_from=day(9)))
+        memory.give(PROJECT, f"When does the harbour bell {n} of Hamble ring?", "s1")
+    blocks = memory._injection._seen("s1", asked=True)
+    spent = sum(each.tokens for each in blocks if not each.start)
+    assert 1_000 < spent <= memory.settings.config.memory_injection_max_tokens_total, "whatever their age"
 
 
 def test_the_last_exchanges_of_a_session_come_from_its_transcript(memory: Memory, tmp_path: Path) -> None:
@@ -344,10 +367,11 @@ def test_without_a_prompt_the_command_shows_what_a_session_is_told_at_its_start(
         "severity": "do_not",
         "text": RULE.text,
         "date": "2026-02-01",
-        "section": "relevant",
+        "section": "rule",
         "score": 0.0,
-        "reason": "told at the start of the session",
+        "reason": "a rule that binds: do_not",
         "by_agent": False,
+        "ref": "m-rule",
         "tokens": 0,
     }
 

@@ -69,9 +69,7 @@ def test_the_outcome_stands_in_the_timeline_the_ledger_and_the_next_briefing(tol
     assert DONE in talk.done and talk.left == LEFT
     assert f"Left: {LEFT}" in (told.settings.home / FILE).read_text()
     told.consolidate(now=True)
-    with told.database.read() as tx:
-        block = told.briefing._told(tx, "/code/tides", [], {})
-    assert f"Left: {LEFT}" in block
+    assert f"Left: {LEFT}" in told.briefing.orientation("/code/tides")
     done = run(told, "timeline", "--project", "/code/tides")
     assert f"left: {LEFT}" in done.stdout
     assert f"left: {LEFT}" in run(told, "show", "11111111").stdout

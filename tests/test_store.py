@@ -673,6 +673,7 @@ def test_what_is_asked_for_is_looked_up_and_not_searched_among_all_that_an_owner
         memories.stated_in(planned, own, ["s@1"])
         memories.leading(planned, own, 3)
         artifacts.recent(planned, own, "/code/garden", 3)
+        artifacts.told_of(planned, own, "s@1")
         entries.last_of_session(planned, FileKey(own, "pi", "a.jsonl"), "s", 3)
         conversations.not_in_files(planned, own, but="recollect")
         search.texts(planned, Reach(own, None), [1], [Kind.SUMMARY, Kind.MEMORY])
@@ -1044,6 +1045,7 @@ READS: dict[str, Read] = {
     "artifacts.find": lambda tx, owner: artifacts.find(tx, owner, A_FILE.source_path),
     "artifacts.signatures": artifacts.signatures,
     "artifacts.recent": lambda tx, owner: artifacts.recent(tx, owner, "garden", 9),
+    "artifacts.told_of": lambda tx, owner: artifacts.told_of(tx, owner, "s@1"),
     "citations.waiting": citations.waiting,
     "compactions.of_session": lambda tx, owner: compactions.of_session(tx, owner, SOURCE, SESSION),
     "artifacts.newest": lambda tx, owner: artifacts.newest(tx, owner, "", "9", 9),

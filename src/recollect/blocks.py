@@ -26,6 +26,9 @@ TITLES = (
     "In this project",
     "Last sessions",
     "Also known",
+    "Rules",
+    "Notes",
+    "Earlier sessions",
 )
 
 _REST = rf"(?![^\n]*?{re.escape(PREFIX)})[^\n]*"  # of a line in which no other block begins
@@ -45,9 +48,9 @@ _BROKEN = re.compile(  # without an end: its first line, and what looks like our
 _OPENED = re.compile(rf"(?:{'|'.join(map(re.escape, OPENINGS))})[^\n]*")
 _AFTER = re.compile(r"[ \t]*(?:\r?\n)?")
 _ROW = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_NEAR = tuple(f"{each}m-" for each in " \n\t`|*>")  # an id stands behind one of these
+_NEAR = tuple(f"{each}m-" for each in " \n\t`|*>(（")  # an id stands behind one of these
 _DAY, _ID = r"\d{4}-\d\d-\d\d", r"`?m-[0-9A-Za-z-]+`?"
-_REF = re.compile(rf"[(（]{_DAY},[\s>]+{_ID},?[\s>]+r\d+[)）]")
+_REF = re.compile(rf"[(（](?:{_DAY},[\s>]+{_ID},?[\s>]+r\d+|`?m-[0-9A-Za-z-]+`?[\s>]+r\d+,[\s>]+\d\d-\d\d)[)）]")
 _CELLS = [  # of a table that an agent made of it: the day and the id stand alone, wherever
     re.compile(rf"(?:^|\|)[\s*`]*{each}[\s*`]*(?:\||$)") for each in (_DAY, rf"{_ID}(?:,?[\s`]+r\d+)?")
 ]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from recollect.text import words
+from recollect.text import content_words, overlap, words
 
 Value = TypeVar("Value")
 
@@ -44,6 +44,11 @@ class Near(Generic[Value]):
                 if id(entry) not in found and len(entry[0] & text) >= self._share * len(entry[0]) - 1e-9:
                     found[id(entry)] = entry
         return list(found.values())
+
+
+def alike(text: str, other: str, share: float) -> bool:
+    """Do two texts say nearly the same: so many words of theirs, and what turns their sense?"""
+    return overlap(content_words(text), content_words(other)) >= share and sense(text) == sense(other)
 
 
 def sense(text: str) -> tuple[int, frozenset[str]]:

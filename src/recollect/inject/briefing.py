@@ -1,4 +1,4 @@
-"""The orientation of a session, live, and ready to send in context/<project>.md for when nobody is there to ask.
+"""The briefing of a session, live, and ready to send in context/<project>.md for when nobody is there to ask.
 
 index.json tells which folder is given which file: folders that agents worked in, and the repositories around them. A
 folder that is not named there is given nothing, nor one with another repository by now, nor any where the environment
@@ -13,33 +13,33 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from recollect import note
-from recollect.artifacts.ledger import Row
-from recollect.consolidate.render import SUMMARY, project_folder, project_path
+from recollect.consolidate.render import project_folder
 from recollect.extract.values import left_of
 from recollect.inject import render
-from recollect.inject.orientation import LONGEST, SESSIONS, Known, orientation
-from recollect.inject.values import AT_START, Given, Line, injected
+from recollect.inject.brief import SESSIONS, Known, brief, line_of
+from recollect.inject.values import Given, Line, Outcome, Section, injected
 from recollect.models.base import ToolRefused
 from recollect.projects.paths import is_redacted
-from recollect.projects.repository import mark, place
+from recollect.projects.repository import branch, mark, place
 from recollect.store import artifacts, feedback, injections, memories, projects
 from recollect.store.database import Transaction
 from recollect.store.ground import Ground, Part
 from recollect.store.migrate import migrations
 from recollect.text import estimate_tokens
-from recollect.types import Remembered, Scope, Timestamp, timestamp
+from recollect.types import Remembered, Scope, timestamp
 from recollect.workspace import READ_LIMIT, Workspace, make_private
 
 log = logging.getLogger(__name__)
 
 INDEX = "index.json"
+AT_START = "told at the start of the session"  # why a line is there that was made ready before
 _SWITCHES = ("enabled", "tenant", "agent_id", "ignore", "disabled_projects")  # keys that decide who is told what where
 
 
@@ -50,34 +50,58 @@ class Briefing(Part):
         super().__init__(ground)
         settings = ground.settings
         self._allowed = allowed
-        self._workspace = Workspace(settings.workspace)
         self._folder = Workspace(settings.workspace.parent / "context", most=None)
 
     def orientation(self, project_id: str) -> str:
         """What a session in this project is told now; empty: nothing."""
+        return self.told(project_id).text
+
+    def told(self, project_id: str, session: str = "", folder: str = "", *, fresh: bool = True) -> Given:
+        """The same with its lines. Where the history is not `fresh`, without what the session still sees."""
         with self._database.read() as tx:
             scopes = [(Scope.USER, "")] + ([(Scope.PROJECT, project_id)] if project_id else [])
             held = self._right(tx, memories.current(memories.in_scopes(tx, self._owner, scopes)))
-            return self._told(tx, project_id, held, memories.uses(tx, self._owner))
+            shown = [] if fresh or not session else injections.lines(tx, self._owner, session)
+            seen = {(each.memory_id, each.revision) for each in shown if each.visible}
+            known = self._known(tx, project_id, held, memories.uses(tx, self._owner))
+        outcomes = [each for each in known.outcomes if each.session_key.partition("@")[0] != session]
+        return self._given(replace(known, outcomes=outcomes, branch=branch(folder) if folder else ""), seen)
 
-    def told(self, project_id: str) -> Given:
-        """The same with its lines."""
-        text = self.orientation(project_id)
-        return Given(text, estimate_tokens(text), tuple(replace(each, reason=AT_START) for each in render.parse(text)))
-
-    def start(self, project_id: str, session: str, later: Callable[[Callable[[], object]], object]) -> str:
+    def start(
+        self,
+        project_id: str,
+        session: str,
+        later: Callable[[Callable[[], object]], object],
+        folder: str = "",
+        *,
+        fresh: bool = True,
+    ) -> Given:
         """The same, and it is kept that the session has it: prompts need not bring it once more. `later` is given the
         write that keeps it."""
-        given = self.told(project_id)
+        given = self.told(project_id, session, folder, fresh=fresh)
         later(lambda: self._keep(session, given.lines))
-        return given.text
+        return given
 
     def started(self, session: str, given: Sequence[tuple[str, int]]) -> None:
-        """A session was given these memories, by id and revision, when nobody was there to keep it."""
+        """A session was given these lines, by reference and revision, when nobody was there to keep it."""
         with self._database.read() as tx:
-            held = memories.find(tx, self._owner, sorted({name for name, _ in given}))
-        known = {(each.id, each.revision): replace(render.made(each, LONGEST), reason=AT_START) for each in held}
-        self._keep(session, [known[each] for each in given if each in known])
+            names = {name: memories.ids(tx, self._owner, name, 2) for name, revision in given if revision}
+            held = memories.find(tx, self._owner, [each for found in names.values() for each in found])
+            made = {
+                (name, each.revision): line_of(each, AT_START, name)
+                for name, found in names.items()
+                for each in held
+                if each.id in found
+            }
+            for name in (name for name, revision in given if not revision):
+                for talk in artifacts.told_of(tx, self._owner, name)[:1]:
+                    made[name, 0] = render.of_session(outcome_of(talk), "", Section.SESSION, AT_START)
+        self._keep(session, [made[each] for each in given if each in made])
+
+    def _given(self, known: Known, visible: Collection[tuple[str, int]] = ()) -> Given:
+        lines = brief(known, self._clock(), frozenset(visible))
+        text = render.rendered(lines)
+        return Given(text, estimate_tokens(text), lines)
 
     def _keep(self, session: str, lines: Sequence[Line]) -> None:
         with self._database.write() as tx:
@@ -138,9 +162,9 @@ class Briefing(Part):
                 by_scope.setdefault((each.scope, each.scope_id), []).append(each)
             everywhere = by_scope.get((Scope.USER, ""), [])
             told = {
-                project_id: self._told(
-                    tx, project_id, [*everywhere, *by_scope.get((Scope.PROJECT, project_id), ())], uses
-                )
+                project_id: self._given(
+                    self._known(tx, project_id, [*everywhere, *by_scope.get((Scope.PROJECT, project_id), ())], uses)
+                ).text
                 for project_id in {each.project_id for each in known.values()} - {""}
             }
         folders = self._allowed(cwd for cwd in known if cwd and not is_redacted(cwd))
@@ -170,38 +194,16 @@ class Briefing(Part):
         projects = self._allowed(set(around.values()))
         return {top: index[cwd] for cwd, top in around.items() if projects.get(top) == folders[cwd]}
 
-    def _told(
+    def _known(
         self, tx: Transaction, project_id: str, held: Sequence[Remembered], uses: Mapping[str, memories.Use]
-    ) -> str:
+    ) -> Known:
         found = artifacts.recent(tx, self._owner, project_id, 4 * SESSIONS) if project_id else []
-        rows = [
-            Row(
-                Timestamp(row.ended_at or row.captured_at),
-                row.session_id,
-                row.project,
-                row.memory_sentence,
-                *("", "", ""),
-                left_of(row.told)[1],
-            )
+        talks = [
+            outcome_of(row)
             for row in found
             if not (note.is_session(row.session_id) or self._ground.is_unlisted(row.session_id))
         ]
-        return orientation(
-            Known(
-                project_id,
-                held,
-                uses,
-                self._summary(SUMMARY),
-                self._summary(project_path(project_id)) if project_id else "",
-                rows,
-            )
-        )
-
-    def _summary(self, path: str) -> str:
-        try:
-            return self._workspace.read(path)
-        except (OSError, ToolRefused):  # not consolidated yet
-            return ""
+        return Known(project_id, held, uses, talks)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -212,6 +214,12 @@ class Briefing(Part):
             yield
         finally:
             os.close(descriptor)
+
+
+def outcome_of(talk: artifacts.Summarised) -> Outcome:
+    """What a conversation came to, by its summary; where that does not tell, by its sentence."""
+    done, left = left_of(talk.told)
+    return Outcome(talk.session_key, talk.ended_at or talk.captured_at, done or talk.memory_sentence, left)
 
 
 def stamp(path: Path) -> str:

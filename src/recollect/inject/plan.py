@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from recollect.inject import render
 from recollect.inject.values import Given, Held, InjectorConfig, Line, Section
-from recollect.near import sense
-from recollect.text import content_words, estimate_tokens, overlap
+from recollect.near import alike
+from recollect.text import estimate_tokens
 from recollect.types import BINDING, Remembered
 
 
@@ -134,17 +133,13 @@ def _refused(each: Candidate, made: Line, chosen: Sequence[Line], config: Inject
         return "nothing in it can be shown"
     if estimate_tokens(render.rendered([*chosen, made])) > room:
         return f"no room: {made.tokens} tokens"
-    alike = _says_the_same if each.firm else partial(_says_nearly_the_same, share=config.semantic_threshold)
-    return next((f"says nearly the same as {other.id}" for other in chosen if alike(made, other)), "")
+    share = 2.0 if each.firm else config.semantic_threshold
+    return next((f"says nearly the same as {other.id}" for other in chosen if repeats(made, other, share)), "")
 
 
-def _says_the_same(one: Line, other: Line) -> bool:
-    return (one.text, one.severity) == (other.text, other.severity)
-
-
-def _says_nearly_the_same(one: Line, other: Line, share: float) -> bool:
-    near = overlap(content_words(one.text), content_words(other.text)) >= share
-    return near and sense(one.text) == sense(other.text)
+def repeats(one: Line, other: Line, share: float) -> bool:
+    """Does a line say what another one says: the very same, or nearly, by this share of their words?"""
+    return (one.text, one.severity) == (other.text, other.severity) or alike(one.text, other.text, share)
 
 
 def _line(each: Candidate, tokens: int) -> Line:

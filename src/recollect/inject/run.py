@@ -16,15 +16,17 @@ from typing import Any
 from recollect.blocks import without_memories
 from recollect.errors import UsageError
 from recollect.inject import render
+from recollect.inject.brief import outcome_line
+from recollect.inject.briefing import outcome_of
 from recollect.inject.contextual import Contextual
 from recollect.inject.injector import EXCHANGES, Injector
 from recollect.inject.plan import Seen, choose, visible
 from recollect.inject.select import Selection
-from recollect.inject.values import AT_START, Exchange, Given, InjectorConfig, Line, Section, configured, injected
+from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Outcome, Section, configured, injected
 from recollect.search.request import reach
 from recollect.search.run import Search
 from recollect.search.values import Scope
-from recollect.store import conversations, entries, injections, memories
+from recollect.store import artifacts, conversations, entries, injections, memories
 from recollect.store.ground import Ground, Part
 from recollect.store.injections import Injected
 from recollect.text import estimate_tokens, is_utf8
@@ -94,10 +96,7 @@ class Injection(Part):
         if not prompt.strip():  # all rules
             rules = sum(each.memory.severity in BINDING for each in candidates)
             config = replace(config, max_total=max(config.max_total, rules))
-        half = config.max_tokens_total // 2  # a long start leaves prompts as much
-        counted = [each for each in seen if each.age <= config.context_window_depth]
-        spent = sum(min(each.tokens, half) if each.start else each.tokens for each in counted)
-        left = max(0, config.max_tokens_total - spent)
+        left = max(0, config.max_tokens_total - sum(each.tokens for each in seen if not each.start))
         room = min(config.max_tokens_per_block, left)
         reserve = max(0, room + config.max_tokens_total // _RESERVED - left)
         return choose(candidates, visible(seen, config), config, room, reserve)
@@ -136,14 +135,19 @@ class Injection(Part):
             return injections.hide(tx, self._owner, session)
 
     def last(self, session: str = "") -> list[Told]:
-        """The last block of a session, or of each of the last sessions; what was erased since is not in it."""
+        """The blocks of a session, the last one first, or the last one of each of the last sessions; what was erased
+        since is not in them."""
         _check(session)
         with self._database.read() as tx:
             names = [session] if session else injections.sessions(tx, self._owner, _SESSIONS)
             rows = {name: injections.lines(tx, self._owner, name) for name in names}
             ids = {line.memory_id for each in rows.values() for line in each}
             known = {(each.id, each.revision): each for each in memories.find(tx, self._owner, sorted(ids))}
-        return [_told(name, rows[name], known) for name in names if rows[name]]
+            keys = sorted({line.memory_id for each in rows.values() for line in each if not line.revision})
+            came = {key: outcome_of(talk) for key in keys for talk in artifacts.told_of(tx, self._owner, key)[:1]}
+        blocks = [(name, list(own)) for name in names for _, own in groupby(rows[name], key=lambda each: each.block)]
+        last = blocks[::-1] if session else [(name, own) for name, own in dict(blocks).items()]
+        return [_told(name, own, known, came) for name, own in last]
 
     def _selection(
         self,
@@ -169,13 +173,13 @@ class Injection(Part):
         with self._database.read() as tx:
             turns = injections.turns(tx, self._owner, session) + int(asked)
             rows = [each for each in injections.lines(tx, self._owner, session) if each.visible]
-        frame = estimate_tokens(render.FRAME)
         found = []
         for _, group in groupby(rows, key=lambda each: each.block):
             own = list(group)
             keys = frozenset((each.memory_id, each.revision) for each in own)
-            tokens = frame + sum(each.tokens for each in own)
-            found.append(Seen(turns - own[0].turn, tokens, keys, start=own[0].turn == 0))
+            start = Section(own[0].section) in render.STARTS
+            frame = estimate_tokens(render.START_FRAME if start else render.FRAME)
+            found.append(Seen(turns - own[0].turn, frame + sum(each.tokens for each in own), keys, start))
         return found
 
     def _save(self, session: str, given: Given, *, prompts: int) -> None:
@@ -205,17 +209,29 @@ def paired(said: Sequence[tuple[str, str]], prompt: str) -> tuple[Exchange, ...]
     return tuple(found[-EXCHANGES:])
 
 
-def _told(session: str, rows: Sequence[Injected], known: dict[tuple[str, int], Remembered]) -> Told:
-    last = [each for each in rows if each.block == rows[-1].block]
-    lines = tuple(_line(each, known[key]) for each in last if (key := (each.memory_id, each.revision)) in known)
-    told = last[0].reason == AT_START  # in a frame of its own, which is not kept
-    text = "\n".join(map(render.row, lines)) if told else render.rendered(lines)
-    given = Given(text, estimate_tokens(text), lines)
-    return Told(session, last[0].turn, last[0].given_at, last[0].visible, given)
+def _told(
+    session: str,
+    rows: Sequence[Injected],
+    known: Mapping[tuple[str, int], Remembered],
+    came: Mapping[str, Outcome],
+) -> Told:
+    refs = render.short({each.memory_id for each in rows if each.revision})
+    lines: list[Line] = []
+    for each in rows:
+        if memory := known.get((each.memory_id, each.revision)):
+            lines.append(_line(each, memory, refs[each.memory_id]))
+        elif outcome := came.get(each.memory_id):
+            lines.append(outcome_line(outcome, [line.text for line in lines], Section(each.section)))
+    text = render.rendered(lines)
+    given = Given(text, estimate_tokens(text), tuple(lines))
+    return Told(session, rows[0].turn, rows[0].given_at, rows[0].visible, given)
 
 
-def _line(each: Injected, memory: Remembered) -> Line:
+def _line(each: Injected, memory: Remembered, ref: str) -> Line:
     """Shortened as it was then."""
+    section = Section(each.section)
+    if section in render.STARTS:
+        return render.made(memory, render.WHOLE, section, each.score, each.reason, ref)
     lengths = (made for tokens in render.LENGTHS if (made := render.made(memory, tokens)).tokens == each.tokens)
     shown = next(lengths, render.made(memory))
-    return replace(shown, section=Section(each.section), score=each.score, reason=each.reason)
+    return replace(shown, section=section, score=each.score, reason=each.reason)

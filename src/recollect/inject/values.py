@@ -25,6 +25,10 @@ class Section(StrEnum):
 
     PINNED = "pinned"  # given without being asked for
     RELEVANT = "relevant"  # has to do with the prompt
+    OUTCOME = "outcome"  # what an earlier session came to, which the prompt asks for
+    RULE = "rule"  # at the start of a session: what binds, is pinned, or a person noted as a rule
+    NOTE = "note"  # at its start: everything else that is known
+    SESSION = "session"  # at its start: what an earlier session came to
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +87,22 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A memory as it stands in a block."""
+class Outcome:
+    """What a session came to."""
 
-    id: str
-    revision: int
-    kind: MemoryKind
+    session_key: str
+    at: str  # when it ended
+    done: str
+    left: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A memory, or what a session came to, as it stands in a block."""
+
+    id: str  # of the memory; of what a session came to, its key
+    revision: int  # of what a session came to, 0
+    kind: MemoryKind | None  # None: what a session came to
     severity: Severity
     text: str  # as it is shown: on one line, inert, perhaps shortened
     date: str  # the day it was said
@@ -97,6 +111,7 @@ class Line:
     reason: str  # why it is there, in a sentence
     tokens: int
     by_agent: bool = False  # only agents noted it
+    ref: str = ""  # a short reference, where the block has those; empty: the id
 
 
 def injected(lines: Sequence[Line]) -> list[Injected]:
@@ -105,9 +120,6 @@ def injected(lines: Sequence[Line]) -> list[Injected]:
         Injected(0, 0, "", True, each.id, each.revision, each.section, each.score, each.reason, each.tokens)
         for each in lines
     ]
-
-
-AT_START = "told at the start of the session"  # why a line of an orientation is there
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,18 @@ def mark(top: str) -> str:
     return f"{top} {found.st_dev}:{found.st_ino}:{made.st_mtime_ns}" if top else ""
 
 
+def branch(folder: str) -> str:
+    """The branch that is checked out in the repository around a folder; empty: none, or nobody can tell."""
+    seen = look(folder)
+    dot_git = Path(seen.top, ".git") if seen.top else None
+    if dot_git is None:
+        return ""
+    text = "" if dot_git.is_dir() else _read(dot_git, _PATH)
+    directory = Path(seen.top, text.removeprefix("gitdir:").strip()) if text.startswith("gitdir:") else dot_git
+    head = _read(directory / "HEAD", _PATH).strip()
+    return head.removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else ""
+
+
 def _linked(seen: Sighting, top: Path, dot_git: Path) -> Sighting:
     """A worktree, a submodule, or a git directory elsewhere: `.git` names it, as a link or in its text."""
     text = f"gitdir: {dot_git.readlink()}" if dot_git.is_symlink() else _read(dot_git, _PATH)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from recollect.store import sums
-from recollect.store.database import Transaction, keys_of, marks, rows_of, run_of
+from recollect.store.database import Transaction, beginning, keys_of, marks, rows_of, run_of
 from recollect.types import Owner, Timestamp
 
 _OWN = "tenant = :tenant AND agent_id = :agent_id"
@@ -40,6 +40,7 @@ class Summarised(NamedTuple):
     """A few columns of a summary's row: MEMORY.md looks at hundreds."""
 
     source_path: str
+    session_key: str
     session_id: str
     project: str
     captured_at: Timestamp
@@ -134,6 +135,16 @@ def recent(tx: Transaction, owner: Owner, project_id: str, limit: int) -> list[S
         f" ORDER BY {_AT} DESC, source_path DESC LIMIT :limit"
     )
     return [Summarised(*row) for row in tx.rows(sql, {**owner.names(), "project": project_id, "limit": limit})]
+
+
+def told_of(tx: Transaction, owner: Owner, key: str) -> list[Summarised]:
+    """Of the conversations whose key begins so, the newest first; none of the users of chats."""
+    where, names = beginning("session_key", key)
+    sql = (
+        f"SELECT {_SUMMARISED} {_SUMMARIES} AND {where} AND NOT {_OF_USER}"
+        f" ORDER BY {_AT} DESC, source_path DESC LIMIT 9"
+    )
+    return [Summarised(*row) for row in tx.rows(sql, {**owner.names(), **names})]
 
 
 def sessions(tx: Transaction, owner: Owner, first: str, last: str) -> list[str]:

@@ -1,6 +1,7 @@
 """memory_citations: which memories an assistant's message named, and whether that was counted as use.
 
-Noted in the transaction that stores the message, so that an answer counts once, however often its file is read.
+A short reference stands for the one memory whose id begins so. Noted in the transaction that stores the message, so
+that an answer counts once, however often its file is read.
 """
 
 from __future__ import annotations
@@ -8,20 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from recollect.store import memories
 from recollect.store.database import Transaction
 from recollect.store.entries import FileKey
 from recollect.types import Entry, Owner, Role
 
-_ID = re.compile(r"(?<![0-9A-Za-z-])m-[a-z2-7]{16}(?![0-9A-Za-z-])")
+_ID = re.compile(r"(?<![0-9A-Za-z-])m-[a-z2-7]{6,16}(?![0-9A-Za-z-])")
+_WHOLE = len("m-") + 16  # characters of an id; what is shorter is a reference
 
 
 def note(tx: Transaction, key: FileKey, entries: Iterable[Entry]) -> int:
     """What these entries of a file cite; how much of it is new."""
-    found = [
-        (key.owner.tenant, key.owner.agent_id, key.source, entry.uuid, memory_id)
+    named = [
+        (entry.uuid, name)
         for entry in entries
         if entry.role is Role.ASSISTANT and "m-" in entry.content
-        for memory_id in dict.fromkeys(_ID.findall(entry.content))
+        for name in dict.fromkeys(_ID.findall(entry.content))
+    ]
+    known = {name: [name] if len(name) == _WHOLE else memories.ids(tx, key.owner, name, 2) for _, name in named}
+    found = [
+        (key.owner.tenant, key.owner.agent_id, key.source, uuid, known[name][0])
+        for uuid, name in named
+        if len(known[name]) == 1
     ]
     if not found:
         return 0

@@ -245,7 +245,9 @@ def delete_unstated(tx: Transaction, owner: Owner) -> int:
     return sum(
         tx.run(
             f"DELETE FROM {table} WHERE {_OWN} AND NOT EXISTS (SELECT 1 FROM memory_memories m"
-            f" WHERE m.tenant = {table}.tenant AND m.agent_id = {table}.agent_id AND m.memory_id = {table}.memory_id)",
+            f" WHERE m.tenant = {table}.tenant AND m.agent_id = {table}.agent_id AND m.memory_id = {table}.memory_id)"
+            f" AND NOT EXISTS (SELECT 1 FROM memory_stage1 s WHERE s.tenant = {table}.tenant"  # what a session came to
+            f" AND s.agent_id = {table}.agent_id AND s.session_key = {table}.memory_id)",
             owner.names(),
         )
         for table in ("memory_use", "memory_feedback", "memory_injected_lines", "memory_citations")

@@ -75,7 +75,7 @@ def _given(opened: Memory, place: str, prompt: str, session: str) -> Given:
     if prompt.strip():
         return opened.context(place, prompt, session)
     opened.finish_removals()
-    return opened.briefing.told(opened.project(place))
+    return opened.briefing.told(opened.project(place), session, place, fresh=not session)
 
 
 def _plain(given: Given) -> dict[str, Any]:

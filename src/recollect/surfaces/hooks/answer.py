@@ -3,7 +3,8 @@
 An event is somebody else's text: it is checked here, once, and what is not as it must be gets nothing and leaves
 nothing. A transcript is only ever read from where agents keep theirs. Sub-agents and paused sessions get nothing.
 
-- SessionStart: the orientation of the session's project; after `clear` and `compact` what was injected counts as gone.
+- SessionStart: the briefing of the session's project; after `resume` and `fork` what the session does not see yet,
+  else what was injected before counts as gone.
   A session that keeps a transcript also asks for one run of the pipeline.
 - UserPromptSubmit: what is relevant to the prompt, usually nothing.
 - Stop, PreCompact, PostCompact, SessionEnd: the transcript is queued; nothing is printed.
@@ -35,7 +36,7 @@ log = logging.getLogger(__name__)
 
 CLAUDE, CODEX = client.AGENTS
 _QUESTION = "which database does the deployment use?"  # one that memories are looked up for: small talk is not
-_FRESH = ("clear", "compact")  # sources of a SessionStart that leave nothing of the history
+_GOING_ON = ("resume", "fork")  # sources of a SessionStart that keep the history
 _LONGEST_PATH = 4096
 _REMEMBERED = 256  # folders whose last session is known
 
@@ -141,6 +142,8 @@ class Hooks:
             return self._work(call) if call else None
         self._notice(call.event)
         given = [(str(name), int(revision)) for name, revision in told["given"]]
+        if call.event.source not in _GOING_ON:
+            self._memory.compacted(call.event.session_id)
         self._memory.briefing.started(call.event.session_id, given)
         return None
 
@@ -149,8 +152,11 @@ class Hooks:
     def _start(self, call: Call) -> str:
         event = call.event
         session = event.session_id
-        if event.source in _FRESH:
+        fresh = event.source not in _GOING_ON
+        if fresh:
             self._keeper.later(session, lambda: self._memory.compacted(session))
+        else:
+            self._keeper.settle(session)
         if event.transcript_path and event.source != "compact":  # no transcript: an ephemeral session
             if event.source == "resume":
                 self._enqueue(call)  # so that it has not ended any more
@@ -160,7 +166,8 @@ class Hooks:
             if event.cwd:  # `status` tells of a folder that waits to be confirmed
                 self._keeper.later(session, partial(self._memory.intake.project_of, event.cwd))
             return ""
-        return self._memory.briefing.start(project, session, partial(self._keeper.later, session))
+        later = partial(self._keeper.later, session)
+        return self._memory.briefing.start(project, session, later, event.cwd, fresh=fresh).text
 
     def _prompt(self, call: Call) -> str:
         project = self._project(call.event)

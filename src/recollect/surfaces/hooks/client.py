@@ -429,9 +429,12 @@ def spool(home: str, event: str, agent: str, told: dict[str, Any], given: str = 
     folder = made(home, SPOOL)
     if len(os.listdir(folder)) >= SPOOLED:  # noqa: PTH208
         raise Refused("too many sessions wait already")
-    kept = {key: told[key] for key in ("session_id", "transcript_path", "cwd") if isinstance(told.get(key), str)}
-    ends = [row[:-1].rpartition(", ")[2].split(" r") for row in given.splitlines() if row.startswith("- [")]
-    lines = [end for end in ends if len(end) == 2 and end[0].startswith("m-") and end[1].isdigit()]
+    kept = {
+        key: told[key] for key in ("session_id", "transcript_path", "cwd", "source") if isinstance(told.get(key), str)
+    }
+    ends = [row.rpartition("(")[2].split(", ")[0].split(" ") for row in given.splitlines() if row.startswith("- ")]
+    lines = [(end[0], int(end[1][1:])) for end in ends if end[0][:2] == "m-" and end[-1][1:].isdigit()]
+    lines += [(end[1], 0) for end in ends if end[0] == "session" and len(end) == 2]
     text = json.dumps({"event": event, "agent": agent, "input": kept, "given": lines})
     if len(text) > 20_000:
         raise Refused("an event that is too long")

@@ -1,0 +1,140 @@
+"""The briefing: what a new session is told about its project. Pure.
+
+Memories come first, whole, the most useful first: what is pinned or binds, what the person laid down, then what was
+used, said lately, or speaks of the branch. No two of them say the same. What the last sessions came to follows, without
+what a memory told already. A line that does not fit is left out, and prompts may get it from the first one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recollect import note
+from recollect.inject import render
+from recollect.inject.plan import repeats
+from recollect.inject.select import importance
+from recollect.inject.values import Line, Outcome, Section
+from recollect.store.memories import Use
+from recollect.text import content_words, sentences
+from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Trust
+
+ROOM = 9_900  # bytes: below 10,000 characters (Claude Code) and 2,500 tokens of four bytes (Codex)
+SESSIONS = 5
+_OUTCOMES = 1_600  # bytes that memories leave to what the last sessions came to
+_LONGEST = 300  # bytes of what a session did, and of what it left
+_CONSIDERED = 400  # memories, the most useful ones: fewer fit
+_ALIKE = 0.8  # share of words in common from which two lines say the same
+_TRUSTED = (Trust.SAID, Trust.CHOSEN)
+_SAID, _NEAR = 0.3, 0.5  # what it adds to a memory's importance that the person said it, that it is of the branch
+_FEWEST = 3  # words that a line needs to tell by itself what it is about
+_TRUNKS = frozenset({"main", "master", "trunk", "develop", "feature", "feat", "fix", "release"})
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All that a session may be told; nothing of another project."""
+
+    project_id: str  # empty: no project
+    memories: Sequence[Remembered]  # current ones of the user and of the project
+    uses: Mapping[str, Use] = field(default_factory=dict)
+    outcomes: Sequence[Outcome] = ()  # of the project's last sessions, the newest first
+    branch: str = ""
+
+
+def brief(known: Known, now: datetime, visible: Collection[tuple[str, int]] = frozenset()) -> tuple[Line, ...]:
+    """The lines, in order. What is `visible` in the session is not told again."""
+    room = ROOM - render.size(render.START_FRAME)
+    outcomes = [each for each in known.outcomes if (each.session_key, 0) not in visible][:SESSIONS]
+    reserved = min(_OUTCOMES, sum(render.size(render.row(outcome_line(each, ()))) + 1 for each in outcomes[:SESSIONS]))
+    chosen: list[Line] = []
+    for line in _memories(known, now):
+        cost = render.size(render.row(line)) + 1
+        if cost > room - reserved or not line.text or _is_repeated(line, chosen):
+            continue
+        if (line.id, line.revision) not in visible:
+            room -= cost
+        chosen.append(line)
+    chosen = [each for each in chosen if (each.id, each.revision) not in visible]
+    for outcome in outcomes:
+        line = outcome_line(outcome, [each.text for each in chosen])
+        cost = render.size(render.row(line)) + 1
+        if line.text and cost <= room:
+            room -= cost
+            chosen.append(line)
+    return tuple(sorted(chosen, key=lambda each: render.STARTS.index(each.section)))
+
+
+def _memories(known: Known, now: datetime) -> Iterator[Line]:
+    """The most useful first."""
+    refs = render.short({each.id for each in known.memories})
+    near = content_words(known.branch.replace("/", " ").replace("-", " ").replace("_", " ")) - _TRUNKS
+
+    def worth(memory: Remembered) -> tuple[int, float, str]:
+        tier = 3 if memory.pinned else 2 if memory.severity in BINDING else int(_is_rule(memory))
+        more = _SAID * (memory.trust in _TRUSTED) + _NEAR * bool(near & content_words(memory.text))
+        value = importance(memory, known.uses.get(memory.id), now, more)
+        return tier, value * (1.0 if len(content_words(memory.text)) >= _FEWEST else 0.3), memory.id
+
+    own = [each for each in known.memories if _belongs(each, known.project_id)]
+    for each in sorted(own, key=worth, reverse=True)[:_CONSIDERED]:
+        yield line_of(each, _reason(each, known.uses.get(each.id), near), refs[each.id])
+
+
+def line_of(memory: Remembered, reason: str, ref: str) -> Line:
+    """A memory as a line of the briefing, whole."""
+    section = Section.RULE if _is_rule(memory) else Section.NOTE
+    return render.made(memory, render.WHOLE, section, reason=reason, ref=ref)
+
+
+def _belongs(memory: Remembered, project_id: str) -> bool:
+    if memory.scope is Scope.PROJECT:
+        return bool(project_id) and memory.scope_id == project_id
+    return memory.scope is Scope.USER
+
+
+def _is_rule(memory: Remembered) -> bool:
+    laid_down = memory.kind is MemoryKind.CONSTRAINT and note.hand(memory) is Hand.PERSON
+    return memory.pinned or memory.severity in BINDING or laid_down
+
+
+def _reason(memory: Remembered, use: Use | None, near: frozenset[str]) -> str:
+    """Why it is told at the start of a session."""
+    if memory.pinned:
+        return "pinned by a person"
+    if memory.severity in BINDING:
+        return f"a rule that binds: {memory.severity}"
+    if _is_rule(memory):
+        return "a rule that a person noted"
+    if use and use.count:
+        return f"an agent relied on it {'once' if use.count == 1 else f'{use.count} times'}"
+    if near & content_words(memory.text):
+        return "speaks of this branch"
+    return "said by the person" if memory.trust in _TRUSTED else f"learnt on {memory.valid_from[:10]}"
+
+
+def _is_repeated(line: Line, chosen: Sequence[Line]) -> bool:
+    """Of what binds, only the very same words say the same."""
+    share = 2.0 if line.section is Section.RULE else _ALIKE
+    return any(repeats(line, other, share) for other in chosen)
+
+
+def outcome_line(outcome: Outcome, told: Sequence[str], section: Section = Section.SESSION) -> Line:
+    """What a session came to, in whole sentences, without those that were told."""
+    done, left = (_unsaid(text, told) for text in (outcome.done, outcome.left))
+    text = " ".join([*([done] if done else []), *([f"Left: {left}"] if left else [])])
+    return render.of_session(outcome, text, section, "what an earlier session came to")
+
+
+def _unsaid(text: str, told: Iterable[str]) -> str:
+    """The sentences that fit, whole, and say what no line says yet."""
+    known = [content_words(each) for each in told]
+    kept: list[str] = []
+    for sentence in sentences(text):
+        words = content_words(sentence)
+        if render.size(" ".join([*kept, sentence])) > _LONGEST:
+            continue
+        if not any(len(words & each) >= _ALIKE * len(words) for each in known):
+            kept.append(render.inert(sentence))
+    return " ".join(kept)
