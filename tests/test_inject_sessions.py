@@ -163,6 +163,49 @@ def test_a_briefing_leaves_prompts_their_budget_and_a_correction_passes_on_resum
     assert 1_000 < spent <= memory.settings.config.memory_injection_max_tokens_total, "whatever their age"
 
 
+def test_a_prompt_that_asks_what_is_known_gets_all_of_it(memory: Memory) -> None:
+    texts = ["Auth fails closed in the gate", "Login and auth share one audit trail", "Auth secrets rotate monthly"]
+    put(memory, *(a_memory(f"a{n}", text) for n, text in enumerate(texts)), a_memory("db", "The database is SQLite"))
+    for prompt in ("What do we know about the auth system?", "how does auth work here?"):
+        assert sorted(names(memory.context(PROJECT, prompt).lines)) == ["a0", "a1", "a2", "jwt"]
+    put(memory, *(a_memory(f"b{n}", f"Auth rule number {n} is about door {n}") for n in range(40)))
+    many = memory.context(PROJECT, "What do we know about auth?")
+    assert 20 < len(many.lines) <= 30 and many.tokens <= memory.settings.config.memory_injection_max_tokens_per_block
+    assert memory.context(PROJECT, "What do we know about kubernetes?").lines == ()
+
+
+def test_a_prompt_leans_on_what_its_speaker_said_before_an_aside(memory: Memory) -> None:
+    put(memory, a_memory("bucket", "Rate limiting uses a token bucket in Redis"), a_memory("tea", "Tea is at five"))
+    talk = [
+        Exchange("Alice: How does rate limiting work?", "It is a token bucket."),
+        Exchange("Bob: Did you see the game?", "I did not."),
+    ]
+    assert names(memory.context(PROJECT, "Alice: What about Redis for that?", "", talk).lines) == ["bucket"]
+    asides = [Exchange("How does rate limiting work?", "It is capped."), Exchange("nice, thanks!", "You're welcome.")]
+    assert names(memory.context(PROJECT, "And where is that kept?", "", asides).lines) == ["bucket"]
+
+
+def test_a_prompt_that_asks_for_last_time_gets_what_sessions_came_to(memory: Memory, tmp_path: Path) -> None:
+    lines = [
+        claude(0, "Please fix the harbour page."),
+        claude(1, "The harbour page is fixed and its tests are green. The pier test still fails.", role="assistant"),
+    ]
+    write(tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=tmp_path / "root")
+    memory.process(now=True)
+    where = memory.conversations()[0].project_id
+    for prompt in ("what did we leave open last time?", "Where were we?"):
+        (line,) = memory.context(where, prompt).lines
+        assert "harbour page is fixed" in line.text and line.section is Section.OUTCOME and line.id.startswith(SESSION)
+    given = memory.give(where, "where were we?", "s1")
+    assert memory.given_last("s1")[0].given.text == given.text
+    assert memory.context(where, "where were we?", "s1").lines == (), "it is visible"
+    memory.briefing.start(where, "s2", lambda keep: keep())
+    assert memory.context(where, "where were we?", "s2").lines == (), "the briefing told it"
+    memory.forget(session=SESSION, reason="test")
+    assert memory.given_last("s1") == [] and memory.context(where, "where were we?").lines == ()
+
+
 def test_the_last_exchanges_of_a_session_come_from_its_transcript(memory: Memory, tmp_path: Path) -> None:
     said = ["One?", "1", "Two?", "2a", "Three?", "3", "Four?", "4", "Why that?"]
     lines = [claude(n, text, role=("user", "assistant")[n % 2]) for n, text in enumerate(said)]

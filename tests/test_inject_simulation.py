@@ -8,7 +8,7 @@ rules read nearly the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -73,8 +73,16 @@ class Noting:
         self._real = real
         self.found: list[Found] = []
 
-    def find(self, prompt: str, exchanges: Sequence[Exchange], scope: Reach, limit: int, now: datetime) -> list[Found]:
-        self.found = self._real.find(prompt, exchanges, scope, limit, now)
+    def find(
+        self,
+        prompt: str,
+        exchanges: Sequence[Exchange],
+        scope: Reach,
+        limit: int,
+        now: datetime,
+        visible: Collection[str] = (),
+    ) -> list[Found]:
+        self.found = self._real.find(prompt, exchanges, scope, limit, now, visible)
         assert len(self.found) < limit, "what is cut off here could not be missed below"
         return self.found
 

@@ -22,7 +22,7 @@ from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Trust
 
 ROOM = 9_900  # bytes: below 10,000 characters (Claude Code) and 2,500 tokens of four bytes (Codex)
 SESSIONS = 5
-_OUTCOMES = 1_600  # bytes that memories leave to what the last sessions came to
+_OUTCOMES = 1_200  # bytes that memories leave to what the last sessions came to
 _LONGEST = 300  # bytes of what a session did, and of what it left
 _CONSIDERED = 400  # memories, the most useful ones: fewer fit
 _ALIKE = 0.8  # share of words in common from which two lines say the same
@@ -75,7 +75,8 @@ def _memories(known: Known, now: datetime) -> Iterator[Line]:
         tier = 3 if memory.pinned else 2 if memory.severity in BINDING else int(_is_rule(memory))
         more = _SAID * (memory.trust in _TRUSTED) + _NEAR * bool(near & content_words(memory.text))
         value = importance(memory, known.uses.get(memory.id), now, more)
-        return tier, value * (1.0 if len(content_words(memory.text)) >= _FEWEST else 0.3), memory.id
+        tells = 1.0 if len(content_words(memory.text)) >= _FEWEST else 0.3
+        return tier, value * tells, memory.id
 
     own = [each for each in known.memories if _belongs(each, known.project_id)]
     for each in sorted(own, key=worth, reverse=True)[:_CONSIDERED]:

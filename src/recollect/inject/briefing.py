@@ -197,13 +197,7 @@ class Briefing(Part):
     def _known(
         self, tx: Transaction, project_id: str, held: Sequence[Remembered], uses: Mapping[str, memories.Use]
     ) -> Known:
-        found = artifacts.recent(tx, self._owner, project_id, 4 * SESSIONS) if project_id else []
-        talks = [
-            outcome_of(row)
-            for row in found
-            if not (note.is_session(row.session_id) or self._ground.is_unlisted(row.session_id))
-        ]
-        return Known(project_id, held, uses, talks)
+        return Known(project_id, held, uses, outcomes(tx, self._ground, project_id))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -214,6 +208,14 @@ class Briefing(Part):
             yield
         finally:
             os.close(descriptor)
+
+
+def outcomes(tx: Transaction, ground: Ground, project_id: str) -> list[Outcome]:
+    """What the last sessions of a project came to, the newest first; no notes."""
+    found = artifacts.recent(tx, ground.owner, project_id, 4 * SESSIONS) if project_id else []
+    return [
+        outcome_of(row) for row in found if not (note.is_session(row.session_id) or ground.is_unlisted(row.session_id))
+    ]
 
 
 def outcome_of(talk: artifacts.Summarised) -> Outcome:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.inject import relevance
 from recollect.inject.appetite import appetite
+from recollect.inject.asks import subject
 from recollect.inject.relevance import Calibration, Features, Question, Weights
 from recollect.inject.values import Exchange, Found, InjectorConfig
 from recollect.search.memories import Clue, MemorySearch
@@ -16,6 +18,9 @@ from recollect.store.search import Reach
 from recollect.types import MemoryKind, Severity
 
 _NAMED = 4  # words that a reason names
+_NAMES = 0.6  # share of a subject's words that a memory holds which names it
+_LOOKED_BACK = 3  # exchanges
+_SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel of several people
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,35 @@ class Contextual:
         self._floor = config.contextual_min_score
         self._enrich = config.enrich
 
-    def find(self, prompt: str, exchanges: Sequence[Exchange], scope: Reach, limit: int, now: datetime) -> list[Found]:
-        asked = relevance.question(prompt, exchanges, now, enrich=self._enrich)
-        if asked is None or limit < 1:
+    def find(
+        self,
+        prompt: str,
+        exchanges: Sequence[Exchange],
+        scope: Reach,
+        limit: int,
+        now: datetime,
+        visible: Collection[str] = (),
+    ) -> list[Found]:
+        """At most so many; the ids that are `visible` already are judged apart, and raise no floor for the others."""
+        if limit < 1:
             return []
+        if (named := subject(prompt)) and (listed := self._known_of(named, scope, now)):
+            return listed[:limit]
+        said = [each for each in exchanges if relevance.question(each.user, (), now, enrich=False)]
+        for far, before in enumerate(_windows(prompt, said) if self._enrich else [()]):
+            asked = relevance.question(prompt, before, now, enrich=self._enrich)
+            found = self._relevant(asked, before, scope, visible, far=far > 0) if asked else []
+            if found or asked is None or not asked.context:
+                return found[:limit]
+        return []
+
+    def _relevant(
+        self, asked: Question, exchanges: Sequence[Exchange], scope: Reach, visible: Collection[str], *, far: bool
+    ) -> list[Found]:
+        """`far`: the talk that the prompt leans on is not the last one."""
         leaning = bool(asked.context)
-        good = [each for each in self.judge(asked, scope) if each.passes(self._floor, leaning=leaning, first=True)]
+        judged = self.judge(asked, scope, visible)
+        good = [each for each in judged if each.passes(self._floor, leaning=leaning, first=not far)]
         texts = self._memories.read([each.clue.row for each in good], scope) if good else {}
         new = [
             each
@@ -50,19 +78,44 @@ class Contextual:
             if (memory := texts.get(each.clue.row)) is not None
             and not (leaning and relevance.just_said(memory.text, exchanges))
         ]
-        told = [each for place, each in enumerate(new) if each.passes(self._floor, leaning=leaning, first=not place)]
-        return [_found(texts[each.clue.row], asked, each) for each in told[:limit]]
+        told, is_first = [], not far
+        for each in new:
+            if each.passes(self._floor, leaning=leaning, first=is_first):
+                told.append(each)
+                is_first &= each.clue.ref in visible
+        return [_found(texts[each.clue.row], asked, each) for each in told]
 
-    def judge(self, asked: Question, reach: Reach) -> list[Judged]:
+    def _known_of(self, named: str, scope: Reach, now: datetime) -> list[Found]:
+        """All that is known of a subject: what names it, and what is about it by its meaning."""
+        asked = relevance.question(named, (), now, enrich=False)
+        if asked is None or not asked.words:
+            return []
+        asked = replace(asked, ours=True, general=False)
+        clues = self._memories.clues(asked.texts, asked.words, scope)
+        whole = sum(weight * clues.rarity.get(word, 1.0) for word, weight in asked.words.items())
+        good = []
+        for clue in clues.each:
+            features = relevance.features(asked, clue, clues.rarity)
+            by = relevance.calibration(clues.model, features)
+            share = sum(asked.words[word] * clues.rarity.get(word, 1.0) for word in clue.words) / max(whole, 1e-9)
+            score = max(relevance.probability(relevance.strength(features, by.plain)), share)
+            if share >= _NAMES or score >= by.floor:
+                good.append(Judged(clue, features, by, min(1.0, score)))
+        good.sort(key=lambda each: (-each.score, -(each.features.similar or 0.0), each.clue.row))
+        texts = self._memories.read([each.clue.row for each in good], scope) if good else {}
+        return [_found(texts[each.clue.row], asked, each) for each in good if each.clue.row in texts]
+
+    def judge(self, asked: Question, reach: Reach, visible: Collection[str] = ()) -> list[Judged]:
         """Every candidate, best first."""
         clues = self._memories.clues(asked.texts, {**asked.context_words, **asked.words}, reach)
+        seen = [each.ref in visible for each in clues.each]
         wants = appetite(clues.model, clues.vector)
         features = [relevance.features(asked, clue, clues.rarity, wants) for clue in clues.each]
         calibrations = [relevance.calibration(clues.model, each) for each in features]
-        scores = _scores(features, [each.plain for each in calibrations])
+        scores = _scores(features, [each.plain for each in calibrations], seen)
         if asked.context:  # what the prompt wants by itself it wants behind any exchange
             alone = zip(scores, calibrations, strict=True)
-            leaning = _scores(features, [each.leaning for each in calibrations])
+            leaning = _scores(features, [each.leaning for each in calibrations], seen)
             scores = [
                 max(own, each) if own >= by.floor else each for (own, by), each in zip(alone, leaning, strict=True)
             ]
@@ -70,9 +123,25 @@ class Contextual:
         return sorted(found, key=lambda each: (-each.score, each.clue.row))
 
 
-def _scores(features: Sequence[Features], weights: Sequence[Weights]) -> list[float]:
+def _windows(prompt: str, exchanges: Sequence[Exchange]) -> list[Sequence[Exchange]]:
+    """The talk up to each of the last exchanges that a prompt may lean on: those of who speaks first, then the last."""
+    named = _SPEAKER.match(prompt)
+    places = list(range(len(exchanges) - 1, -1, -1))[:_LOOKED_BACK]
+    if named:
+        places.sort(key=lambda place: not exchanges[place].user.startswith(named[0]))
+    return [exchanges[: place + 1] for place in places] or [()]
+
+
+def _scores(features: Sequence[Features], weights: Sequence[Weights], seen: Sequence[bool]) -> list[float]:
+    """What is seen already is no competition for the others."""
     strengths = [relevance.strength(each, by) for each, by in zip(features, weights, strict=True)]
-    crowds = relevance.crowds(strengths, min((by.bias for by in weights), default=0.0))
+    nothing = min((by.bias for by in weights), default=0.0)
+    crowds = relevance.crowds(strengths, nothing)
+    if any(seen):
+        new = iter(
+            relevance.crowds([each for each, is_seen in zip(strengths, seen, strict=True) if not is_seen], nothing)
+        )
+        crowds = [crowd if is_seen else next(new) for crowd, is_seen in zip(crowds, seen, strict=True)]
     return [
         relevance.probability(strength + by.crowd * crowd)
         for strength, by, crowd in zip(strengths, weights, crowds, strict=True)

@@ -157,8 +157,8 @@ class Injector:
         before = window.exchanges(form, whole, first, EXCHANGES)
         own = [each for each in visible if each.block.age == 0]
         given = [line for each in own for line in each.lines]
-        count = sum(len(each.keys) for each in kept)
-        candidates = self._selection.candidates(said, before, count, stale, given)
+        held = {name for each in kept for name, _ in each.keys}
+        candidates = self._selection.candidates(said, before, held, stale, given)
         going_on = given and at < len(whole) - 1 and all(each.block.whole for each in own)
         if told or going_on:  # tools were asked: it gets no more
             candidates = [each for each in candidates if each.place or each.replaces]

@@ -16,8 +16,9 @@ from typing import Any
 from recollect.blocks import without_memories
 from recollect.errors import UsageError
 from recollect.inject import render
+from recollect.inject.asks import of_last_time, subject
 from recollect.inject.brief import outcome_line
-from recollect.inject.briefing import outcome_of
+from recollect.inject.briefing import outcome_of, outcomes
 from recollect.inject.contextual import Contextual
 from recollect.inject.injector import EXCHANGES, Injector
 from recollect.inject.plan import Seen, choose, visible
@@ -33,6 +34,8 @@ from recollect.text import estimate_tokens, is_utf8
 from recollect.types import BINDING, Remembered, Role, timestamp
 
 _SESSIONS = 20  # that are shown
+_SESSIONS_ASKED = 3  # that are told of when a prompt asks for the last ones
+_LISTED = 30  # memories, for a prompt that asks what is known of a subject
 _RESERVED = 10  # one token in so many is kept for corrections and rules: nothing can be taken back for them
 _ENTRIES = 16  # of a session, in which its last exchanges are looked for
 
@@ -92,14 +95,35 @@ class Injection(Part):
         known = {name: revision for each in seen for name, revision in sorted(each.keys)}
         stale = [name for name, memory in selection.current(known).items() if memory.revision != known[name]]
         said = without_memories(prompt)  # a block that somebody pasted is not what is asked
-        candidates = selection.candidates(said, exchanges, len(known), stale, start=not prompt.strip())
+        held = visible(seen, config)
+        candidates = selection.candidates(said, exchanges, {name for name, _ in held}, stale, start=not prompt.strip())
         if not prompt.strip():  # all rules
             rules = sum(each.memory.severity in BINDING for each in candidates)
             config = replace(config, max_total=max(config.max_total, rules))
         left = max(0, config.max_tokens_total - sum(each.tokens for each in seen if not each.start))
         room = min(config.max_tokens_per_block, left)
         reserve = max(0, room + config.max_tokens_total // _RESERVED - left)
-        return choose(candidates, visible(seen, config), config, room, reserve)
+        if subject(said):  # all that is known of it, as far as there is room
+            config = replace(config, max_total=max(config.max_total, _LISTED))
+        if is_of_last_time := of_last_time(said):
+            candidates += selection.open_threads()
+        given = choose(candidates, held, config, room, reserve)
+        return self._with_outcomes(given, selection.projects, held, room) if is_of_last_time else given
+
+    def _with_outcomes(
+        self, given: Given, projects: Sequence[str], held: Mapping[tuple[str, int], int], room: int
+    ) -> Given:
+        """With what the last sessions came to, as far as there is room, for a prompt that asks for it."""
+        lines = list(given.lines)
+        with self._database.read() as tx:
+            found = [each for project in projects for each in outcomes(tx, self._ground, project)[:_SESSIONS_ASKED]]
+        for each in found:
+            line = outcome_line(each, [other.text for other in lines], Section.OUTCOME)
+            fits = estimate_tokens(render.rendered([*lines, line])) <= room
+            if line.text and fits and (each.session_key, 0) not in held:
+                lines.append(line)
+        text = render.rendered(lines)
+        return Given(text, estimate_tokens(text), tuple(lines), given.held)
 
     def give(
         self,

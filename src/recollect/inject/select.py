@@ -8,7 +8,7 @@ never what a person called wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -27,13 +27,20 @@ _KINDS = {MemoryKind.CONSTRAINT: 1.0, MemoryKind.PREFERENCE: 0.9, MemoryKind.DEC
 _SEVERITIES = {Severity.MUST: 1.0, Severity.DO_NOT: 1.0, Severity.AVOID: 0.5, Severity.PREFER: 0.4}
 _CONSIDERED = 200  # of a kind, the newest
 _HITS = 30  # for a prompt
+_OPEN = 5  # threads, the newest, for a prompt that asks what was left
 
 
 class Contextually(Protocol):
     """What finds memories by the prompt."""
 
     def find(
-        self, prompt: str, exchanges: Sequence[Exchange], scope: Reach, limit: int, now: datetime
+        self,
+        prompt: str,
+        exchanges: Sequence[Exchange],
+        scope: Reach,
+        limit: int,
+        now: datetime,
+        visible: Collection[str] = (),
     ) -> list[Found]: ...
 
 
@@ -105,17 +112,30 @@ class Selection:
         reason = "replaces an earlier revision that was shown"
         return [Candidate(each, Section.RELEVANT, 0.0, reason, replaces=True) for each in self.current(stale).values()]
 
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """Whose sessions may be told of; none where nothing is, nor of chats."""
+        return () if self._off or self._reach.user else tuple(self._reach.projects or ())
+
+    def open_threads(self) -> list[Candidate]:
+        """What was left open last."""
+        with self._database.read() as tx:
+            ids = [] if self._off else injections.ambient(tx, self._reach, (MemoryKind.OPEN_THREAD,), (), _OPEN)
+        held = [each for each in self.current(ids).values() if each.kind is MemoryKind.OPEN_THREAD]
+        held.sort(key=lambda each: (each.valid_from, each.id), reverse=True)
+        return [Candidate(each, Section.RELEVANT, 0.0, "is still open") for each in held]
+
     def candidates(
         self,
         prompt: str,
         exchanges: Sequence[Exchange],
-        visible: int,
+        visible: Collection[str],
         stale: Sequence[str],
         given: Sequence[Line] = (),
         *,
         start: bool = False,
     ) -> list[Candidate]:
-        """Best first. `visible` is how many memories may be held back; `stale` are ids of lines that no longer hold,
+        """Best first. `visible` are ids of memories that may be held back, `stale` ids of lines that no longer hold,
         `given` the lines that this turn was given already. The `start` of a session is given all rules that bind."""
         config, now = self.config, self._clock()
         if self._off:
@@ -123,8 +143,8 @@ class Selection:
         found: list[Candidate] = self._ambient(BINDING if start else (), now) if config.ambient_enabled else []
         found += self.replacements(stale)
         if prompt.strip():
-            limit = max(_HITS, config.max_total) + visible  # more than fit: a rule further down has its place, too
-            hits = self._contextual.find(prompt, exchanges, self._reach, limit, now)
+            limit = max(_HITS, config.max_total) + len(visible)  # more than fit: a rule further down has its place, too
+            hits = self._contextual.find(prompt, exchanges, self._reach, limit, now, visible)
             held = self.current(each.id for each in hits)
             found += [
                 Candidate(held[each.id], Section.RELEVANT, each.score, each.why) for each in hits if each.id in held

@@ -35,6 +35,7 @@ class Clue:
     similar: tuple[float | None, ...]  # to each text; None: not known
     words: frozenset[str]  # of those asked for, that it contains
     told: bool = False  # somebody said when it matters
+    ref: str = ""  # the memory's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class MemorySearch:
                     tuple(each.get(ref) for each in known),
                     frozenset(word for word, ids in held.items() if mark.id in ids),
                     bool(mark.told),
+                    mark.ref,
                 )
                 for mark, ref in zip(marks, refs, strict=True)
             ],
