@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recollect import open_memory
 from recollect.blocks import END, PREFIX, strip_blocks
 from recollect.inject import render
-from recollect.inject.brief import ROOM, Known, brief
+from recollect.inject.brief import ROOM, Known, brief, sign
 from recollect.inject.values import Outcome, Section
 from recollect.store.memories import Use
 from recollect.types import MemoryKind, Remembered, Scope, Severity, Timestamp, Trust
@@ -159,6 +159,23 @@ def test_many_memories_leave_room_for_what_the_last_sessions_came_to() -> None:
     lines = brief(known(*facts, outcomes=[came(f"s{n}", f"Fixed pump {n} in the hall.") for n in range(9)]), NOW)
     assert sum(line.section is Section.SESSION for line in lines) == 5
     assert render.size(render.rendered(lines)) > ROOM - 200
+
+
+def test_the_sign_for_the_person_is_one_short_line() -> None:
+    facts = [memory("a", "Tides are computed in UTC."), memory("b", "The pier is closed.")]
+    told = came(
+        "s", "Asked: fix the page. The harbour page is fixed, " + "and so on " * 40 + "it went.", "The test is red."
+    )
+    for lines, expected in (
+        ((), ""),
+        (brief(known(*facts), NOW), "recollect: 2 notes about tides"),
+        (
+            brief(known(facts[0], outcomes=[replace(told, done="Asked: a fix. The page is fixed.")]), NOW),
+            "recollect: 1 note about tides, last session 8 days ago: The page is fixed. Left: The test is red.",
+        ),
+    ):
+        assert sign("acme/tides", lines, NOW) == expected
+    assert len(sign("acme/tides", brief(known(outcomes=[told]), NOW), NOW)) < 160
 
 
 def test_what_a_session_sees_already_is_not_told_again() -> None:

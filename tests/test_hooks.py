@@ -93,6 +93,46 @@ def test_a_session_that_goes_on_is_told_what_it_does_not_see_yet(there: Home, ti
     assert "Monday" in there.said("SessionStart", told(tides, source="fork", session_id="branched"))
 
 
+def test_the_command_prints_the_very_bytes_that_a_hook_gives(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    there.json("remember", EVERYWHERE, "--everywhere")
+    there.start()
+
+    def shown(*call: str) -> list[str]:
+        return [block["text"] for block in there.json("context", *call)["blocks"]]
+
+    expected = shown("--project", str(tides))
+    started = there.said("SessionStart", told(tides))
+    assert [started] == expected
+    there.json("remember", "The lighthouse lamp is checked on Mondays.", "--project", str(tides))
+    prompt = "When is the lighthouse lamp checked?"
+    wait(lambda: there.json("context", "--last")["blocks"])
+    expected = shown("--project", str(tides), "--prompt", prompt, "--session", SESSION)
+    given = there.said("UserPromptSubmit", told(tides, prompt=prompt))
+    assert "lamp" in given and [given] == expected and RULE not in given
+    wait(lambda: len(there.json("context", "--last", "--session", SESSION)["blocks"]) == 2)
+    blocks = there.json("context", "--last", "--session", SESSION)["blocks"]
+    assert [block["text"] for block in blocks] == [given, started]
+    assert all(line["reason"] for block in blocks for line in block["lines"])
+
+
+def test_a_session_begins_with_a_sign_for_the_person_once(there: Home, tides: Path) -> None:
+    there.json("remember", RULE, "--project", str(tides))
+    sign = "recollect: 1 note about tides"
+
+    def shown(source: str, **more: Any) -> str:
+        return str(json.loads(there.hook("SessionStart", told(tides, source=source, **more))).get("systemMessage", ""))
+
+    assert shown("startup") == sign, "nobody answers"
+    wait(there.is_serving)
+    assert shown("startup", session_id="s2") == sign and shown("compact", session_id="s2") == ""
+    assert shown("resume", session_id="s3") == ""
+    (there.path / "config.toml").write_text("session_message = false\n")
+    there.stop()
+    there.start()
+    assert shown("startup", session_id="s4") == ""
+
+
 def test_without_a_daemon_a_compaction_frees_what_was_told(there: Home, tides: Path) -> None:
     there.json("remember", RULE, "--project", str(tides))
     asks = told(tides, prompt="Can we deploy the lighthouse service today?")

@@ -232,6 +232,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             "`share/recollect/models` beside the program."
         ),
     ] = ""
+    session_message: Annotated[
+        bool,
+        Meta(description="Shows the person a line when a session begins: how much it was told, and the last outcome."),
+    ] = True
     memory_injection_max_injected_blocks_in_history: Annotated[
         int, Meta(ge=0, description="Most injected blocks that stay in a history; 0: none once the turn is over.")
     ] = 3
@@ -250,7 +254,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 0.8
     memory_injection_max_tokens_per_block: Annotated[int, Meta(ge=100, description="Most tokens of a block.")] = 1_500
     memory_injection_max_tokens_total: Annotated[
-        int, Meta(ge=100, description="Most tokens of all blocks that are visible.")
+        int,
+        Meta(ge=100, description="Most tokens of all blocks that are visible; with hooks, of what prompts were given."),
     ] = 4_000
     memory_injection_enrich: Annotated[
         bool, Meta(description="Looks at the last exchanges, too, when a prompt says no more than `why that?`.")

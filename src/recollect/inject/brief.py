@@ -7,9 +7,11 @@ what a memory told already. A line that does not fit is left out, and prompts ma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
+from textwrap import shorten
 
 from recollect import note
 from recollect.inject import render
@@ -18,7 +20,7 @@ from recollect.inject.select import importance
 from recollect.inject.values import Line, Outcome, Section
 from recollect.store.memories import Use
 from recollect.text import content_words, sentences
-from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Trust
+from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Trust, project_name
 
 ROOM = 9_900  # bytes: below 10,000 characters (Claude Code) and 2,500 tokens of four bytes (Codex)
 SESSIONS = 5
@@ -28,6 +30,8 @@ _CONSIDERED = 400  # memories, the most useful ones: fewer fit
 _ALIKE = 0.8  # share of words in common from which two lines say the same
 _TRUSTED = (Trust.SAID, Trust.CHOSEN)
 _SAID, _NEAR = 0.3, 0.5  # what it adds to a memory's importance that the person said it, that it is of the branch
+_SIGN = 90  # characters of what the last session came to
+_ASKED = re.compile(r"^Asked: [^.]*\. (?=\S)")
 _FEWEST = 3  # words that a line needs to tell by itself what it is about
 _TRUNKS = frozenset({"main", "master", "trunk", "develop", "feature", "feat", "fix", "release"})
 
@@ -113,6 +117,19 @@ def _reason(memory: Remembered, use: Use | None, near: frozenset[str]) -> str:
     if near & content_words(memory.text):
         return "speaks of this branch"
     return "said by the person" if memory.trust in _TRUSTED else f"learnt on {memory.valid_from[:10]}"
+
+
+def sign(project_id: str, lines: Sequence[Line], now: datetime) -> str:
+    """What a person is shown of a briefing, on one line; empty where it tells nothing."""
+    notes = sum(each.kind is not None for each in lines)
+    about = render.inert(project_name(project_id).rpartition("/")[2]) or "you"
+    told = [f"{notes} note{'s' * (notes != 1)} about {about}"] if notes else []
+    last = next((each for each in lines if each.section is Section.SESSION), None)
+    if last:
+        days = (now.date() - date.fromisoformat(last.date)).days
+        ago = "today" if days < 1 else "yesterday" if days == 1 else f"{days} days ago"
+        told.append(f"last session {ago}: {shorten(_ASKED.sub('', last.text), _SIGN, placeholder=' …')}")
+    return f"recollect: {', '.join(told)}" if told else ""
 
 
 def _is_repeated(line: Line, chosen: Sequence[Line]) -> bool:

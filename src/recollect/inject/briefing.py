@@ -23,7 +23,7 @@ from recollect import note
 from recollect.consolidate.render import project_folder
 from recollect.extract.values import left_of
 from recollect.inject import render
-from recollect.inject.brief import SESSIONS, Known, brief, line_of
+from recollect.inject.brief import SESSIONS, Known, brief, line_of, sign
 from recollect.inject.values import Given, Line, Outcome, Section, injected
 from recollect.models.base import ToolRefused
 from recollect.projects.paths import is_redacted
@@ -98,6 +98,10 @@ class Briefing(Part):
                     made[name, 0] = render.of_session(outcome_of(talk), "", Section.SESSION, AT_START)
         self._keep(session, [made[each] for each in given if each in made])
 
+    def sign(self, project_id: str, given: Given) -> str:
+        """What the person is shown of a briefing; empty where that is switched off."""
+        return sign(project_id, given.lines, self._clock()) if self._settings.config.session_message else ""
+
     def _given(self, known: Known, visible: Collection[tuple[str, int]] = ()) -> Given:
         lines = brief(known, self._clock(), frozenset(visible))
         text = render.rendered(lines)
@@ -164,12 +168,16 @@ class Briefing(Part):
             told = {
                 project_id: self._given(
                     self._known(tx, project_id, [*everywhere, *by_scope.get((Scope.PROJECT, project_id), ())], uses)
-                ).text
+                )
                 for project_id in {each.project_id for each in known.values()} - {""}
             }
         folders = self._allowed(cwd for cwd in known if cwd and not is_redacted(cwd))
-        names = {project: f"{project_folder(project)}.md" for project in set(folders.values()) if told.get(project)}
-        texts = {name: told[project] for project, name in names.items()}
+        names = {
+            project: f"{project_folder(project)}.md"
+            for project in set(folders.values())
+            if project in told and told[project].text
+        }
+        texts = {name: told[project].text for project, name in names.items()}
         index = {cwd: names[project] for cwd, project in sorted(folders.items()) if project in names}
         index = self._repositories(index, folders) | index
         config = self._settings.config
@@ -181,6 +189,7 @@ class Briefing(Part):
             "marks": {cwd: mark(_repository(cwd)) or place(cwd) for cwd in index},
             "whole": not (config.ignore or config.disabled_projects),  # else a folder below may be switched off
             "files": {name: _checksum(text) for name, text in texts.items()},
+            "signs": {name: self.sign(project, notes_of(told[project])) for project, name in names.items()},
         }
 
     def _right(self, tx: Transaction, held: Sequence[Remembered]) -> list[Remembered]:
@@ -208,6 +217,11 @@ class Briefing(Part):
             yield
         finally:
             os.close(descriptor)
+
+
+def notes_of(given: Given) -> Given:
+    """Without what sessions came to: when that was changes daily."""
+    return replace(given, lines=tuple(each for each in given.lines if each.kind))
 
 
 def outcomes(tx: Transaction, ground: Ground, project_id: str) -> list[Outcome]:

@@ -38,7 +38,10 @@ Examples:
 @click.option("--last", is_flag=True, help="Show what was given, instead of what would be.")
 @options
 def command(project: str | None, prompt: str, session: str, last: bool, as_json: bool, agent_id: str | None) -> int:
-    """Show exactly what an agent would be given now, and why. Nothing is changed by looking."""
+    """Show the very text that an agent would be given now, and why. Nothing is changed by looking.
+
+    Without --prompt it is what a session is told at its start. With --session it is what that one would be given, which
+    sees what it was given before."""
     if last and (prompt or project is not None):
         raise click.UsageError("--last shows what was given: it takes no --prompt and no --project")
     off: RecollectError | None = None
@@ -104,5 +107,6 @@ def _nothing(last: bool, session: str, prompt: str) -> str:
     if last:
         return f"Nothing was given to session {session}." if session else "Nothing was given to any session yet."
     if prompt:
-        return "Nothing: no memory of this project is about that, and none is pinned."
+        start = "`recollect context` shows what a session is told at its start"
+        return f"Nothing: no other memory of this project is about that, as far as can be told; {start}."
     return "Nothing: no memory of this project, and none that holds everywhere."

@@ -83,7 +83,7 @@ class Hooks:
             self._queue(Work(task=Task.RUN))  # it finishes a removal that was cut short; until then nothing is told
             return b""
         if call.name == "SessionStart":
-            return client.printed(call.name, self._start(call))
+            return self._start(call)
         if call.name == "UserPromptSubmit":
             return client.printed(call.name, self._prompt(call))
         self._enqueue(call)
@@ -149,7 +149,7 @@ class Hooks:
 
     # What an agent is told
 
-    def _start(self, call: Call) -> str:
+    def _start(self, call: Call) -> bytes:
         event = call.event
         session = event.session_id
         fresh = event.source not in _GOING_ON
@@ -165,9 +165,11 @@ class Hooks:
         if project is None:
             if event.cwd:  # `status` tells of a folder that waits to be confirmed
                 self._keeper.later(session, partial(self._memory.intake.project_of, event.cwd))
-            return ""
+            return b""
         later = partial(self._keeper.later, session)
-        return self._memory.briefing.start(project, session, later, event.cwd, fresh=fresh).text
+        given = self._memory.briefing.start(project, session, later, event.cwd, fresh=fresh)
+        is_new = fresh and event.source != "compact"
+        return client.printed(call.name, given.text, self._memory.briefing.sign(project, given) if is_new else "")
 
     def _prompt(self, call: Call) -> str:
         project = self._project(call.event)

@@ -337,43 +337,46 @@ def unanswered(home: str, event: str, agent: str, told: dict[str, Any], environ:
     if event == "SessionEnd":
         spool(home, event, agent, told)
         return b""
-    text = ready(home, told, environ)
+    text, sign = ready(home, told, environ)
     if not text:
         return b""
     try:
         spool(home, event, agent, told, text)
     except (OSError, Refused) as error:  # then it may be told once more
         log(home, event, error)
-    return printed(event, text) + b"\n"
+    return printed(event, text, "" if told.get("source") in ("compact", "resume", "fork") else sign) + b"\n"
 
 
-def printed(event: str, text: str) -> bytes:
-    """As both agents read it."""
+def printed(event: str, text: str, sign: str = "") -> bytes:
+    """As both agents read it; `sign` is for the person."""
     import json
 
-    output = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    output: dict[str, object] = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    if sign:
+        output["systemMessage"] = sign
     return json.dumps(output).encode() if text else b""
 
 
-def ready(home: str, told: dict[str, Any], environ: Mapping[str, str]) -> str:
-    """What was made ready for a folder; nothing for one that is not known, and nothing that may be out of date."""
+def ready(home: str, told: dict[str, Any], environ: Mapping[str, str]) -> tuple[str, str]:
+    """What was made ready for a folder, and what the person is shown of it; nothing for a folder that is not known, and
+    nothing that may be out of date."""
     import json
 
     cwd, session = told.get("cwd"), told.get("session_id")
     if not isinstance(cwd, str) or not isinstance(session, str) or is_paused(home, session):
-        return ""
+        return "", ""
     index = json.loads(_file(home + "/" + CONTEXT + "/" + INDEX, 10_000_000) or "{}")
     folders = index.get("folders", {})
     top = repository(cwd)
     known = cwd if cwd in folders else top if index.get("whole") else ""
     name = folders.get(known)
     if not name or "/" in name or index.get("config") != stamp(home + "/config.toml"):
-        return ""
+        return "", ""
     if any(environ.get(variable, "") != value for variable, value in index["environ"].items()):
-        return ""
+        return "", ""
     if index.get("marks", {}).get(known) != (mark(top) or place(known)):  # another one is there by now
-        return ""
-    return _file(home + "/" + CONTEXT + "/" + name, ANSWER)
+        return "", ""
+    return _file(home + "/" + CONTEXT + "/" + name, ANSWER), index.get("signs", {}).get(name, "")
 
 
 def repository(cwd: str) -> str:
