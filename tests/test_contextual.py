@@ -22,7 +22,7 @@ from recollect.inject import relevance
 from recollect.inject.appetite import appetite
 from recollect.inject.contextual import Contextual
 from recollect.inject.relevance import CALIBRATIONS, WORDS_ONLY, Calibration, Features, Weights
-from recollect.inject.values import Exchange, Found, InjectorConfig
+from recollect.inject.values import Exchange, InjectorConfig, Line
 from recollect.models.embed.catalog import MINILM, STATIC
 from recollect.models.embed.static import Static
 from recollect.models.embed.transformer import MiniLM, MPNet
@@ -71,7 +71,7 @@ def remember(memory: Memory, *texts: str, project: str = GARDEN, revision: int =
         memories.replace_sessions(tx, owner or memory.owner, {f"{project}@{revision}": made})
 
 
-def find(memory: Memory, prompt: str, *exchanges: Exchange, project: str = GARDEN, **settings: Any) -> list[Found]:
+def find(memory: Memory, prompt: str, *exchanges: Exchange, project: str = GARDEN, **settings: Any) -> list[Line]:
     limit = settings.pop("limit", 10)
     found = Contextual(memory._search.memories, InjectorConfig(**settings))
     return found.find(prompt, exchanges, Reach(memory.owner, (project,)), limit, NOW)
@@ -283,8 +283,8 @@ def test_what_the_prompt_is_about_is_found_with_its_reason(memory: Memory) -> No
     assert found.text == "Take the solar pump out of the pond before the first frost"
     assert found.date == "2026-01-01"
     assert 0.5 <= found.score < 1
-    assert found.why.startswith(f"relevance {found.score:.2f}; names ")
-    assert "pump" in found.why and "pond" in found.why
+    assert found.reason.startswith(f"relevance {found.score:.2f}; names ")
+    assert "pump" in found.reason and "pond" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_the_other_one_is_found_and_what_was_said_is_not_told_again(memory: Memo
     remember(memory, "The pump in the pond is a solar pump, 10 W", "The old pump of the pond broke in the frost")
     (found,) = find(memory, "what happened to the other one?", PUMP)
     assert found.id == "m-1"
-    assert "the talk was about pump, pond" in found.why
+    assert "the talk was about pump, pond" in found.reason
 
 
 @pytest.mark.parametrize("prompt", ["how do I centre a div?", "thanks, that was it", "write a limerick about cats"])
@@ -385,10 +385,10 @@ def test_a_memory_that_has_no_vector_yet_goes_by_its_words(database_url: Place) 
         memory.embed()
         remember(memory, "The compost is turned in April and October", "Take the pump out of the pond before the frost")
         found = find(memory, "when do we take the pump out of the pond?")
-        assert [(each.id, "similarity" in each.why) for each in found] == [("m-1", False)]
+        assert [(each.id, "similarity" in each.reason) for each in found] == [("m-1", False)]
         memory.embed()
         found = find(memory, "when do we take the pump out of the pond?")
-        assert [(each.id, "similarity" in each.why) for each in found] == [("m-1", True)]
+        assert [(each.id, "similarity" in each.reason) for each in found] == [("m-1", True)]
 
 
 def test_a_candidate_by_its_words_is_compared_in_meaning_too(database_url: Place) -> None:

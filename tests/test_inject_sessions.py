@@ -174,6 +174,14 @@ def test_a_prompt_that_asks_what_is_known_gets_all_of_it(memory: Memory) -> None
     assert memory.context(PROJECT, "What do we know about kubernetes?").lines == ()
 
 
+def test_a_prompt_is_told_a_line_whole_or_not_at_all(memory: Memory) -> None:
+    long = "The lighthouse lamp is checked " + "by two keepers who sign the book " * 30
+    put(memory, a_memory("lamp", long), a_memory("huge", long * 8, severity=Severity.MUST))
+    given = memory.give(PROJECT, "When is the lighthouse lamp checked?", "s1")
+    assert [line.text for line in given.lines] == [" ".join(long.split())]
+    assert memory.given_last("s1")[0].given.text == given.text
+
+
 def test_a_prompt_leans_on_what_its_speaker_said_before_an_aside(memory: Memory) -> None:
     put(memory, a_memory("bucket", "Rate limiting uses a token bucket in Redis"), a_memory("tea", "Tea is at five"))
     talk = [

@@ -24,7 +24,7 @@ from recollect.app import Memory, open_memory
 from recollect.blocks import END, OPENINGS, PREFIX
 from recollect.inject import render
 from recollect.inject.select import Contextually
-from recollect.inject.values import Exchange, Found, Given, InjectorConfig, Section
+from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Section
 from recollect.near import sense
 from recollect.store.search import Reach
 from recollect.text import content_words, estimate_tokens, overlap
@@ -71,7 +71,7 @@ class Noting:
 
     def __init__(self, real: Contextually) -> None:
         self._real = real
-        self.found: list[Found] = []
+        self.found: list[Line] = []
 
     def find(
         self,
@@ -81,7 +81,7 @@ class Noting:
         limit: int,
         now: datetime,
         visible: Collection[str] = (),
-    ) -> list[Found]:
+    ) -> list[Line]:
         self.found = self._real.find(prompt, exchanges, scope, limit, now, visible)
         assert len(self.found) < limit, "what is cut off here could not be missed below"
         return self.found

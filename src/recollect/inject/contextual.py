@@ -11,10 +11,9 @@ from recollect.inject import relevance
 from recollect.inject.appetite import appetite
 from recollect.inject.asks import subject
 from recollect.inject.relevance import Calibration, Features, Question, Weights
-from recollect.inject.values import Exchange, Found, InjectorConfig
+from recollect.inject.values import Exchange, InjectorConfig, Line, Section
 from recollect.search.memories import Clue, MemorySearch
-from recollect.store.search import Found as Stored
-from recollect.store.search import Reach
+from recollect.store.search import Found, Reach
 from recollect.types import MemoryKind, Severity
 
 _NAMED = 4  # words that a reason names
@@ -50,7 +49,7 @@ class Contextual:
         limit: int,
         now: datetime,
         visible: Collection[str] = (),
-    ) -> list[Found]:
+    ) -> list[Line]:
         """At most so many; the ids that are `visible` already are judged apart, and raise no floor for the others."""
         if limit < 1:
             return []
@@ -66,7 +65,7 @@ class Contextual:
 
     def _relevant(
         self, asked: Question, exchanges: Sequence[Exchange], scope: Reach, visible: Collection[str], *, far: bool
-    ) -> list[Found]:
+    ) -> list[Line]:
         """`far`: the talk that the prompt leans on is not the last one."""
         leaning = bool(asked.context)
         judged = self.judge(asked, scope, visible)
@@ -83,9 +82,9 @@ class Contextual:
             if each.passes(self._floor, leaning=leaning, first=is_first):
                 told.append(each)
                 is_first &= each.clue.ref in visible
-        return [_found(texts[each.clue.row], asked, each) for each in told]
+        return [_line(texts[each.clue.row], asked, each) for each in told]
 
-    def _known_of(self, named: str, scope: Reach, now: datetime) -> list[Found]:
+    def _known_of(self, named: str, scope: Reach, now: datetime) -> list[Line]:
         """All that is known of a subject: what names it, and what is about it by its meaning."""
         asked = relevance.question(named, (), now, enrich=False)
         if asked is None or not asked.words:
@@ -103,7 +102,7 @@ class Contextual:
                 good.append(Judged(clue, features, by, min(1.0, score)))
         good.sort(key=lambda each: (-each.score, -(each.features.similar or 0.0), each.clue.row))
         texts = self._memories.read([each.clue.row for each in good], scope) if good else {}
-        return [_found(texts[each.clue.row], asked, each) for each in good if each.clue.row in texts]
+        return [_line(texts[each.clue.row], asked, each) for each in good if each.clue.row in texts]
 
     def judge(self, asked: Question, reach: Reach, visible: Collection[str] = ()) -> list[Judged]:
         """Every candidate, best first."""
@@ -148,17 +147,11 @@ def _scores(features: Sequence[Features], weights: Sequence[Weights], seen: Sequ
     ]
 
 
-def _found(memory: Stored, asked: Question, by: Judged) -> Found:
-    return Found(
-        id=memory.ref,
-        revision=memory.revision,
-        kind=MemoryKind(memory.memory_kind),
-        severity=Severity(memory.severity),
-        text=memory.text,
-        date=memory.timestamp[:10],
-        score=round(by.score, 3),
-        why=_reason(asked, by),
-    )
+def _line(memory: Found, asked: Question, by: Judged) -> Line:
+    """Whole, as it is stored; a block shows it inert."""
+    kind, severity, day = MemoryKind(memory.memory_kind), Severity(memory.severity), memory.timestamp[:10]
+    why, score = _reason(asked, by), round(by.score, 3)
+    return Line(memory.ref, memory.revision, kind, severity, memory.text, day, Section.RELEVANT, score, why, 0)
 
 
 def _reason(asked: Question, by: Judged) -> str:

@@ -88,8 +88,11 @@ def choose(
     config: InjectorConfig,
     room: int,
     reserve: int = 0,
+    *,
+    whole: bool = False,
 ) -> Given:
-    """The best that fit into `room` tokens, the last `reserve` of which are for what is firm."""
+    """The best that fit into `room` tokens, the last `reserve` of which are for what is firm; `whole`: no line is cut,
+    and one that does not fit is left out."""
     first: dict[str, Candidate] = {}
     for each in candidates:
         first.setdefault(each.memory.id, each)
@@ -102,10 +105,11 @@ def choose(
             held.append(_held(each, f"visible: given {_turns(age)} ago"))
     free.sort(key=lambda each: (not each.replaces, not each.place, not each.firm))
     most = max(config.max_total, sum(each.replaces or each.place > 0 for each in free))
-    length = _share([each for each in free if each.firm][:most], room)
+    length = render.WHOLE if whole else _share([each for each in free if each.firm][:most], room)
+    longest = render.WHOLE if whole else render.LONGEST
     chosen: list[tuple[Candidate, Line]] = []
     for each in free:
-        made = _line(each, each.length or (length if each.firm else render.LONGEST))
+        made = _line(each, each.length or (length if each.firm else longest))
         if len(chosen) >= most:
             held.append(_held(each, f"{most} memories are the most for a block"))
         elif reason := _refused(each, made, [line for _, line in chosen], config, room - reserve * (not each.firm)):

@@ -107,7 +107,7 @@ class Injection(Part):
             config = replace(config, max_total=max(config.max_total, _LISTED))
         if is_of_last_time := of_last_time(said):
             candidates += selection.open_threads()
-        given = choose(candidates, held, config, room, reserve)
+        given = choose(candidates, held, config, room, reserve, whole=True)
         return self._with_outcomes(given, selection.projects, held, room) if is_of_last_time else given
 
     def _with_outcomes(
@@ -256,6 +256,7 @@ def _line(each: Injected, memory: Remembered, ref: str) -> Line:
     section = Section(each.section)
     if section in render.STARTS:
         return render.made(memory, render.WHOLE, section, each.score, each.reason, ref)
-    lengths = (made for tokens in render.LENGTHS if (made := render.made(memory, tokens)).tokens == each.tokens)
+    every = (render.WHOLE, *render.LENGTHS)
+    lengths = (made for tokens in every if (made := render.made(memory, tokens)).tokens == each.tokens)
     shown = next(lengths, render.made(memory))
     return replace(shown, section=section, score=each.score, reason=each.reason)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from recollect.inject import render
 from recollect.inject.plan import Candidate
-from recollect.inject.values import Exchange, Found, InjectorConfig, Line, Section, Sort
+from recollect.inject.values import Exchange, InjectorConfig, Line, Section, Sort
 from recollect.store import feedback, injections, memories
 from recollect.store.database import Database
 from recollect.store.memories import Use
@@ -41,7 +41,7 @@ class Contextually(Protocol):
         limit: int,
         now: datetime,
         visible: Collection[str] = (),
-    ) -> list[Found]: ...
+    ) -> list[Line]: ...
 
 
 def importance(memory: Remembered, use: Use | None, now: datetime, more: float = 0.0) -> float:
@@ -147,7 +147,7 @@ class Selection:
             hits = self._contextual.find(prompt, exchanges, self._reach, limit, now, visible)
             held = self.current(each.id for each in hits)
             found += [
-                Candidate(held[each.id], Section.RELEVANT, each.score, each.why) for each in hits if each.id in held
+                Candidate(held[each.id], Section.RELEVANT, each.score, each.reason) for each in hits if each.id in held
             ]
         found += [
             Candidate(each, Section.RELEVANT, 0.0, "given earlier in this turn")

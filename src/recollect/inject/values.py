@@ -73,20 +73,6 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A memory that has to do with the prompt."""
-
-    id: str
-    revision: int
-    kind: MemoryKind
-    severity: Severity
-    text: str
-    date: str
-    score: float
-    why: str  # a sentence for a person
-
-
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a session came to."""
 
