@@ -70,6 +70,7 @@ def test_a_prompt_that_asks_for_the_last_sessions_is_understood(prompt: str) -> 
         "how do bloom filters work?",
         "explain how mortgages work",
         "what did we use before that?",
+        "what do we store about players?",
         "fix the last test",
         "open the file",
         "good morning",

@@ -7,8 +7,8 @@ import re
 _WHO = r"(?:we|you|i|us)"
 _KNOW = (
     r"(?:already |actually |currently |ever )?(?:know|knew|known|remember|recall|have|had|got|note|noted|write down|"
-    r"wrote down|record|recorded|decide|decided|agree|agreed|learn|learned|learnt|say|said|settle|settled|establish|"
-    r"established|figure out|figured out|find out|found out|store|stored)"
+    r"wrote down|decide|decided|agree|agreed|learn|learned|learnt|say|said|settle|settled|establish|"
+    r"established|figure out|figured out|find out|found out)"
 )
 _ON = r"(?:about|on|for|of|regarding|concerning|with regard to|with|around|when it comes to|re)"
 _THINGS = (
