@@ -1092,7 +1092,7 @@ READS: dict[str, Read] = {
     "sums.known": sums.known,
     "sums.unknown": lambda tx, owner: sums.unknown(tx, owner, 9),
     "sums.changed": lambda tx, owner: sums.changed(tx, owner, ["s2@1"]),
-    "answers.keys": lambda tx, owner: answers.keys(tx, owner, "extract"),
+    "answers.keys": lambda tx, owner: answers.keys(tx, owner, KIND),
     "answers.load": lambda tx, owner: answers.load(tx, owner, KIND, "running", "h1"),
     "answers.tokens_on": lambda tx, owner: answers.tokens_on(tx, owner, NOW[:10]),
     "answers.spent": answers.spent,

@@ -24,6 +24,8 @@ from recollect.store.projects import Project, Resolved
 from recollect.types import Clock, Owner, utc_now
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from recollect.artifacts.forget import Forget
     from recollect.artifacts.forget import Report as Erased
     from recollect.artifacts.projection import Projection
@@ -161,12 +163,16 @@ class Parts:
 
         return Reader(self.ground)
 
+    def _used_at(self) -> datetime | None:
+        """When somebody last used an agent."""
+        return self.intake.used_at()
+
     @cached_property
     def offer(self) -> Offer:
         """What the person's own agent may read."""
         from recollect.extract.offer import Offer
 
-        return Offer(self.ground, self.intake.used_at)
+        return Offer(self.ground, self._used_at)
 
     def _extract(
         self,

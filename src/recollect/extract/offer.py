@@ -14,15 +14,27 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recollect.config import Config
+from recollect.config import Config, Settings
 from recollect.extract.jobs import KIND, by_rules, plan_limit, read_by
 from recollect.note import SOURCE
+from recollect.processes import program
 from recollect.store import answers, conversations, stage1
 from recollect.store.ground import Ground, Part
 from recollect.types import Conversation, ConversationStatus, Timestamp, moment, timestamp
 
+_MODELS = ("cli:claude:haiku", "cli:claude", "cli:codex")  # the cheapest of an agent first
 _BUSY = 0.75  # load per core above which a machine is not quiet
 _AGENTS = "cli:"  # how the names of models begin that are a person's own agent
+
+
+def installed(settings: Settings) -> list[str]:
+    """The models of agents on this machine, the cheapest of the first agent first."""
+    return [each for each in _MODELS if program(program_of(each), settings.environ)]
+
+
+def program_of(model: str) -> str:
+    """The agent whose model it is."""
+    return model.split(":")[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,15 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from recollect.models.paid import Paid
 from recollect.store.artifacts import Indexed
 from recollect.store.database import Transaction
 from recollect.text import plain
 from recollect.types import Conversation, Message, Remembered, Stage1, Statement, Timestamp
+
+if TYPE_CHECKING:
+    from recollect.models.paid import Paid
 
 NOTHING = "nothing worth keeping"
 

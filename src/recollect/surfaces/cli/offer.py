@@ -16,9 +16,8 @@ import click
 
 from recollect.artifacts.sanitize import line
 from recollect.errors import NotFound, UsageError
-from recollect.extract.offer import agreed
+from recollect.extract.offer import agreed, installed, program_of
 from recollect.extract.values import Report
-from recollect.processes import program
 from recollect.surfaces.cli.common import count, counting, echo, memory, only_for_people
 from recollect.text import estimate_tokens, readable
 from recollect.types import Timestamp, project_name, timestamp, utc_now
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from recollect.types import Conversation
 
 _TITLES = {"claude": "Claude Code", "codex": "Codex"}
-_MODELS = ("cli:claude:haiku", "cli:claude", "cli:codex")  # the cheapest of an agent first
 _TRIED = 3  # sessions
 _WEEK = timedelta(days=7)
 _SHOWN = 8  # memories of a session
@@ -38,19 +36,10 @@ _SHOWN = 8  # memories of a session
 Say = Callable[[str], None]
 
 
-def installed(settings: Settings) -> list[str]:
-    """The models of agents on this machine, the cheapest of the first agent first."""
-    return [each for each in _MODELS if program(_program(each), settings.environ)]
-
-
 def title(model: str) -> str:
     """As people call it."""
     own = model.split(":")[2:]
-    return _TITLES[_program(model)] + (f" with its model {own[0]}" if own else "")
-
-
-def _program(model: str) -> str:
-    return model.split(":")[1]
+    return _TITLES[program_of(model)] + (f" with its model {own[0]}" if own else "")
 
 
 # Without questions
@@ -155,7 +144,7 @@ def offer(agent_id: str | None) -> None:
     if not tried:
         echo("Nothing is sent.")
         return
-    own = [each for each in models if _program(each) == _program(models[0])]
+    own = [each for each in models if program_of(each) == program_of(models[0])]
     try:
         _go_on(agent_id, own, talks, tried, answers)
     except BaseException:  # Ctrl-C, too: nobody said yes to the end
@@ -229,7 +218,7 @@ def _wants(opened: Memory, model: str, talks: Sequence[Conversation]) -> bool:
 
 def _may_read(project: str, number: int, model: str) -> bool:
     what = f"{line(project_name(project))} ({count(number, 'conversation')})"
-    return click.confirm(f"May {_TITLES[_program(model)]} read {what}?", default=False)
+    return click.confirm(f"May {_TITLES[program_of(model)]} read {what}?", default=False)
 
 
 def _choose(talks: Sequence[Conversation], model: str) -> tuple[list[Conversation], dict[str, bool]]:

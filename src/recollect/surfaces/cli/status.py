@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from recollect.errors import RecollectError
-from recollect.extract.offer import Missed
+from recollect.extract.offer import Missed, installed
 from recollect.overview import Overview
 from recollect.surfaces.cli.common import count, echo, memory, options, print_json, size, table
 
@@ -21,7 +21,6 @@ AGREED = "the projects in `agreed_projects`"
 @options
 def command(as_json: bool, agent_id: str | None) -> int:
     """Show what is in memory and what is going on."""
-    from recollect.surfaces.cli.offer import installed
     from recollect.surfaces.installers.upkeep import troubles
 
     with memory(agent_id) as opened:
