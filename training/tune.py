@@ -26,7 +26,6 @@ SEEDS = (11, 23)  # of two trainings: their mean knows more than either
 RATE, EPOCHS, WARM_UP = 2e-4, 3, 0.06
 LONGEST = 128  # tokens
 CHUNK = 64
-PLANES = 3  # bits that are kept of each number
 
 State = dict[str, Tensor]
 
@@ -96,7 +95,7 @@ def differences(before: State, trained: Sequence[State]) -> dict[str, np.ndarray
     """Of every weight that was trained, on the average."""
     mean = {name: sum(each[name] for each in trained) / len(trained) for name in before}
     changes = {name: (mean[name] - value).numpy() for name, value in before.items() if value.is_floating_point()}
-    return packed({name: change for name, change in changes.items() if change.any()}, PLANES)
+    return packed({name: change for name, change in changes.items() if change.any()})
 
 
 def main() -> None:

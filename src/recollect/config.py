@@ -35,7 +35,8 @@ Name = Annotated[str, Meta(pattern=AGENT_ID)]
 _MODEL = r"^(offline|(openai|openai-responses|anthropic):\S.*|cli:(claude|codex)(:\S+)?)$"
 _AGENT = r"^cli:(claude|codex)(:\S+)?$"
 _MODEL_OR_NONE = _MODEL.replace("(", "(|", 1)
-_EMBEDDER = r"^(auto|none|mpnet|minilm|static|openai:\S.*)$"
+_EMBEDDER = r"^(auto|none|minilm|static|openai:\S.*)$"
+_RETIRED = frozenset({"mpnet"})  # embedders of earlier versions: read as `auto`
 _SORTS = "^(recency|importance)$"
 _LEVELS = "^(debug|info|warning|error)$"
 _TIME = r"^(|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)$"
@@ -47,7 +48,7 @@ _IN_WORDS = {  # for whoever got it wrong
     _MODEL: _MODELS,
     _MODEL_OR_NONE: f"nothing, {_MODELS}",
     _AGENT: _AGENTS,
-    _EMBEDDER: "`auto`, `minilm`, `mpnet`, `static`, `openai:NAME` or `none`",
+    _EMBEDDER: "`auto`, `minilm`, `static`, `openai:NAME` or `none`",
     _TIME: "a time like 2026-01-31T00:00:00Z",
     _KINDS: f"one of {', '.join(f'`{kind}`' for kind in MemoryKind)}",
     _SORTS: "`recency` or `importance`",
@@ -206,10 +207,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str,
         Meta(
             pattern=_EMBEDDER,
-            description="What makes vectors for search: `minilm` (a small transformer, see `models install`), `mpnet` "
-            "(the same, and a larger one for memories), `static` (comes with the package, fast, coarser), "
-            "`openai:NAME` (any OpenAI-compatible endpoint), `none`, or `auto`: the first of `mpnet`, `minilm` and "
-            "`static` that is installed.",
+            description="What makes vectors for search: `minilm` (a small transformer, see `models install`), "
+            "`static` (comes with the package, fast, coarser), `openai:NAME` (any OpenAI-compatible endpoint), `none`, "
+            "or `auto`: the first of `minilm` and `static` that is installed.",
         ),
     ] = "auto"
     embedder_url: Annotated[
@@ -374,7 +374,7 @@ def load(
     ):
         for key, value in layer.items():
             _require_known(key, origin)
-            values[key] = value
+            values[key] = "auto" if key == "embedder" and value in _RETIRED else value
             origins[key] = {"environment": _PREFIX + key.upper(), "plain": key.upper()}.get(origin, origin)
     return Settings(home=home, config=_convert(values, origins), origins=origins, environ=environ)
 

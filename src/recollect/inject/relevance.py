@@ -19,7 +19,7 @@ from datetime import datetime
 from math import exp
 
 from recollect.inject.values import Exchange
-from recollect.models.embed.catalog import MINILM, MPNET, STATIC
+from recollect.models.embed.catalog import MINILM, STATIC
 from recollect.search.memories import Clue
 from recollect.search.query import parse
 from recollect.store.words import parts
@@ -127,22 +127,6 @@ WORDS_ONLY = Calibration(
     floor=0.64,
 )
 CALIBRATIONS = {
-    MPNET: Calibration(
-        Weights(
-            -9.8,
-            similar=13.8,
-            words=1.45,
-            share=1.45,
-            everywhere=-1.3,
-            ours=0.25,
-            general=-1.15,
-            appetite=1.2,
-            told=-0.9,
-            crowd=-0.56,
-        ),
-        Weights(-7.75, similar=10.9, words=3.8, context=2.25, context_words=2.2, everywhere=-1.1),
-        floor=0.68,
-    ),
     MINILM: Calibration(
         Weights(
             -9.25,

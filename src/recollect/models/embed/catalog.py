@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 STATIC = "wordllama-l2-256/1"
 MINILM = "all-minilm-l6-v2/int8-7"  # another conversion or training gets another number, here and in its folder
-MPNET = "all-mpnet-base-v2/int8-1"  # beside MiniLM, whose vectors are a part of its own
-NAMES = {"mpnet": MPNET, "minilm": MINILM, "static": STATIC}  # as they are configured, the best first
-FOLDERS = {"mpnet": "all-mpnet-base-v2-1", "minilm": "all-minilm-l6-v2-7"}  # under the folder of models
+NAMES = {"minilm": MINILM, "static": STATIC}  # as they are configured, the best first
+FOLDERS = {"minilm": "all-minilm-l6-v2-7"}  # under the folder of models
 MODEL, OF_MEMORIES, TOKENIZER = "model.onnx", "memories.onnx", "tokenizer.json"
 BESIDE = Path(sys.prefix, "share", "recollect", "models")  # beside the program: every home that it serves has them
 
@@ -32,8 +31,7 @@ def folder(settings: Settings) -> Path:
 
 def installed(models: Path) -> frozenset[str]:
     """Names of the transformers that are there for us to read. A folder appears when it is complete."""
-    there = {name for name, each in FOLDERS.items() if os.access(models / each / OF_MEMORIES, os.R_OK)}
-    return frozenset(there if "minilm" in there else ())
+    return frozenset(name for name, each in FOLDERS.items() if os.access(models / each / OF_MEMORIES, os.R_OK))
 
 
 def outdated(models: Path) -> dict[str, list[Path]]:
@@ -64,9 +62,9 @@ def embedder(settings: Settings, name: str = "") -> Embedder | None:
     if name == "none":
         return None
     if name in FOLDERS:
-        from recollect.models.embed.transformer import MiniLM, MPNet
+        from recollect.models.embed.transformer import MiniLM
 
-        return (MPNet if name == "mpnet" else MiniLM)(folder(settings), settings.config.embed_threads)
+        return MiniLM(folder(settings), settings.config.embed_threads)
     if name == "static":
         from recollect.models.embed.static import Static
 

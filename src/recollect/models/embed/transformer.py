@@ -2,9 +2,7 @@
 
 What was said is seen by all-MiniLM-L6-v2 as it comes. Memories, and prompts that look for them, are seen by one that
 was trained to tell which memories a prompt wants (tuning.py): trained for one thing, a model so small gets worse at the
-other. `minilm` is those two. With `mpnet`, memories are seen by the trained MiniLM and by a trained all-mpnet-base-v2,
-five times as large, which knows more of the world: their vectors side by side, turned so that as few numbers as MiniLM
-has say nearly the same.
+other.
 
 One thread by default: on a machine that does other things, two are slower than one. English, 256 tokens of a text.
 """
@@ -19,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from recollect.models.embed import catalog, tuning
+from recollect.models.embed import catalog
 from recollect.models.embed.base import Embedder, Matrix, ModelMissing, OneView, encodable, unit
-from recollect.models.embed.bert import LONGEST, MINILM, MPNET, Shape
+from recollect.models.embed.bert import LONGEST, MINILM, Shape
 from recollect.models.embed.catalog import MODEL, OF_MEMORIES, TOKENIZER
 
 _BATCH = 16
@@ -114,20 +112,10 @@ class MiniLM:
 
     @cached_property
     def of_memories(self) -> Embedder:
-        return _View(self.id, [self._encoder("minilm", OF_MEMORIES, MINILM)])
+        return _View(self.id, self._encoder("minilm", OF_MEMORIES, MINILM))
 
     def _encoder(self, name: str, file: str, shape: Shape) -> Encoder:
         return Encoder(self._models / catalog.FOLDERS[name], file, shape.hidden, self._threads)
-
-
-class MPNet(MiniLM):
-    name = "mpnet"
-    id = catalog.MPNET
-
-    @cached_property
-    def of_memories(self) -> Embedder:
-        both = [self._encoder("minilm", OF_MEMORIES, MINILM), self._encoder("mpnet", OF_MEMORIES, MPNET)]
-        return _View(self.id, both, tuning.read("turn")["turn"])
 
 
 class _View(OneView):
@@ -135,11 +123,9 @@ class _View(OneView):
 
     dimensions = MINILM.hidden
 
-    def __init__(self, id: str, encoders: Sequence[Encoder], turn: Matrix | None = None) -> None:
+    def __init__(self, id: str, encoder: Encoder) -> None:
         self.id = id
-        self._encoders = encoders
-        self._turn = turn  # what brings their vectors, side by side, to the dimensions of one
+        self._encoder = encoder
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        rows = np.concatenate([each.embed(texts) for each in self._encoders], axis=1)
-        return rows if self._turn is None else unit(rows @ self._turn.T)
+        return self._encoder.embed(texts)

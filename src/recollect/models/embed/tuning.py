@@ -1,10 +1,8 @@
-"""What training changed in the weights of the encoders, added to them when they are converted.
+"""What training changed in the weights of the encoder of memories, added to them when they are converted.
 
-They were trained on sentences that mean the same; a prompt and the memory that it wants rarely do ("is it safe to ship
-on a Friday?" wants the hours in which nothing is deployed). A file holds the differences. Of a matrix it has a few bits
-of each number, in steps of its row's own, one plane of bits after the other: three of MiniLM's whole differences
-(`minilm.safetensors`), five of MPNet's (`mpnet.safetensors`), which are products of two narrow matrices, `down` and
-`up`; names joined by `+` share one, one above the other. Where they come from: training/README.md.
+It was trained on sentences that mean the same; a prompt and the memory that it wants rarely do ("is it safe to ship on
+a Friday?" wants the hours in which nothing is deployed). A file holds the differences: of each number of a matrix three
+bits, in steps of its row's own, one plane of bits after the other. Where they come from: training/README.md.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from numpy.typing import NDArray
 from recollect.models.embed.safetensors import read_tensors
 
 BITS, STEPS = ".bits", ".steps"  # of a matrix: planes × bytes, and a step per row
-DOWN, UP = ".down", ".up"  # of a product
 
 Weights = Mapping[str, NDArray[Any]]
 
@@ -31,15 +28,7 @@ def read(name: str) -> dict[str, NDArray[Any]]:
 
 def add(weights: Weights, changes: Weights) -> dict[str, NDArray[Any]]:
     """The weights after training. KeyError when they are not those that were trained."""
-    result = dict(weights)
-    for name, change in changes.items():
-        if name.endswith(DOWN):
-            continue
-        of = name.removesuffix(UP).split("+")
-        whole = change if name == of[0] else change @ changes["+".join(of) + DOWN]
-        for each, part in zip(of, np.split(whole, len(of)), strict=True):
-            result[each] = weights[each] + part
-    return result
+    return {**weights, **{name: weights[name] + change for name, change in changes.items()}}
 
 
 def unpacked(file: Weights) -> dict[str, NDArray[Any]]:

