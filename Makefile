@@ -76,4 +76,4 @@ $(STAMP): pyproject.toml constraints.txt
 # Beside the program, for every home. Where it cannot be fetched, search works too, less well; it is tried again next time.
 $(MODEL): $(STAMP) src/recollect/models/embed/catalog.py
 	@echo "fetching the embedding model (once)"
-	@RECOLLECT_MODELS_FOLDER=$(@D) $(BIN)/recollect models install minilm > /dev/null && touch $@ || true
+	@RECOLLECT_MODELS_FOLDER=$(@D) $(BIN)/recollect models install arctic > /dev/null && touch $@ || true

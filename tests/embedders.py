@@ -28,11 +28,11 @@ def installed() -> Path:
     with (BESIDE / ".lock").open("w") as lock:  # workers of pytest-xdist begin at the same time
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
-            install("minilm", BESIDE)
+            install("arctic", BESIDE)
         except InstallFailed as error:
             if "offline" not in error.hint:
                 raise
-            pytest.skip(f"minilm cannot be installed: {error.message}")
+            pytest.skip(f"arctic cannot be installed: {error.message}")
     return BESIDE
 
 

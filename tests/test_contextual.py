@@ -23,9 +23,9 @@ from recollect.inject.appetite import appetite
 from recollect.inject.contextual import Contextual
 from recollect.inject.relevance import CALIBRATIONS, WORDS_ONLY, Calibration, Features, Weights
 from recollect.inject.values import Exchange, InjectorConfig, Line
-from recollect.models.embed.catalog import MINILM, STATIC
+from recollect.models.embed.catalog import ARCTIC, STATIC
 from recollect.models.embed.static import Static
-from recollect.models.embed.transformer import MiniLM
+from recollect.models.embed.transformer import Arctic
 from recollect.search.memories import Clue, MemorySearch
 from recollect.store import memories
 from recollect.store.search import Reach
@@ -248,9 +248,9 @@ def test_a_question_that_speaks_of_nobody_here_is_about_the_world(prompt: str, g
     assert asked is not None and asked.general is general
 
 
-@pytest.mark.parametrize("name", ["minilm", "static"])
+@pytest.mark.parametrize("name", ["arctic", "static"])
 def test_a_request_for_work_wants_more_than_a_question_about_the_world(name: str) -> None:
-    embedder = MiniLM(installed()).of_memories if name == "minilm" else Static()
+    embedder = Arctic(installed()).of_memories if name == "arctic" else Static()
     work, world, thanks = (
         appetite(embedder.id, row)
         for row in embedder.embed(
@@ -261,7 +261,7 @@ def test_a_request_for_work_wants_more_than_a_question_about_the_world(name: str
 
 
 def test_of_an_embedder_that_nobody_taught_it_no_appetite_is_known() -> None:
-    assert appetite("openai:some-model", np.ones(384, np.float32)) == appetite(MINILM, None) == 0.0
+    assert appetite("openai:some-model", np.ones(384, np.float32)) == appetite(ARCTIC, None) == 0.0
 
 
 def test_each_embedder_has_its_own_calibration_and_an_unknown_one_goes_by_words() -> None:

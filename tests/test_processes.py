@@ -77,7 +77,7 @@ def write_backlog(root: Path) -> None:
     ("status", "arguments"),
     [
         (0, ("ingest", "--dir", "backlog")),
-        (1, ("models", "install", "minilm")),
+        (1, ("models", "install", "arctic")),
         (0, ("mcp",)),
         (0, ("serve", "--background")),
         (0, ("service", "install")),

@@ -524,7 +524,7 @@ def test_no_query_raises_and_results_are_stable(memory: Memory, query: str) -> N
 
 
 def test_meaning_finds_what_shares_no_word(database_url: Place) -> None:
-    flags: dict[str, Any] = {"database": database_url.url, "embedder": "minilm", "models_folder": str(installed())}
+    flags: dict[str, Any] = {"database": database_url.url, "embedder": "arctic", "models_folder": str(installed())}
     with open_memory(database_url.home, environ={}, clock=Clock(NOW), **flags) as memory:
         (cat,) = say(memory, "My kitten sleeps on the sofa all day.")
         say(memory, "The invoice was paid in euros.", "Compile it with optimisation.", session="s2")

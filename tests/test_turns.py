@@ -640,7 +640,7 @@ def test_workflow_a_word_in_common_takes_nothing_back(memory: Memory, before: st
 
 def test_workflow_what_matters_is_recalled_in_whatever_words_it_was_said(database_url: Place, clock: Clock) -> None:
     opened = open_memory(
-        database_url.home, database=database_url.url, clock=clock, embedder="minilm", models_folder=str(installed())
+        database_url.home, database=database_url.url, clock=clock, embedder="arctic", models_folder=str(installed())
     )
     said = ["I am vegetarian.", *(f"My train number {number} leaves from platform {number}." for number in range(15))]
     with opened as memory:

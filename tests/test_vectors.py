@@ -24,7 +24,7 @@ from recollect.models.base import ModelFailed
 from recollect.models.embed import catalog
 from recollect.models.embed.base import Matrix, unit
 from recollect.models.embed.static import Static
-from recollect.models.embed.transformer import MiniLM
+from recollect.models.embed.transformer import Arctic
 from recollect.search import meaning
 from recollect.search.vectors import cache, codes, index, update
 from recollect.search.vectors import vectors as module
@@ -463,27 +463,28 @@ def test_a_summary_or_memory_that_changed_gets_a_new_vector(
 def test_a_memory_is_compared_in_the_view_that_the_model_has_of_memories(
     open_vectors: Callable[..., Vectors], database: Database
 ) -> None:
-    vectors = open_vectors(embedder="minilm", models_folder=str(installed()))
+    vectors = open_vectors(embedder="arctic", models_folder=str(installed()))
     text, prompt = "Nothing is deployed after Thursday noon.", "is it ok to ship this today?"
     say(database, vectors.owner, [text])
     with database.write() as tx:
         memories.replace_sessions(tx, vectors.owner, {"s@1": [replace(A_MEMORY, text=text)]})
     vectors.update()
-    vectors = open_vectors(embedder="minilm", models_folder=str(installed()))
+    vectors = open_vectors(embedder="arctic", models_folder=str(installed()))
     asked = meaning.ask(vectors, prompt, Reach(vectors.owner, None))
     assert asked is not None and asked.nearest(frozenset({Kind.ENTRY}), 5)
-    assert "of_memories" not in vars(vectors.embedder(catalog.MINILM)), "not loaded where only talk is searched"
-    other = open_vectors(embedder="minilm", models_folder=str(installed()))
+    assert "of_memories" not in vars(vectors.embedder(catalog.ARCTIC)), "not loaded where only talk is searched"
+    other = open_vectors(embedder="arctic", models_folder=str(installed()))
     assert meaning.ask(other, prompt, Reach(other.owner, None)).nearest(frozenset({Kind.MEMORY}), 5)
-    assert "_talk" not in vars(other.embedder(catalog.MINILM)), "nor the one of talk where only memories are"
+    assert "_talk" not in vars(other.embedder(catalog.ARCTIC)), "nor the one of talk where only memories are"
     near = asked.nearest(frozenset(Kind), 5)
     known = asked.similarities(list(near))
-    model = MiniLM(installed())
+    model = Arctic(installed())
     similarities = []
     for kind, by in ((Kind.ENTRY, model), (Kind.MEMORY, model.of_memories)):
         (ref,) = [each for each in near if each.kind is kind]
-        question, row = by.embed([prompt, text])
-        similarities.append(float(question @ row))
+        unrelated = meaning._UNRELATED[catalog.ARCTIC] if kind is Kind.ENTRY else 0.0
+        likeness = (float(by.embed_question(prompt) @ by.embed([text])[0]) - unrelated) / (1 - unrelated)
+        similarities.append(likeness)
         assert near[ref] == pytest.approx(similarities[-1], abs=0.02)
         assert known[ref] == pytest.approx(similarities[-1], abs=0.02)
     assert abs(similarities[0] - similarities[1]) > 0.05
@@ -910,18 +911,18 @@ def test_another_model_serves_when_it_has_everything(open_vectors: Callable[...,
     open_vectors().update()
     before = open_vectors().serving()
     assert before is not None and before.name == catalog.STATIC
-    models = {"embedder": "minilm", "models_folder": str(installed())}
+    models = {"embedder": "arctic", "models_folder": str(installed())}
     report = open_vectors(**models).update(20)
-    assert (report.model, report.serving, report.left[Kind.ENTRY]) == (catalog.MINILM, catalog.STATIC, 40)
+    assert (report.model, report.serving, report.left[Kind.ENTRY]) == (catalog.ARCTIC, catalog.STATIC, 40)
     say(database, OWNERS[0], ["The owl sleeps in the barn."])  # meanwhile the old one keeps up
     assert open_vectors(**models).update(1).serving == catalog.STATIC
     assert ask(open_vectors(**models), "an owl in a barn", 1) == ["The owl sleeps in the barn."]
     report = open_vectors(**models).update()
-    assert report.serving == catalog.MINILM and not any(report.left.values())
+    assert report.serving == catalog.ARCTIC and not any(report.left.values())
     assert ask(open_vectors(**models), "a sleepy bird of the night", 1) == ["The owl sleeps in the barn."]
     with database.read() as tx:
-        assert tx.rows("SELECT DISTINCT model FROM memory_vectors") == [(catalog.MINILM,)]
-        assert [each.name for each in store.models(tx, OWNERS[0])] == [catalog.MINILM]
+        assert tx.rows("SELECT DISTINCT model FROM memory_vectors") == [(catalog.ARCTIC,)]
+        assert [each.name for each in store.models(tx, OWNERS[0])] == [catalog.ARCTIC]
     assert not open_vectors().folder(before).exists()
 
 
@@ -988,7 +989,7 @@ def test_erasing_takes_passages_and_every_model_with_it(cached: Callable[..., Ve
     long = "The owl sleeps in the barn by day. " * 4 + "It hunts mice at night by the river. " * 4
     say(database, OWNERS[0], [long, *many(20)])
     cached().update()
-    vectors = cached(embedder="minilm", models_folder=str(installed()))
+    vectors = cached(embedder="arctic", models_folder=str(installed()))
     vectors.update(21)
     ref = next(near.ref for near in vectors.nearest(vectors.query("an owl in a barn"), 1, EVERYTHING))  # type: ignore[arg-type]
     vectors.erase([ref])

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from recollect.app import Memory
-from recollect.search.ranking import WEIGHTS, Weights
+from recollect.search.ranking import BY_MODEL, WEIGHTS, Weights
 from recollect.search.run import Search
 from recollect.search.values import Wanted
 from recollect.search.vectors.vectors import Vectors
@@ -36,13 +36,15 @@ def main(locomo: Path | None, longmemeval: Path | None, embedder: str | None, ho
 
 
 def ways(memory: Memory) -> dict[str, Callable[[Corpus], Find]]:
-    words = replace(WEIGHTS, around=0.0, meaning=0.0, meaning_around=0.0, **NO_FLOOR, **NO_SIGNALS)
-    around = replace(words, around=WEIGHTS.around)
-    meant = replace(around, meaning=WEIGHTS.meaning)
-    both = replace(meant, meaning_around=WEIGHTS.meaning_around)
-    timed = replace(both, time=WEIGHTS.time)
-    spoken = replace(timed, speaker=WEIGHTS.speaker, role=WEIGHTS.role)
-    everything = replace(spoken, recency=WEIGHTS.recency, exact=WEIGHTS.exact)
+    serving = memory.vectors.serving()
+    every = BY_MODEL.get(serving.name if serving else "", WEIGHTS)
+    words = replace(every, around=0.0, meaning=0.0, meaning_around=0.0, **NO_FLOOR, **NO_SIGNALS)
+    around = replace(words, around=every.around)
+    meant = replace(around, meaning=every.meaning)
+    both = replace(meant, meaning_around=every.meaning_around)
+    timed = replace(both, time=every.time)
+    spoken = replace(timed, speaker=every.speaker, role=every.role)
+    everything = replace(spoken, recency=every.recency, exact=every.exact)
     return {
         "words of the turn": by_weights(memory, None, words),
         "+ words of its neighbours": by_weights(memory, None, around),
@@ -51,7 +53,7 @@ def ways(memory: Memory) -> dict[str, Callable[[Corpus], Find]]:
         "+ time": by_weights(memory, memory.vectors, timed),
         "+ speaker and role": by_weights(memory, memory.vectors, spoken),
         "+ recency and exact names": by_weights(memory, memory.vectors, everything),
-        "+ the floor": by_weights(memory, memory.vectors, WEIGHTS),
+        "+ the floor": by_weights(memory, memory.vectors, every),
     }
 
 

@@ -61,7 +61,7 @@ def examples(embedder: str) -> Iterator[Example]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("embedder", nargs="?", default="minilm", choices=[*NAMES])
+    options.add_argument("embedder", nargs="?", default="arctic", choices=[*NAMES])
     given = options.parse_args()
     teach_appetite(given.embedder)
     print(json.dumps(fit.run(given.embedder, list(examples(given.embedder))), indent=2))

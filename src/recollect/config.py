@@ -35,8 +35,8 @@ Name = Annotated[str, Meta(pattern=AGENT_ID)]
 _MODEL = r"^(offline|(openai|openai-responses|anthropic):\S.*|cli:(claude|codex)(:\S+)?)$"
 _AGENT = r"^cli:(claude|codex)(:\S+)?$"
 _MODEL_OR_NONE = _MODEL.replace("(", "(|", 1)
-_EMBEDDER = r"^(auto|none|minilm|static|openai:\S.*)$"
-_RETIRED = frozenset({"mpnet"})  # embedders of earlier versions: read as `auto`
+_EMBEDDER = r"^(auto|none|arctic|static|openai:\S.*)$"
+_RETIRED = frozenset({"minilm", "mpnet"})  # embedders of earlier versions: read as `auto`
 _SORTS = "^(recency|importance)$"
 _LEVELS = "^(debug|info|warning|error)$"
 _TIME = r"^(|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z)$"
@@ -48,7 +48,7 @@ _IN_WORDS = {  # for whoever got it wrong
     _MODEL: _MODELS,
     _MODEL_OR_NONE: f"nothing, {_MODELS}",
     _AGENT: _AGENTS,
-    _EMBEDDER: "`auto`, `minilm`, `static`, `openai:NAME` or `none`",
+    _EMBEDDER: "`auto`, `arctic`, `static`, `openai:NAME` or `none`",
     _TIME: "a time like 2026-01-31T00:00:00Z",
     _KINDS: f"one of {', '.join(f'`{kind}`' for kind in MemoryKind)}",
     _SORTS: "`recency` or `importance`",
@@ -207,9 +207,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str,
         Meta(
             pattern=_EMBEDDER,
-            description="What makes vectors for search: `minilm` (a small transformer, see `models install`), "
+            description="What makes vectors for search: `arctic` (a small transformer, see `models install`), "
             "`static` (comes with the package, fast, coarser), `openai:NAME` (any OpenAI-compatible endpoint), `none`, "
-            "or `auto`: the first of `minilm` and `static` that is installed.",
+            "or `auto`: the first of `arctic` and `static` that is installed.",
         ),
     ] = "auto"
     embedder_url: Annotated[

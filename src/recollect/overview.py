@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.extract import OFFLINE, WITHOUT_MODEL
 from recollect.extract.offer import Missed
-from recollect.models.embed.catalog import folder, installed, outdated, wanted
+from recollect.models.embed.catalog import stale, wanted
 from recollect.models.plan_limit import is_plan_limit
 from recollect.store import answers, conversations, files, memories, stage1, users, vectors
 from recollect.store.answers import Spent
@@ -225,9 +225,7 @@ def _surroundings(memory: Memory) -> list[Trouble]:
             troubles.append(Trouble(f"only {free // 2**20} MB of disk space are left", "Free some space."))
         if stat.S_IMODE(home.stat().st_mode) & 0o077:
             troubles.append(Trouble(f"{home} can be read by other users", f"chmod 700 {home}"))
-    models = folder(memory.settings)
-    for name, old in outdated(models).items():
-        if memory.settings.config.embedder == "auto" and old and name not in installed(models):
-            hint = f"`recollect models install {name}` replaces it; until then a coarser model is used."
-            troubles.append(Trouble(f"the installed {name} belongs to an earlier version of recollect", hint))
+    if stale(memory.settings):
+        hint = "The daemon replaces it, or `recollect models install arctic`; until then a coarser model is used."
+        troubles.append(Trouble("the installed embedding model belongs to an earlier version of recollect", hint))
     return troubles

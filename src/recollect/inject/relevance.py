@@ -19,7 +19,7 @@ from datetime import datetime
 from math import exp
 
 from recollect.inject.values import Exchange
-from recollect.models.embed.catalog import MINILM, STATIC
+from recollect.models.embed.catalog import ARCTIC, STATIC
 from recollect.search.memories import Clue
 from recollect.search.query import parse
 from recollect.store.words import parts
@@ -127,7 +127,7 @@ WORDS_ONLY = Calibration(
     floor=0.64,
 )
 CALIBRATIONS = {
-    MINILM: Calibration(
+    ARCTIC: Calibration(
         Weights(
             -9.25,
             similar=12.75,

@@ -15,6 +15,8 @@ from math import exp, log1p
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.models.embed.catalog import ARCTIC
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Places = NDArray[np.int64]
@@ -51,6 +53,12 @@ class Weights:
 
 
 WEIGHTS = Weights()
+# By the model that compares meanings. Fitted listwise on conversations, each judged by weights of the others.
+BY_MODEL = {
+    ARCTIC: Weights(
+        own=0.6, around=2.0, meaning=3.8, meaning_around=2.5, time=1.9, speaker=0.8, role=0.3, recency=0.1, exact=0.2
+    )
+}
 
 _MANY = 500  # with fewer documents, that a word is in none of them says little
 _SHARPER = 1.25  # rare words count more than in proportion

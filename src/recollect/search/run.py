@@ -19,7 +19,7 @@ from recollect.search.fold import folded
 from recollect.search.meaning import Question, ask
 from recollect.search.memories import MemorySearch
 from recollect.search.query import Query, parse
-from recollect.search.ranking import WEIGHTS, Flags, Floats, Places, Relevance, Weights
+from recollect.search.ranking import BY_MODEL, WEIGHTS, Flags, Floats, Places, Relevance, Weights
 from recollect.search.snippet import recogniser, snippet
 from recollect.search.values import Hit, Wanted, Why
 from recollect.search.vectors.vectors import Vectors
@@ -76,8 +76,8 @@ class Candidate(NamedTuple):
 
 
 class Search:
-    def __init__(self, database: Database, vectors: Vectors | None, weights: Weights = WEIGHTS) -> None:
-        """Without vectors by words alone."""
+    def __init__(self, database: Database, vectors: Vectors | None, weights: Weights | None = None) -> None:
+        """Without vectors by words alone; without weights by those of the model that serves."""
         self._database = database
         self._vectors = vectors
         self._weights = weights
@@ -87,18 +87,25 @@ class Search:
     def run(self, text: str, reach: Reach, wanted: Wanted, limit: int, now: datetime) -> list[Hit]:
         query = parse(text, now)
         asked = ask(self._vectors, text, reach)
+        by = self._weights or BY_MODEL.get(asked.model if asked else "", WEIGHTS)
         for times in (1, _WIDER, _WIDER * _WIDER):
             most = _many(_READ, limit, times)
-            best = self._best(query, asked, reach, wanted, limit, times)[:most]
-            hits = self._show(query, best, reach, wanted, limit, now)
+            best = self._best(query, asked, reach, wanted, limit, times, by)[:most]
+            hits = self._show(query, best, reach, wanted, limit, now, by)
             if len(hits) >= limit or len(best) < most:
                 break
         return hits
 
     def _best(
-        self, query: Query, asked: Question | None, reach: Reach, wanted: Wanted, limit: int, times: int
+        self,
+        query: Query,
+        asked: Question | None,
+        reach: Reach,
+        wanted: Wanted,
+        limit: int,
+        times: int,
+        by: Weights,
     ) -> list[Candidate]:
-        by = self._weights
         near = asked.nearest(wanted.kinds, _many(_NEAREST, limit, times)) if asked else {}
         pool: list[Mark] = []
         candidates: list[Candidate] = []
@@ -116,7 +123,14 @@ class Search:
         return _relevant(candidates, by)
 
     def _show(
-        self, query: Query, best: Sequence[Candidate], reach: Reach, wanted: Wanted, limit: int, now: datetime
+        self,
+        query: Query,
+        best: Sequence[Candidate],
+        reach: Reach,
+        wanted: Wanted,
+        limit: int,
+        now: datetime,
+        by: Weights,
     ) -> list[Hit]:
         """Reads the best, and lets what their text says have its say."""
         with self._database.read() as tx:
@@ -129,7 +143,7 @@ class Search:
         ]
         judged = {each.key: each for each in best}
         scored = []
-        for each, boosts in zip(found, signals.boosts(query, found, now, self._weights), strict=True):
+        for each, boosts in zip(found, signals.boosts(query, found, now, by), strict=True):
             candidate = judged[each.kind is Kind.ENTRY, each.id]
             scored.append((candidate.relevance + sum(boosts.values()), each, candidate, boosts))
         scored.sort(key=lambda row: (-row[0], row[1].kind, row[1].ref))

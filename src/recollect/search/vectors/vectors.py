@@ -68,7 +68,7 @@ class Vectors:
         embedder = self.embedder(model.name) if model else None
         if embedder is None:
             return None
-        (row,) = view(embedder, kind).embed([text])
+        row = view(embedder, kind).embed_question(text)
         return row if row.any() else None
 
     def likeness(self, question: str, texts: Sequence[str]) -> list[float]:

@@ -23,6 +23,7 @@ from recollect.config import Settings
 from recollect.errors import Disabled, RecollectError
 from recollect.ingest.run import KIND as INGEST
 from recollect.ingest.watch import existing, follow
+from recollect.models.embed import catalog
 from recollect.store.jobs import Jobs
 from recollect.store.open import identity
 from recollect.store.vectors import Kind
@@ -147,6 +148,8 @@ class Daemon:
 
     def _begin(self, reported: bool) -> None:
         self._backlog.add(Work(task=Task.SCAN))
+        if catalog.stale(self._settings):
+            self._backlog.add(Work(task=Task.REPLACE))
         self._watching = reported
 
     def _changed(self, paths: Sequence[Path]) -> tuple[()]:

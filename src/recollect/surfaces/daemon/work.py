@@ -1,7 +1,7 @@
 """What waits for the daemon's workers: each thing once, and never more of them than fit.
 
 Two lanes, so that a session that ends does not wait for an import of a year: `live` takes single transcripts and runs
-the pipeline, `bulk` scans everything and makes vectors.
+the pipeline, `bulk` scans everything, replaces an embedding model of an earlier version and makes vectors.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ class Task(StrEnum):
     TAKE = "take"  # one transcript
     RUN = "run"  # phase 1, then phase 2
     SCAN = "scan"  # every agent's folders
+    REPLACE = "replace"  # an embedding model that an earlier version installed
     EMBED = "embed"  # vectors, for a little while
     REFRESH = "refresh"  # the files in context/
 
 
 LANES: Mapping[str, tuple[Task, ...]] = {
     "live": (Task.TAKE, Task.RUN, Task.REFRESH),
-    "bulk": (Task.SCAN, Task.EMBED),
+    "bulk": (Task.SCAN, Task.REPLACE, Task.EMBED),
 }
 
 

@@ -25,6 +25,7 @@ from recollect.config import Config, Settings
 from recollect.consolidate.run import Outcome
 from recollect.errors import RecollectError, StoreBusy
 from recollect.ingest.workers import die_with_parent
+from recollect.models.embed import catalog
 from recollect.processes import terminable
 from recollect.projects.paths import redacted
 from recollect.redact import redact
@@ -58,6 +59,7 @@ class Worker:
             Task.TAKE: self._take,
             Task.RUN: self._run,
             Task.SCAN: self._scan,
+            Task.REPLACE: self._replace,
             Task.EMBED: self._embed,
             Task.REFRESH: self._refresh,
         }
@@ -139,6 +141,14 @@ class Worker:
         for problem in report.problems:
             log.warning("%s: %s", redacted(problem.path), problem.reason)
         return Result(entries=report.entries, ready=report.conversations)
+
+    def _replace(self, work: Work) -> Result:
+        models = catalog.stale(self._memory.settings)
+        if models is None:
+            return Result()
+        from recollect.models.embed.install import install  # here: what it needs is loaded once in a lifetime
+
+        return Result(changed=install("arctic", models))
 
     def _embed(self, work: Work) -> Result:
         return Result(made=self._memory.embed(seconds=_EMBED_SECONDS))
