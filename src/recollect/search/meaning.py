@@ -13,7 +13,7 @@ from recollect.store.vectors import Filter, Kind, Ref, room
 
 # By model, how similar to a question is what has nothing to do with it, where that is not about 0. This holds for what
 # was said; memories are seen by another encoder.
-_UNRELATED = {ARCTIC: 0.33}
+_UNRELATED = {ARCTIC: 0.28}
 _EVERYWHERE = ""  # how vectors name the project of a memory that holds in every project
 
 
