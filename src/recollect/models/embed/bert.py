@@ -22,7 +22,7 @@ from recollect.models.embed.onnx_file import Graph
 
 LONGEST = 256  # tokens
 _FLOAT = 1  # ONNX's number of the type
-_ACTIVATION, _WEIGHT = 127, 64  # largest quantised value
+_ACTIVATION = 127  # largest quantised value
 _EPSILON = 1e-12
 _FAR = 10_000.0  # what a masked position is pushed down by
 
@@ -36,10 +36,11 @@ class Shape:
     hidden: int
     epsilon: float  # of its norms
     by_first: bool  # the first token stands for the text, else the sum of all
+    largest: int  # quantised weight, 64 at the most; what came quantised keeps every weight by its own
 
 
-MINILM = Shape(layers=6, heads=12, hidden=384, epsilon=1e-12, by_first=False)
-ARCTIC = Shape(layers=12, heads=12, hidden=384, epsilon=1e-12, by_first=True)
+MINILM = Shape(layers=6, heads=12, hidden=384, epsilon=1e-12, by_first=False, largest=63)
+ARCTIC = Shape(layers=12, heads=12, hidden=384, epsilon=1e-12, by_first=True, largest=64)
 
 
 def build(weights: Weights, shape: Shape, notes: Mapping[str, str]) -> bytes:
@@ -113,7 +114,7 @@ class _Builder:
         graph = self._graph
         weight = np.concatenate([self._weights[f"{name}.weight"] for name in names]).T
         bias = np.concatenate([self._weights[f"{name}.bias"] for name in names])
-        scales = np.maximum(np.abs(weight).max(axis=0), _EPSILON) / _WEIGHT
+        scales = np.maximum(np.abs(weight).max(axis=0), _EPSILON) / self._shape.largest
         rounded = graph.constant(np.rint(weight / scales).astype(np.int8))
         largest = graph.node("ReduceMax", graph.node("Abs", value), self._ints(-1), keepdims=1)
         largest = graph.node("Max", largest, self._floats(1e-9))
