@@ -182,8 +182,9 @@ def _measured(memory: Memory, cwd: Path, project: Mapping[str, Any], show: bool)
         tally.visible += len(in_briefing | in_blocks)
         tally.without_briefing += len(alone)
         tally.lowered += not alone <= in_briefing | in_blocks
-        tally.lines += len(lines)
-        tally.right += len(right & {*lines})
+        if not prompt.get("sessions"):  # open threads are right there, too
+            tally.lines += len(lines)
+            tally.right += len(right & {*lines})
         tally.tokens_of_blocks += estimate_tokens(blocks[-1])
         if prompt.get("sessions"):
             tally.outcomes.append(_letters(last["left"] or last["done"])[: 2 * _BEGINS] in seen + told)
@@ -196,7 +197,7 @@ def _measured(memory: Memory, cwd: Path, project: Mapping[str, Any], show: bool)
             if show:
                 print(briefing)
         if show:
-            _show(prompt, texts, project, in_briefing | in_blocks, lines)
+            _show(prompt, texts, project, in_briefing | in_blocks, [] if prompt.get("sessions") else lines)
     hooks.close()
     return tally
 
