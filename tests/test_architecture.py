@@ -18,7 +18,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "recollect"
 LAYERS = (
     # from the top; a module may import from its own layer and from those below it
     ("surfaces",),
-    ("app", "records", "asking", "parts"),
+    ("app", "browse", "records", "asking", "parts"),
     ("overview", "doctor"),
     ("ingest", "extract", "artifacts", "consolidate", "search", "inject", "turns"),
     (

@@ -50,6 +50,7 @@ from recollect.store import (
     feedback,
     files,
     injections,
+    listing,
     memories,
     mending,
     projects,
@@ -72,6 +73,7 @@ from recollect.store.erasing import Said
 from recollect.store.files import FileState, MalformedLine
 from recollect.store.injections import Injected
 from recollect.store.jobs import Jobs, Lease, Standing
+from recollect.store.listing import Within
 from recollect.store.migrate import migrations
 from recollect.store.open import open_database
 from recollect.store.projects import Project, Repository
@@ -99,6 +101,7 @@ SOURCE, FILE, SESSION = "codex", "2026/rollout-s1.jsonl", "s1"
 TABLES = re.findall(r"^CREATE TABLE (\w+)", "".join(migration.sql for migration in migrations()), re.MULTILINE)
 NOW = Timestamp("2026-03-02T09:00:00.000Z")
 KIND = "ingest"
+WITHIN = Within("2026-02-23", "2026-02-01")
 
 
 def at(minute: int, hour: int = 8) -> Timestamp:
@@ -986,6 +989,9 @@ READS: dict[str, Read] = {
     "entries.lines_of_conversation": lambda tx, owner: entries.lines_of_conversation(
         tx, key_of(owner), SESSION, at(0), at(59)
     ),
+    "entries.page": lambda tx, owner: entries.page(
+        tx, key_of(owner), SESSION, (at(0), at(59)), 9, after=(at(0), 0, 0), like="%text%"
+    ),
     "entries.uuids": lambda tx, owner: entries.uuids(tx, owner, "e", 9),
     "entries.of_session": lambda tx, owner: entries.of_session(tx, owner, SOURCE, SESSION),
     "entries.files_of_session": lambda tx, owner: entries.files_of_session(tx, owner, SOURCE, SESSION),
@@ -1075,6 +1081,14 @@ READS: dict[str, Read] = {
     "memories.uses_of": lambda tx, owner: memories.uses_of(tx, owner, ["m-one"]),
     "injections.turns": lambda tx, owner: injections.turns(tx, owner, SESSION),
     "injections.lines": lambda tx, owner: injections.lines(tx, owner, SESSION),
+    "injections.of_memory": lambda tx, owner: injections.of_memory(tx, owner, "m-one", 9),
+    "listing.page": lambda tx, owner: listing.page(tx, owner, WITHIN, {"kind": "fact"}, None, 9),
+    "listing.among": lambda tx, owner: listing.among(tx, owner, WITHIN, ["m-one"]),
+    "listing.counts": lambda tx, owner: listing.counts(tx, owner, WITHIN),
+    "listing.holding": lambda tx, owner: listing.holding(tx, owner, WITHIN, "POND", 9),
+    "listing.judged": listing.judged,
+    "listing.projects": listing.projects,
+    "listing.days": lambda tx, owner: listing.days(tx, owner, ""),
     "injections.sessions": lambda tx, owner: injections.sessions(tx, owner, 9),
     "injections.ambient": lambda tx, owner: injections.ambient(tx, Reach(owner, None), [MemoryKind.FACT], [], 9),
     "feedback.of_memories": lambda tx, owner: feedback.of_memories(tx, owner, ["m-one"]),
@@ -1243,6 +1257,8 @@ WRITES: dict[str, Read] = {
     "injections.hide": lambda tx, owner: injections.hide(tx, owner, SESSION),
     "injections.delete": lambda tx, owner: injections.delete(tx, owner, [SESSION]),
     "feedback.react": lambda tx, owner: feedback.react(tx, owner, "m-one", 1, "ok", at(59, 23)),
+    "listing.see": lambda tx, owner: listing.see(tx, owner, [("m-one", 9)], NOW),
+    "listing.unsee": lambda tx, owner: listing.unsee(tx, owner, ["m-one"]),
     "answers.save": lambda tx, owner: answers.save(tx, owner, KIND, "running", "h2", "{}", NOW),
     "answers.delete": lambda tx, owner: answers.delete(tx, owner, KIND, "running"),
     "answers.charge": lambda tx, owner: answers.charge(tx, owner, KIND, "running", SPENT),
@@ -1319,6 +1335,7 @@ def fill(tx: Transaction, owner: Owner) -> None:
     tx.run("UPDATE memory_memories SET text = 'x' WHERE agent_id = :agent_id AND memory_id = 'm-two'", owner.names())
     memories.cite(tx, owner, ["m-one"], NOW)
     feedback.react(tx, owner, "m-one", 1, "not_ok", NOW)
+    listing.see(tx, owner, [("m-one", 1)], NOW)
     injections.save(tx, owner, SESSION, NOW, [A_LINE], prompts=1)
     turns.save(tx, owner, [A_TURN, A_BUCKET])
     turns.save_active_set(tx, ann(owner), "c", "c.1", "{}", NOW, at(59, 23))
@@ -1463,6 +1480,7 @@ EVERY_TABLE = (
     "citations.settle",
     "feedback.react",
     "injections.save",
+    "listing.see",
     "answers.delete",
     "answers.charge",
     "vectors.save_model",

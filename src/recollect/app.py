@@ -6,7 +6,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -14,10 +13,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect import config as configuration
-from recollect.errors import HalfErased, RecollectError, StoreBusy, UsageError, one_of
+from recollect.browse import Browse
+from recollect.errors import RecollectError, UsageError, one_of
 from recollect.hand import PERSON, Author
 from recollect.parts import settled
-from recollect.records import Records
 from recollect.types import Clock, parse_timestamp, timestamp, utc_now
 
 log = logging.getLogger(__name__)
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from recollect.search.values import Scope as SearchScope
     from recollect.search.vectors.update import Progress as Embedding
     from recollect.turns.chat import Turns
-    from recollect.turns.notes import Notebook
     from recollect.turns.values import TurnScope
     from recollect.types import MemoryKind, Remembered, Severity, Timestamp
 
@@ -65,7 +63,7 @@ def open_memory(
     return Memory(configuration.load(environ, home=None if home is None else Path(home), flags=flags), clock)
 
 
-class Memory(Records):
+class Memory(Browse):
     """Everything recollect does, by the names of its commands. Close it, or use it in a `with` statement."""
 
     def __enter__(self) -> Memory:
@@ -255,16 +253,18 @@ class Memory(Records):
         text: str = "",
         also: bool = False,
         reason: str = "",
+        digest: str = "",
         author: Author = PERSON,
     ) -> Forgotten:
         """Erases for good: a session, a conversation by its key, what a memory came from, a project, or everything of a
         user of chats, in all projects or in the one that is named beside; or everything that says a `text`. With `also`
-        what quotes it, or is near the text, goes too: else the report lists it. The tombstone keeps the `reason`."""
+        what quotes it, or is near the text, goes too: else the report lists it. The tombstone keeps the `reason`.
+        With the `digest` of a plan nothing goes unless it is what that plan told: Outdated."""
         from recollect.artifacts.removal import Target
 
         named = Target(session, conversation, memory, project, user, text, also)
         target = self._target(named, reason, author)
-        return self._eraser.run(target, reason)
+        return self._eraser.run(target, reason, digest)
 
     def forgetting(
         self,
@@ -336,13 +336,6 @@ class Memory(Records):
         self.briefing.refresh()
         return confirmed.project_id
 
-    @property
-    def _noting(self) -> Notebook:
-        """A note is written down, whatever is in the way of finishing a removal first."""
-        with suppress(StoreBusy, HalfErased):
-            self.finish_removals()
-        return self._notebook
-
     def remember(
         self,
         text: str,
@@ -373,10 +366,14 @@ class Memory(Records):
         kind: MemoryKind | None = None,
         severity: Severity | None = None,
         when: Sequence[str] = (),
+        revision: int = 0,
         author: Author = PERSON,
     ) -> Remembered:
-        """The memory says this from now on, everywhere; `when` as with `remember`."""
-        said = self._noting.correct(memory_id, text, kind=kind, severity=severity, when=when, author=author)
+        """The memory says this from now on, everywhere; `when` as with `remember`. Outdated, and nothing changed, where
+        somebody saw another `revision` than it has."""
+        said = self._noting.correct(
+            memory_id, text, kind=kind, severity=severity, when=when, revision=revision, author=author
+        )
         return self._embedded(said)
 
     def pin(self, memory_id: str, *, author: Author = PERSON) -> Remembered:

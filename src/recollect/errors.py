@@ -7,6 +7,7 @@
     │   ├── UnknownMemory     no memory of that id
     │   ├── NotFound          no such record, or more than one
     │   ├── Unconfirmed       a folder says that it is a known project, and nobody has confirmed it
+    │   ├── Outdated          somebody changed it since it was looked at
     │   └── NotForAgents      only a person may do that
     ├── StoreError            the database said no
     │   ├── StoreBusy         not now, another process holds it; try again
@@ -111,6 +112,12 @@ class UnknownMemory(UsageError):
     """No memory of that id."""
 
     hint = "Ids begin with m- and stand at the end of a memory's line in MEMORY.md, in the workspace and in summaries."
+
+
+class Outdated(UsageError):
+    """It is something else by now."""
+
+    hint = "Nothing was changed. Look at it as it is now, and do it again."
 
 
 class NotForAgents(UsageError):

@@ -8,13 +8,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from recollect.config import Settings
-from recollect.errors import Disabled, RecollectError, Unconfirmed, UsageError
+from recollect.errors import Disabled, HalfErased, RecollectError, StoreBusy, Unconfirmed, UsageError
 from recollect.hand import Author, may, refusal
 from recollect.store import projects
 from recollect.store.database import Database
@@ -156,6 +157,13 @@ class Parts:
             self._projection.update()
             self._restate(*changed)
         return changed
+
+    @property
+    def _noting(self) -> Notebook:
+        """A note is written down, whatever is in the way of finishing a removal first."""
+        with suppress(StoreBusy, HalfErased):
+            self.finish_removals()
+        return self._notebook
 
     @cached_property
     def _reader(self) -> Reader:

@@ -28,7 +28,7 @@ from recollect.artifacts.session_end import SessionEnd
 from recollect.artifacts.sets import Points
 from recollect.artifacts.tombstones import Graveyard, Tombstone, Unfinished
 from recollect.config import DAMAGED_DATABASES
-from recollect.errors import HalfErased, LeaseLost, RecollectError, StoreBusy, StoreError, UsageError
+from recollect.errors import HalfErased, LeaseLost, Outdated, RecollectError, StoreBusy, StoreError, UsageError
 from recollect.extract.jobs import KIND as EXTRACT
 from recollect.extract.jobs import watermark
 from recollect.extract.load import load
@@ -119,12 +119,12 @@ class Forget(Part):
         self.finish(hurry=True)
         return self._planner.plan(target)
 
-    def run(self, target: Target, reason: str = "") -> Report:
-        """Whoever asks again for what was cut short finds it finished."""
+    def run(self, target: Target, reason: str = "", digest: str = "") -> Report:
+        """Whoever asks again for what was cut short finds it finished. With a `digest` nothing goes by another plan."""
         resumed = self.finish(hurry=True)
         buried = stones_below(self._settings.root)
         try:
-            report = self._run(target, self._planner.plan(target), buried, reason)
+            report = self._run(target, self._planner.plan(target), buried, reason, digest)
         except UsageError:
             self.finish(hurry=True)  # somebody else erased it meanwhile, and may have been cut short
             if resumed is None:
@@ -132,14 +132,16 @@ class Forget(Part):
             return resumed
         return report
 
-    def _run(self, target: Target, plan: Plan, known: Set[str], reason: str) -> Report:
+    def _run(self, target: Target, plan: Plan, known: Set[str], reason: str, digest: str) -> Report:
         """Carry out the plan. Whoever erased something since, and left another tombstone than those `known`, may have
-        erased what it is about: then it is planned anew."""
+        erased what it is about: then it is planned anew; so it is where a person confirmed a plan by its digest."""
         with self._leased(self._settings.config.busy_timeout_seconds) as lease:
             if lease is None:
                 raise StoreBusy("another removal is going on", hint="Run it again when that one is done.")
-            if stones_below(self._settings.root) != known:
+            if digest or stones_below(self._settings.root) != known:
                 plan = self._planner.plan(target)
+            if digest and plan.digest != digest:
+                raise Outdated("something else would go by now than what you were shown")
             try:
                 names = self._going(plan)
                 self._hide()  # hooks without a daemon look for no tombstone

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from recollect import note as notes
 from recollect.artifacts import bodies, rows
@@ -64,6 +65,19 @@ class Plan:
     @property
     def keys(self) -> list[str]:
         return sorted({*self.whole, *self.partly})
+
+    @property
+    def digest(self) -> str:
+        """Tells this plan from one by which anything else goes."""
+        going = [
+            *sorted(self.whole),
+            *sorted(f"{key} {uuid}" for key, gone in self.partly.items() for uuid in gone),
+            *sorted(f"{each.source} {each.session_id} {each.uuid}" for each in self.said),
+            *sorted(f"{each.id} r{each.revision}" for each in self.memories),
+            *sorted(f"{key} {name.path}" for key, name in self.beside),
+            *sorted(self.logs),
+        ]
+        return sha256("\n".join(going).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
     def lost(self) -> list[str]:

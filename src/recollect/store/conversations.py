@@ -49,9 +49,12 @@ def search(
     limit: int | None = None,
     user: str | None = None,
     without: Collection[str] = (),
+    before: tuple[str, int] | None = None,
+    agents: bool = False,
 ) -> list[Conversation]:
     """Newest first. `statuses`, `source`: of those, where some are named. `project` is a path or a project id; the last
-    message lies in [since, until). `user`: of that user of a chat, or of none if empty. `without` these sessions."""
+    message lies in [since, until). `user`: of that user of a chat, or of none if empty. `without` these sessions.
+    `before`: behind the last message and id of the one that a page ended with. `agents`: none of notes and chats."""
     where, more = outside(tx.dialect, "session_id", without)
     names = owner.names() | more
     if statuses:
@@ -73,6 +76,11 @@ def search(
     if user is not None:
         where += " AND user_id = :user"
         names["user"] = user
+    if before is not None:
+        where += " AND (last_message_at < :at OR (last_message_at = :at AND id < :last))"
+        names |= {"at": before[0], "last": before[1]}
+    if agents:
+        where += " AND source <> 'recollect'"
     where += " ORDER BY last_message_at DESC, id DESC"
     if limit is not None:
         where += " LIMIT :limit"

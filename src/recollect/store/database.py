@@ -67,6 +67,10 @@ class Database(Protocol):
         """Bytes on disk."""
         ...
 
+    def pulse(self) -> int:
+        """Another number, in the same thread, soon after somebody else changed something; rarely without that."""
+        ...
+
     def scrub(self, tables: Collection[str] | None = None) -> str:
         """What was changed or deleted in these tables, or in all, is on no page of a file any more, as far as the
         database can tell; else why not. StoreBusy when others read or write and do not stop."""

@@ -480,6 +480,38 @@ def lines_of_conversation(
     return [Line(*row) for row in _said(tx, _LINE, key, session_id, _BETWEEN, first=first, last=last)]
 
 
+def page(
+    tx: Transaction,
+    key: FileKey,
+    session_id: str,
+    span: tuple[Timestamp, Timestamp],
+    limit: int,
+    *,
+    after: tuple[str, int, int] | None = None,
+    before: tuple[str, int, int] | None = None,
+    like: str = "",
+) -> list[tuple[Line, str]]:
+    """Entries with their authors between two times, in order: those `after` a (time, generation, offset), or the last
+    ones `before` it; of those whose text is `like` a pattern, where one is given."""
+    where, order = "AND timestamp >= :first AND timestamp <= :last", _IN_ORDER
+    names: dict[str, object] = {"first": span[0], "last": span[1], "limit": limit}
+    if at := after or before:
+        sign = ">" if after else "<"
+        where += (
+            f" AND (timestamp {sign} :at OR (timestamp = :at AND (generation {sign} :generation"
+            f" OR (generation = :generation AND line_offset {sign} :offset))))"
+        )
+        names |= {"at": at[0], "generation": at[1], "offset": at[2]}
+    if before:
+        order = "ORDER BY timestamp DESC, generation DESC, line_offset DESC"
+    if like:
+        where += " AND LOWER(content) LIKE :like ESCAPE '!'"
+        names["like"] = like
+    rows = _said(tx, f"{_LINE}, authors", key, session_id, f"{where} {order} LIMIT :limit", **names)
+    found = [(Line(*row[:-1]), row[-1]) for row in rows]
+    return found[::-1] if before else found
+
+
 def uuids(tx: Transaction, owner: Owner, text: str, limit: int) -> list[tuple[str, str]]:
     """(source, uuid) of entries whose uuid begins with this text."""
     known = "SELECT DISTINCT source FROM memory_conversations WHERE tenant = :tenant AND agent_id = :agent_id"

@@ -250,7 +250,7 @@ def delete_unstated(tx: Transaction, owner: Owner) -> int:
             f" AND s.agent_id = {table}.agent_id AND s.session_key = {table}.memory_id)",
             owner.names(),
         )
-        for table in ("memory_use", "memory_feedback", "memory_injected_lines", "memory_citations")
+        for table in ("memory_use", "memory_feedback", "memory_injected_lines", "memory_citations", "memory_seen")
     )
 
 

@@ -67,6 +67,16 @@ def sessions(tx: Transaction, owner: Owner, limit: int) -> list[str]:
     return [name for (name,) in rows]
 
 
+def of_memory(tx: Transaction, owner: Owner, memory_id: str, limit: int) -> list[tuple[str, Injected]]:
+    """(session, line) of where a memory was given, the last time first."""
+    rows = tx.rows(
+        f"SELECT session, {_COLUMNS} FROM memory_injected_lines WHERE {_OWN} AND memory_id = :id"
+        " ORDER BY given_at DESC, session, block DESC LIMIT :limit",
+        {**owner.names(), "id": memory_id, "limit": limit},
+    )
+    return [(row[0], replace(Injected(*row[1:]), visible=bool(row[4]), score=row[8] / 1000)) for row in rows]
+
+
 def save(tx: Transaction, owner: Owner, name: str, now: Timestamp, given: Sequence[Injected], *, prompts: int) -> None:
     """One more block, if there are lines, after so many more prompts. Numbers are set here."""
     names = {**owner.names(), "session": name, "now": now}

@@ -28,6 +28,11 @@ CURRENT = (  # no revision of the memory was said later
     " AND n.memory_id = m.memory_id AND (n.valid_from > m.valid_from"
     " OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
 )
+_STAYED = (  # no revision of the memory that was said later holds elsewhere
+    "NOT EXISTS (SELECT 1 FROM memory_memories n WHERE n.tenant = m.tenant AND n.agent_id = m.agent_id"
+    " AND n.memory_id = m.memory_id AND (n.scope <> m.scope OR n.scope_id <> m.scope_id)"
+    " AND (n.valid_from > m.valid_from OR (n.valid_from = m.valid_from AND n.revision > m.revision)))"
+)
 _SAID = "kind, text, severity, scope, scope_id, created_at, valid_from, pinned, occasions, user_id, loosened, trust"
 COLUMNS = f"memory_id, revision, {_SAID}"
 _ROW = f"m.{COLUMNS.replace(', ', ', m.')}"
@@ -51,12 +56,13 @@ class Use:
 
 
 def in_scopes(tx: Transaction, owner: Owner, scopes: Sequence[tuple[Scope, str]], user: str = "") -> list[Remembered]:
-    """Every revision of every memory of these (scope, scope id) pairs that belongs to this user of a chat, or to none.
-    No scope, no memories."""
+    """Every revision of every memory of these (scope, scope id) pairs that belongs to this user of a chat, or to none;
+    of one that was moved elsewhere since, none. No scope, no memories."""
     found: list[Remembered] = []
     for scope, scope_id in scopes:
         names = {**owner.names(), "scope": str(scope), "scope_id": scope_id, "user": user}
-        found += _load(tx, " AND m.scope = :scope AND m.scope_id = :scope_id AND m.user_id = :user", names)
+        where = f" AND m.scope = :scope AND m.scope_id = :scope_id AND m.user_id = :user AND {_STAYED}"
+        found += _load(tx, where, names)
     return found
 
 

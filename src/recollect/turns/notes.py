@@ -17,7 +17,7 @@ from pathlib import Path
 from recollect.artifacts.projection import Projection
 from recollect.artifacts.sanitize import line, sanitized
 from recollect.artifacts.sets import after
-from recollect.errors import NoteWaits, NotForAgents, StoreError, UnknownMemory, UsageError, one_of
+from recollect.errors import NoteWaits, NotForAgents, Outdated, StoreError, UnknownMemory, UsageError, one_of
 from recollect.everywhere import holds_everywhere
 from recollect.extract.offline.statements import typed
 from recollect.extract.resolve import inherited, replaced
@@ -128,15 +128,18 @@ class Notebook(Part):
         kind: MemoryKind | None = None,
         severity: Severity | None = None,
         when: Sequence[str] = (),
+        revision: int = 0,
         author: Author = PERSON,
     ) -> Remembered:
         """The next revision of a memory. What the words do not tell, and nobody says, stays as it was. The same again
-        is a revision only of what was called wrong: from then on it holds."""
+        is a revision only of what was called wrong: from then on it holds. Outdated, where it is not the `revision`
+        any more that somebody saw."""
         said, told = _said(text), _occasions(when)
         kind, severity = _known(kind, severity)
         strict = ("--severity", str(severity)) if severity in STRICT else ()
         with self._log.alone():
-            held, revision = self._held(memory_id, author, "correct", said, *strict)
+            held, following = self._held(memory_id, author, "correct", said, *strict)
+            _require(held, revision)
             if strict and author.is_agent:
                 raise refusal("note what binds", ("correct", held.id, said, *strict))
             if kind is None:
@@ -148,7 +151,7 @@ class Notebook(Part):
             same = (held.text, held.kind, held.severity, held.occasions)
             if (said, kind, severity, told or held.occasions) == same and not self._is_wrong(held):
                 return held
-            note = Note(Verb.CORRECT, said, kind, severity, held.scope, held.pinned, held.id, revision, told)
+            note = Note(Verb.CORRECT, said, kind, severity, held.scope, held.pinned, held.id, following, told)
             return self._revise(note, held, author)
 
     def pin(self, memory_id: str, *, pinned: bool = True, author: Author = PERSON) -> Remembered:
@@ -162,6 +165,34 @@ class Notebook(Part):
             severity = self._as_corrected(held, held.text, held.kind) if pinned else held.severity
             note = Note(verb, held.text, held.kind, severity, held.scope, pinned, held.id, revision)
             return self._revise(note, held, author)
+
+    def move(
+        self, memory_id: str, project: Path | str | None, *, revision: int = 0, author: Author = PERSON
+    ) -> Remembered:
+        """It holds in another project from now on, or everywhere where none is named."""
+        scope = Scope.PROJECT if project else Scope.USER
+        with self._log.alone():
+            held, following = self._held(memory_id, author, "move")
+            _require(held, revision)
+            place = replace(self._place(project), user=held.user) if project else self._place_of(held)
+            if (held.scope, held.scope_id) == (scope, scope.id(place.project_id, "")):
+                return held
+            note = Note(Verb.CORRECT, held.text, held.kind, held.severity, scope, held.pinned, held.id, following)
+            return self._revise(note, held, author, place)
+
+    def undo(self, memory_id: str, *, revision: int = 0, author: Author = PERSON) -> Remembered:
+        """Takes the last change back: what was called wrong holds, else it says what it said before, where it said
+        it."""
+        with self._log.alone():
+            held, following = self._held(memory_id, author, "undo")
+            _require(held, revision)
+            if not self._is_wrong(held):
+                before = self._before(held)
+                place = self._place(before.scope_id) if before.scope is Scope.PROJECT else self._place_of(held)
+                said = (before.text, before.kind, before.severity, before.scope, before.pinned)
+                note = Note(Verb.CORRECT, *said, held.id, following, before.occasions)
+                return self._revise(note, held, author, replace(place, user=held.user))
+        return self.feedback(held.id, Opinion.OK, author=author)
 
     def feedback(self, memory_id: str, opinion: Opinion, text: str = "", author: Author = PERSON) -> Remembered:
         """A person's reaction to what the memory says, instead of the one before; `ok` counts as use. Its time is after
@@ -234,6 +265,15 @@ class Notebook(Part):
             raise refused
         return held, max(each.revision for each in revisions) + 1
 
+    def _before(self, held: Remembered) -> Remembered:
+        """The revision before this one."""
+        with self._database.read() as tx:
+            revisions = memories.find(tx, self._owner, [held.id])
+        older = [each for each in revisions if (each.valid_from, each.revision) < (held.valid_from, held.revision)]
+        if not older:
+            raise UsageError(f"{held.id} was never changed", hint="There is nothing to undo.")
+        return max(older, key=lambda each: (each.valid_from, each.revision))
+
     def _as_corrected(self, held: Remembered, said: str, kind: MemoryKind) -> Severity:
         """As it was, where its words tell the same; what nobody but a conversation or an agent said binds by a person's
         words from now on."""
@@ -273,10 +313,10 @@ class Notebook(Part):
 
     # The way into memory
 
-    def _revise(self, note: Note, held: Remembered, author: Author) -> Remembered:
+    def _revise(self, note: Note, held: Remembered, author: Author, place: Place | None = None) -> Remembered:
         """Its time is not before what it replaces, and after what was thought of that, whatever the clocks said."""
         at = max(timestamp(self._clock()), held.valid_from, self._after_verdict(held))
-        found = self._state(note, self._place_of(held), at, author)
+        found = self._state(note, place or self._place_of(held), at, author)
         self._changed(found)
         return found
 
@@ -332,6 +372,12 @@ def _refused(author: Author, said: str, everywhere: bool, severity: Severity | N
     if severity in STRICT:
         return refusal("note what binds", ("remember", said, "--severity", str(severity)))
     return None
+
+
+def _require(held: Remembered, revision: int) -> None:
+    """Outdated where somebody saw another revision; 0: they do not say which."""
+    if revision and revision != held.revision:
+        raise Outdated(f"{held.id} is at revision {held.revision} by now, not at {revision}")
 
 
 def _permitted(severity: Severity, author: Author) -> Severity:

@@ -57,6 +57,7 @@ Examples:
 @click.option("--also", is_flag=True, help="Erase as well what quotes it, or is near the text; else it is only listed.")
 @click.option("--reason", metavar="R", default="", help="Why; it is kept in the tombstone.")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and erase nothing.")
+@click.option("--digest", metavar="D", default="", help="Erase only what --dry-run showed: the digest that it told.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @options
 def command(
@@ -69,6 +70,7 @@ def command(
     also: bool,
     reason: str,
     dry_run: bool,
+    digest: str,
     yes: bool,
     as_json: bool,
     agent_id: str | None,
@@ -101,7 +103,7 @@ def command(
             return _show(plan, lines, as_json)
         if not yes:
             _ask(lines, as_json)
-        return _report(opened.forget(**chosen, also=also, reason=reason, author=by), lines, as_json)
+        return _report(opened.forget(**chosen, also=also, reason=reason, digest=digest, author=by), lines, as_json)
 
 
 def _listed(opened: Memory, plan: Plan) -> list[str]:
@@ -147,9 +149,17 @@ def _show(plan: Plan, lines: Sequence[str], as_json: bool) -> int:
     if as_json:
         held = [{"id": each.id, "text": each.text} for each in plan.memories]
         also = [each.told() for each in plan.also]
-        print_json({"conversations": plan.keys, "entries": len(plan.said), "memories": held, "also": also})
+        print_json(
+            {
+                "conversations": plan.keys,
+                "entries": len(plan.said),
+                "memories": held,
+                "also": also,
+                "digest": plan.digest,
+            }
+        )
     else:
-        echo("\n".join(("This would erase for good:", *lines)))
+        echo("\n".join(("This would erase for good:", *lines, f"  --digest {plan.digest} erases no more than this")))
     return 0
 
 

@@ -41,6 +41,7 @@ Examples:
 @click.option("--trust", type=click.Choice([str(each) for each in Trust]), help="Only what is trusted so far.")
 @click.option("--new", is_flag=True, help="Only what was said in the last seven days.")
 @click.option("--since", "first", callback=since, metavar="T", help="Not before: a day, a time, or how long ago (7d).")
+@click.option("--counts", is_flag=True, help="How many there are of each kind, project, age and so on.")
 @click.option("--limit", type=click.IntRange(1, 1_000_000), metavar="N", help="At most so many, newest first.")
 @options
 def command(
@@ -50,6 +51,7 @@ def command(
     trust: str | None,
     new: bool,
     first: Timestamp | None,
+    counts: bool,
     limit: int | None,
     as_json: bool,
     agent_id: str | None,
@@ -63,6 +65,8 @@ def command(
         raise click.UsageError("--project and --all-projects exclude each other")
     if new and first is not None:
         raise click.UsageError("--new and --since exclude each other")
+    if counts:
+        return _count(agent_id, as_json)
     with memory(agent_id) as opened:
         chosen = None if all_projects else opened.project(confirmed(opened, place_of(project)))
         begin = timestamp(opened.clock() - _NEW) if new else first or ""
@@ -71,9 +75,9 @@ def command(
             opened.require_project(project)
     found = [each for each in held if trust in (None, each.trust) and kind in (None, each.kind)]
     if as_json:
-        print_json([_plain(each) for each in found[:limit]])
+        print_json([plain(each) for each in found[:limit]])
         return 0
-    _show(found[: limit or _MOST], with_project=chosen is None)
+    show(found[: limit or _MOST], with_project=chosen is None)
     if not found:
         where = "" if chosen is None else f" in {project_name(chosen) or chosen}"
         echo(f"No memories{where}." + ("" if chosen is None else " --all-projects looks everywhere."))
@@ -82,13 +86,27 @@ def command(
     return 0
 
 
-def _plain(each: Remembered) -> dict[str, object]:
+def _count(agent_id: str | None, as_json: bool) -> int:
+    with memory(agent_id) as opened:
+        found = opened.browse(limit=1).facets
+    if as_json:
+        print_json(found)
+        return 0
+    for name, values in found.items():
+        told = ", ".join(f"{line(value) or '-'} {number:,}" for value, number in values.items())
+        echo(f"{name}: {told or '-'}")
+    return 0
+
+
+def plain(each: Remembered) -> dict[str, object]:
+    """As JSON tells it."""
     names = ("id", "revision", "kind", "severity", "scope", "scope_id", "trust", "pinned", "valid_from", "text")
     sources = [{"session_key": key, "entry_uuid": uuid} for key, uuid in each.sources]
     return {name: getattr(each, name) for name in names} | {"hand": hand(each), "sources": sources}
 
 
-def _show(found: Sequence[Remembered], *, with_project: bool) -> None:
+def show(found: Sequence[Remembered], *, with_project: bool) -> None:
+    """For a person, two lines each."""
     for each in found:
         where = "everywhere" if each.scope == Scope.USER else project_name(each.scope_id) if with_project else ""
         severity = "" if each.severity == "none" else each.severity.replace("_", " ")
