@@ -299,6 +299,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         Meta(ge=0, le=65535, description="Port on loopback where the daemon serves MCP over HTTP; 0: it does not."),
     ] = 0
+    page_port: Annotated[
+        int,
+        Meta(
+            ge=0, le=65535, description="Port on loopback of `recollect ui`, which stays then; 0: any, and it leaves."
+        ),
+    ] = 0
     log_level: Annotated[str, Meta(pattern=_LEVELS, description="What goes to `logs/recollect.log`.")] = "warning"
 
 

@@ -33,6 +33,7 @@ OWN_NAMES = (
     "turns",
     "models",
     "logs",
+    "page",
     "index",
     "agent-cli",
     ".recollect*",

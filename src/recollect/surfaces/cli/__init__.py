@@ -44,6 +44,7 @@ _COMMANDS = {
     "move": "Say that a memory holds in another project, or everywhere.",
     "undo": "Take the last change of a memory back.",
     "sessions": "List what was done and left in sessions, or read one.",
+    "ui": "Open the page: see, search, correct and erase.",
     "conversations": "List conversations.",
     "timeline": "Show what happened when, and what was learnt.",
     "show": "Show a memory, conversation or message and where it comes from.",
@@ -64,7 +65,7 @@ _COMMANDS = {
 
 
 _WITHOUT_UPKEEP = ("init", "hook")  # the first does more, the second has no time
-_ENDS_AT_ONCE = ("hook", "mcp", "serve", "watch")  # by SIGTERM, or in a way of its own
+_ENDS_AT_ONCE = ("hook", "mcp", "serve", "ui", "watch")  # by SIGTERM, or in a way of its own
 _FINISHES_BY_ITSELF = (*_ENDS_AT_ONCE, "forget")  # what goes on looks again and again; `forget` tells what went
 
 

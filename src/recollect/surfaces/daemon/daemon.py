@@ -33,6 +33,7 @@ from recollect.surfaces.daemon.server import Server
 from recollect.surfaces.daemon.work import LANES, Backlog, Result, Task, Work
 from recollect.surfaces.hooks import client
 from recollect.surfaces.hooks.answer import Hooks
+from recollect.surfaces.http.launch import Page
 from recollect.types import timestamp
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,7 @@ class Daemon:
         listener, address, token = place.listen(settings.home)
         self._server = Server(listener, token, self._answer)
         self._lanes = [Lane(name, self._backlog, settings, self._finished) for name in LANES]
+        self._page = Page(settings.home, settings.environ, lock.agent)
         self._watcher = threading.Thread(target=self._watch, name="watch", daemon=True)
         lock.tell(self._since, address)
 
@@ -83,6 +85,7 @@ class Daemon:
         for thread in (*self._lanes, self._watcher):
             thread.start()
         self._hooks.warm()
+        self._page.keep()
         mcp = None
         if self._settings.config.mcp_http_port:
             from recollect.surfaces.mcp.http import start  # its libraries take 30 MB, and few switch it on
@@ -99,6 +102,8 @@ class Daemon:
         for lane in self._lanes:
             lane.stop()
         self._server.stop()
+        if not self.is_outdated:  # the page looks after itself when something changes
+            self._page.stop()
         self._hooks.close()
         deadline = time.monotonic() + _PATIENCE
         for thread in (*self._lanes, self._watcher):
@@ -117,6 +122,9 @@ class Daemon:
             return self._hooks.answer(rest, payload)
         if kind == "status":
             return json.dumps(self.shown()).encode()
+        if kind == "ui":
+            self._page.start()
+            return b"started"
         if kind == "session":
             return json.dumps(self._hooks.last_session(payload.decode("utf-8", "replace"))).encode()
         return b""
@@ -167,6 +175,7 @@ class Daemon:
             self.stop()
         else:
             try:
+                self._page.keep()
                 self._take_spooled()
                 ready = self._memory.intake.mark_ready()
                 due = self._became_due()

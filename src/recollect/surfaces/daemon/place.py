@@ -38,10 +38,10 @@ class Lock:
     def __init__(self, descriptor: int, path: Path, agent: str = "") -> None:
         self._descriptor = descriptor
         self._path = path
-        self._agent = agent
+        self.agent = agent
 
     def tell(self, since: Timestamp, address: str) -> None:
-        text = f"{os.getpid()}\n{since}\n{address}\n{self._agent}\n".encode()
+        text = f"{os.getpid()}\n{since}\n{address}\n{self.agent}\n".encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text, 0)
 
