@@ -13,7 +13,7 @@ MODEL := $(VENV)/share/recollect/models/.installed
 # Compiled modules are kept, whatever the environment says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: start test test-clients test-models check format soak docs lock clean
+.PHONY: start test test-clients test-models test-page check format soak docs lock clean
 
 start: $(MODEL)
 	@$(RUN) recollect.surfaces.start
@@ -43,6 +43,20 @@ test-clients: $(STAMP)
 	    --prefix $(VENV)/clients $(CLIENTS) && \
 	echo "$(CLIENTS)" > $(VENV)/clients/.installed; } && \
 	$(RUN) pytest -n 2 -m clients -rs tests/clients
+
+# The page in a real browser. What it needs lies in a folder of its own: plugins of pytest load into every run that sees them.
+PAGE := $(VENV)/page
+AXE := axe-core@4.14.1
+BROWSERS := command -v "$${CHROMIUM:-chromium}" || command -v google-chrome
+test-page: $(STAMP) $(PAGE)/.installed
+	@{ $(BROWSERS); } > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
+	apt-get install --quiet --yes --no-install-recommends chromium > /dev/null; } || true
+	@PYTHONPATH=$(PAGE) $(RUN) pytest -o addopts="-q --strict-markers --strict-config" tests/page
+
+$(PAGE)/.installed: tests/page.txt
+	@$(INSTALL) --require-hashes --no-deps --upgrade --target $(PAGE) --requirement tests/page.txt
+	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(PAGE) $(AXE)
+	@touch $@
 
 # What is too large to fetch every time: a real llama.cpp server with a tiny model (transport, schema and token accounting
 # end to end).

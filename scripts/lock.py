@@ -15,7 +15,7 @@ from pip._internal.models.link import Link
 from pip._vendor.packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 
 REPOSITORY = Path(__file__).parent.parent
-PINS = (REPOSITORY / "constraints.txt", REPOSITORY / "tests" / "models.txt")
+PINS = (REPOSITORY / "constraints.txt", REPOSITORY / "tests" / "models.txt", REPOSITORY / "tests" / "page.txt")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s\\]+)", re.MULTILINE)
 
 

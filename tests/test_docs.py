@@ -43,11 +43,14 @@ def test_architecture_stays_within_two_pages() -> None:
 def test_every_package_that_is_installed_is_pinned_with_hashes() -> None:
     pin = re.compile(r"([\w.-]+)==[\w.]+((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n")
     text = (REPOSITORY / "constraints.txt").read_text()
-    assert pin.sub("", text + (REPOSITORY / "tests" / "models.txt").read_text()) == "", "run `make lock`"
+    assert (
+        pin.sub("", text + "".join((REPOSITORY / "tests" / each).read_text() for each in ("models.txt", "page.txt")))
+        == ""
+    ), "run `make lock`"
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     needed = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
     needed += project["project"]["optional-dependencies"]["dev"]
     plain = {re.sub(r"[-_.]+", "-", found[1]).lower() for found in pin.finditer(text)}
     assert {re.split(r"[^\w-]", each)[0] for each in needed} <= plain
     installs = [line for line in (REPOSITORY / "Makefile").read_text().splitlines() if line.startswith("\t@$(INSTALL)")]
-    assert len(installs) == 3 and all("--require-hashes" in each for each in installs if "--editable ." not in each)
+    assert len(installs) == 4 and all("--require-hashes" in each for each in installs if "--editable ." not in each)

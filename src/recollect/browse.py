@@ -178,10 +178,8 @@ class Browse(Records):
         """A memory with its history, the messages it came from, and where it was told. To look is no use of it."""
         from recollect.store import injections
 
-        shown = self.show(name)
-        if shown.type != "memory":
-            raise NotFound(f"no memory `{name}`", hint="`recollect memories` lists them.")
-        memory = self.memory(shown.id)
+        memory = self.memory(name)
+        shown = self.show(memory.id)
         with self.database.read() as tx:
             told = injections.of_memory(tx, self.owner, memory.id, _TOLD)
             evidence = tuple(self._evidence(tx, memory, each) for each in shown.conversations if each.entries)

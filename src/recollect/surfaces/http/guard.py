@@ -191,7 +191,8 @@ def _with_headers(send: Send, nonce: str, *, is_static: bool) -> Send:
 
 
 _LOCKED = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>recollect</title><link rel="stylesheet" href="/static/page.css"><main class="locked"><h1>Not let in</h1>
+<title>recollect</title><link rel="icon" href="/static/mark.svg">
+<link rel="stylesheet" href="/static/page.css"><main class="locked"><h1>Not let in</h1>
 <p>Run <code>recollect ui</code> in a terminal: it opens this page for your browser.</p></main></html>"""
 
 
