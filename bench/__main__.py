@@ -1,4 +1,4 @@
-"""`python -m bench keep`, `python -m bench know`."""
+"""`python -m bench keep`, `python -m bench know`, `python -m bench page`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bench import keep, know, made_up
+from bench import keep, know, made_up, page
 
 
 def main() -> int:
@@ -25,7 +25,11 @@ def main() -> int:
     command.add_argument(
         "--show", default="", metavar="PROJECT", help="print its briefing, and what is missing or wrong"
     )
+    told = "How long the page takes to show lists and memories, with few memories and with many."
+    commands.add_parser("page", help=told, description=told)
     given = parser.parse_args()
+    if given.name == "page":
+        return page.run()
     if given.name == "know":
         return know.run(given.data, given.embedder, given.show)
     print(made_up.table() + "\n")

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
+from threading import local
 from typing import TYPE_CHECKING
 
 from recollect.errors import NotFound, UsageError
@@ -33,10 +35,12 @@ if TYPE_CHECKING:
 PAGE = 50  # rows, unless somebody wants another number
 _FOUND = 200  # memories that a query is answered with, at most
 _SHORT = 2  # characters of a query that is looked for inside words
+_COUNTED = 4  # lists whose counts a thread keeps
 _AROUND = 2  # messages on either side of the one that a memory came from
 _TOLD = 50  # times that a memory was given, the last ones
 _WEEK, _MONTH = timedelta(days=7), timedelta(days=30)
 _REVISION = re.compile(r"-r([1-9][0-9]{0,8})$", re.ASCII)
+_HOUR = len("2026-03-02T09")  # ages are told to the hour: what is counted stays the same for as long
 _CURSOR = re.compile(r"([0-9TZ:.-]{20,30})~([\w.-]{1,100})", re.ASCII)
 
 
@@ -278,16 +282,31 @@ class Browse(Records):
             judged = feedback.wrong(tx, self.owner, listing.judged(tx, self.owner))
             hidden = set(self.ground.unlisted(tx).memories)
         without = frozenset(hidden if wrong else hidden | judged)
-        within = Within(timestamp(now - _WEEK), timestamp(now - _MONTH), without, unseen)
+        within = Within(timestamp(now - _WEEK)[:_HOUR], timestamp(now - _MONTH)[:_HOUR], without, unseen)
         return within, sorted(judged) if wrong else None
 
     def _page(self, chosen: Mapping[str, str], within: Within, after: str, limit: int) -> Memories:
+        pulse = self.database.pulse()
         with self.database.read() as tx:
             rows = listing.page(tx, self.owner, within, chosen, _cursor(after), _bounded(limit) + 1)
-            counted = listing.counts(tx, self.owner, within)
-            cards = self._cards(tx, rows[:limit])
-        following = f"{rows[limit - 1].valid_from}~{rows[limit - 1].id}" if len(rows) > limit else ""
+            counted = self._counted(tx, within, pulse)
+            listed = listing.among(tx, self.owner, within, [name for name, _ in rows[:limit]])
+            cards = self._cards(tx, [listed[name] for name, _ in rows[:limit]])
+        following = f"{rows[limit - 1][1]}~{rows[limit - 1][0]}" if len(rows) > limit else ""
         return Memories(cards, _total(counted, chosen), facets_of(counted, chosen), following)
+
+    def _counted(self, tx: Transaction, within: Within, pulse: str) -> Mapping[tuple[str, ...], int]:
+        """Counts of facets: anew where anything was changed since this thread counted. `pulse` is from before `tx`."""
+        known: tuple[str, dict[Within, dict[tuple[str, ...], int]]] = getattr(self._last_counts, "known", ("", {}))
+        if known[0] != pulse or len(known[1]) > _COUNTED:
+            known = self._last_counts.known = (pulse, {})
+        if within not in known[1]:
+            known[1][within] = listing.counts(tx, self.owner, within)
+        return known[1][within]
+
+    @cached_property
+    def _last_counts(self) -> local:
+        return local()
 
     def _found(
         self, query: str, chosen: Mapping[str, str], within: Within, only: list[str] | None, limit: int, after: str

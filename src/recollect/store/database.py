@@ -67,8 +67,8 @@ class Database(Protocol):
         """Bytes on disk."""
         ...
 
-    def pulse(self) -> int:
-        """Another number, in the same thread, soon after somebody else changed something; rarely without that."""
+    def pulse(self) -> str:
+        """Another text, in the same thread, once anything was changed since; seldom without that."""
         ...
 
     def scrub(self, tables: Collection[str] | None = None) -> str:

@@ -16,10 +16,16 @@ from recollect.types import Owner, Timestamp
 EVERYWHERE = "*"  # the project of what holds in every one
 LONGEST = 500  # rows of a page
 
-_AGENT = (
-    "COALESCE((SELECT MIN(c.source) FROM memory_sources s JOIN memory_conversations c ON c.tenant = s.tenant"
-    " AND c.agent_id = s.agent_id AND c.session_key = s.session_key WHERE s.tenant = m.tenant"
-    " AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id AND s.revision = m.revision), '')"
+_AGENT = (  # by the sources first: that is an order which SQLite keeps
+    "COALESCE((SELECT MIN(c.source) FROM memory_sources s CROSS JOIN memory_conversations c WHERE s.tenant = m.tenant"
+    " AND s.agent_id = m.agent_id AND s.memory_id = m.memory_id AND s.revision = m.revision"
+    " AND c.tenant = s.tenant AND c.agent_id = s.agent_id AND c.session_key = s.session_key), '')"
+)
+_AGENTS = (  # the same of all at once, which is quicker than of one after the other
+    "SELECT s.memory_id, s.revision, MIN(c.source) AS source FROM memory_sources s JOIN"
+    " (SELECT session_key, MIN(source) AS source FROM memory_conversations WHERE tenant = :tenant"
+    " AND agent_id = :agent_id GROUP BY session_key) c ON c.session_key = s.session_key"
+    " WHERE s.tenant = :tenant AND s.agent_id = :agent_id GROUP BY s.memory_id, s.revision"
 )
 _USED = (
     "EXISTS (SELECT 1 FROM memory_use u WHERE u.tenant = m.tenant AND u.agent_id = m.agent_id"
@@ -69,17 +75,17 @@ def page(
     chosen: Mapping[str, str],
     before: tuple[str, str] | None,
     limit: int,
-) -> list[Listed]:
-    """Newest first, those that are what is `chosen` by facet, behind the (time, id) of the last page's last row."""
+) -> list[tuple[str, Timestamp]]:
+    """(id, time) of those that are what is `chosen` by facet, newest first, behind the last row of the last page."""
     where, names = _where(tx, owner, within, chosen)
     if before is not None:
         where += " AND (m.valid_from < :at OR (m.valid_from = :at AND m.memory_id < :last))"
         names |= {"at": before[0], "last": before[1]}
     sql = (
-        f"SELECT m.memory_id, m.valid_from, {', '.join(_EXPRESSIONS.values())} FROM memory_memories m WHERE {where}"
+        f"SELECT m.memory_id, m.valid_from FROM memory_memories m WHERE {where}"
         " ORDER BY m.valid_from DESC, m.memory_id DESC LIMIT :limit"
     )
-    return [Listed(row[0], row[1], tuple(row[2:])) for row in tx.rows(sql, {**names, "limit": limit})]
+    return [(name, at) for name, at in tx.rows(sql, {**names, "limit": limit})]
 
 
 def among(tx: Transaction, owner: Owner, within: Within, ids: Sequence[str]) -> dict[str, Listed]:
@@ -95,9 +101,10 @@ def among(tx: Transaction, owner: Owner, within: Within, ids: Sequence[str]) -> 
 def counts(tx: Transaction, owner: Owner, within: Within) -> dict[tuple[str, ...], int]:
     """How many memories are the same by every one of FACETS."""
     where, names = _where(tx, owner, within, {})
+    columns = ", ".join({**_EXPRESSIONS, "agent": "COALESCE(a.source, '')"}.values())
     sql = (
-        f"SELECT {', '.join(_EXPRESSIONS.values())}, COUNT(*) FROM memory_memories m WHERE {where}"
-        f" GROUP BY {', '.join(str(number + 1) for number in range(len(FACETS)))}"
+        f"SELECT {columns}, COUNT(*) FROM memory_memories m LEFT JOIN ({_AGENTS}) a ON a.memory_id = m.memory_id"
+        f" AND a.revision = m.revision WHERE {where} GROUP BY {', '.join(str(n + 1) for n in range(len(FACETS)))}"
     )
     return {tuple(row[:-1]): row[-1] for row in tx.rows(sql, names)}
 

@@ -135,10 +135,11 @@ class SqliteDatabase:
         names = (self._path, self._path.with_name(self._path.name + "-wal"))
         return sum(name.stat().st_size for name in names if name.exists())
 
-    def pulse(self) -> int:
+    def pulse(self) -> str:
         with _translated(self._path):
-            (version,) = self._connection().execute("PRAGMA data_version").fetchone() or (0,)
-            return int(version)
+            connection = self._connection()
+            (others,) = connection.execute("PRAGMA data_version").fetchone() or (0,)
+            return f"{others}.{connection.total_changes()}"
 
     def scrub(self, tables: Collection[str] | None = None) -> str:
         """Write the file anew, whichever tables were touched, and empty the log."""
