@@ -13,7 +13,7 @@ MODEL := $(VENV)/share/recollect/models/.installed
 # Compiled modules are kept, whatever the environment says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: start test test-clients test-models test-page check format soak docs lock clean
+.PHONY: start test test-clients test-models test-page picture check format soak docs lock clean
 
 start: $(MODEL)
 	@$(RUN) recollect.surfaces.start
@@ -52,6 +52,10 @@ test-page: $(STAMP) $(PAGE)/.installed
 	@{ $(BROWSERS); } > /dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && \
 	apt-get install --quiet --yes --no-install-recommends chromium > /dev/null; } || true
 	@PYTHONPATH=$(PAGE) $(RUN) pytest -o addopts="-q --strict-markers --strict-config" tests/page
+
+# The picture of the README.
+picture: $(STAMP) $(PAGE)/.installed
+	@PYTHONPATH=$(PAGE) $(BIN)/python -P scripts/picture.py
 
 $(PAGE)/.installed: tests/page.txt
 	@$(INSTALL) --require-hashes --no-deps --upgrade --target $(PAGE) --requirement tests/page.txt

@@ -248,6 +248,32 @@ def test_a_foreign_cursor_is_told(tmp_path: Path, cursor: str) -> None:
             assert browser.ask("GET", f"{view}?after={quote(cursor, safe='%')}").status == 422, view
 
 
+def test_a_switch_and_a_cap_are_all_that_can_be_set(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with open_memory(home) as memory:
+        learn(memory)
+        project = memory.projects()[0][0]
+    config = home / "config.toml"
+    config.write_text('# mine\nlog_level = "error"  # quiet\n')
+    with page(home) as browser:
+        assert browser.post("/workings/switch", project=project, on="no").status == 303
+        assert browser.post("/workings/cap", max_tokens_per_day="1,000").status == 303
+        written = config.read_text()
+        assert written.startswith('# mine\nlog_level = "error"  # quiet\n') and "max_tokens_per_day = 1000" in written
+        assert "Switch on" in browser.get("/workings").text
+        for path_, form in (
+            ("cap", {"max_tokens_per_day": "many"}),
+            ("cap", {"max_tokens_per_day": "1", "model_url": "http://evil.example"}),
+            ("switch", {"project": "/nowhere", "on": "no"}),
+            ("switch", {"project": project}),
+        ):
+            answer = browser.post(f"/workings/{path_}", **form)
+            assert answer.status == 422 and config.read_text() == written, form
+        assert "many" in browser.post("/workings/cap", max_tokens_per_day="many").text
+        assert browser.post("/workings/switch", project=project, on="yes").status == 303
+        assert f"{project}" not in config.read_text()
+
+
 # Erasing
 
 

@@ -46,7 +46,7 @@ DONE = {
     "undo": "Taken back.",
     "seen": "Seen.",
     "unseen": "Put back.",
-    "feedback": "Noted.",
+    "set": "Set. It holds from now on.",
 }
 
 
@@ -99,7 +99,7 @@ View = Callable[[Ask], Response]
 
 def build(door: Door, session: Session, work: Work) -> ASGIApp:
     """The whole page."""
-    from recollect.surfaces.http import actions, erase, views
+    from recollect.surfaces.http import actions, erase, settings, views
 
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="page")
     pulse = ThreadPoolExecutor(1, thread_name_prefix="pulse")  # what changed is told by connection
@@ -125,7 +125,7 @@ def build(door: Door, session: Session, work: Work) -> ASGIApp:
         Route("/static/{name}", static),
         Route("/live", live),
         *(route(path, view) for path, view in {**views.ROUTES, **erase.ROUTES}.items()),
-        *(route(path, view, "POST") for path, view in {**actions.ROUTES, **erase.POSTS}.items()),
+        *(route(path, view, "POST") for path, view in {**actions.ROUTES, **erase.POSTS, **settings.ROUTES}.items()),
     ]
     return Guard(Starlette(routes=routes, exception_handlers={404: _nothing, 405: _nothing, 500: _failed}), door)
 

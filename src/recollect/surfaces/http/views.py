@@ -123,13 +123,31 @@ def given(ask: Ask, project: str, prompt: str) -> Given:
 
 
 def workings(ask: Ask) -> Response:
-    """Jobs, sources and settings, as lists."""
+    return show_workings(ask)
+
+
+def show_workings(
+    ask: Ask, status: int = 200, error: RecollectError | None = None, typed: Mapping[str, str] | None = None
+) -> Response:
+    """Jobs, sources and settings, as lists; with an error of a form, and what was typed there."""
     settings = ask.memory.settings
     keys: list[dict[str, Any]] = [
         {"name": each.name, "value": _shown(getattr(settings.config, each.name)), "from": settings.origins[each.name]}
         for each in describe()
     ]
-    return ask.show("workings.html", state=ask.memory.status(), keys=keys)
+    off = list(settings.config.disabled_projects)
+    named = [*ask.memory.projects(), *((each, 0) for each in off)]
+    return ask.show(
+        "workings.html",
+        status,
+        state=ask.memory.status(),
+        keys=keys,
+        projects=dict(named),
+        off=off,
+        cap=settings.config.max_tokens_per_day,
+        error=error,
+        typed=typed or {},
+    )
 
 
 def _shown(value: object) -> str:
