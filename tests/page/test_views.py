@@ -142,11 +142,11 @@ def test_without_scripts_one_finds_reads_corrects_and_erases(browser: Chromium, 
     tab.locator("input[type=search]").fill("metres")
     tab.get_by_role("button", name="Find").click()
     tab.locator(".cards a.text").first.click()
-    assert tab.locator(".cited").count() == 1
+    expect(tab.locator(".cited")).to_have_count(1)
     tab.locator("summary", has_text="Correct").click()
     tab.locator("#text").fill("The pond is four metres deep.")
     tab.get_by_role("button", name="Save").click()
-    assert "four" in tab.locator("h1").inner_text()
+    expect(tab.locator("h1")).to_contain_text("four")
     tab.get_by_role("link", name="Erase …").click()
     tab.get_by_role("button", name="Show what would go").click()
     tab.locator("#word").fill("erase")

@@ -175,7 +175,8 @@ def parsed(body: bytes) -> dict[str, str]:
 def _with_headers(send: Send, nonce: str, *, is_static: bool) -> Send:
     policy = (
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self'; connect-src 'self';"
-        " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        " form-action 'self'; base-uri 'none'; frame-ancestors 'none';"
+        " require-trusted-types-for 'script'; trusted-types htmx"
     )
 
     async def sent(message: Message) -> None:

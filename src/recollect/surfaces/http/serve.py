@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 _HOSTS = ("127.0.0.1", "::1")  # both, so that nobody else on this machine answers under the page's name
 _IDLE = 15 * 60.0  # seconds
 _CONNECTIONS = 100
+_NICE = 5  # a prompt that waits for a hook goes first
 
 
 def listeners(port: int) -> list[socket.socket]:
@@ -100,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if lock is None:
         return
     log_to(settings, "page.log")
+    os.nice(_NICE)
     os.chdir(settings.home)
     sockets, state = bound(settings, place.load(settings.home))
     place.save(settings.home, state)
