@@ -85,8 +85,8 @@ def _opened(project: Mapping[str, Any], embedder: str) -> Iterator[tuple[Memory,
             by_talk = {key: list(own) for key, own in groupby(rows, key=lambda row: row.sources[0][0])}
             with memory.database.write() as tx:
                 memories.replace_sessions(tx, memory.owner, by_talk)
-                for each in project["sessions"]:
-                    _remember_outcome(memory, tx, each, project["project"], project_id)
+                for number, each in enumerate(project["sessions"]):
+                    _remember_outcome(memory, tx, each, number, project["project"], project_id)
             memory.vectors.update()
             yield memory, cwd
 
@@ -108,9 +108,11 @@ def _remembered(row: Mapping[str, Any], project_id: str) -> Remembered:
     )
 
 
-def _remember_outcome(memory: Memory, tx: Any, told: Mapping[str, Any], project: str, project_id: str) -> None:
-    at = timestamp(NOW - timedelta(days=told["days_ago"]))
-    session = f"session-{told['days_ago']}"
+def _remember_outcome(
+    memory: Memory, tx: Any, told: Mapping[str, Any], number: int, project: str, project_id: str
+) -> None:
+    at = timestamp(NOW - timedelta(days=told["days_ago"], minutes=number))
+    session = f"{number}-session"
     key = f"{session}@{at}"
     said = outcome(told["done"], told["left"])
     stage1.save(

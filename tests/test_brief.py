@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from recollect import open_memory
 from recollect.blocks import END, PREFIX, strip_blocks
 from recollect.inject import render
-from recollect.inject.brief import ROOM, Known, brief, sign
-from recollect.inject.values import Outcome, Section
+from recollect.inject.brief import ROOM, Known, brief, cut, sign
+from recollect.inject.values import ALL, PART, Outcome, Section
 from recollect.store.memories import Use
 from recollect.types import MemoryKind, Remembered, Scope, Severity, Timestamp, Trust
 
@@ -133,6 +133,26 @@ def test_two_memories_that_say_the_same_are_told_once_and_an_outcome_repeats_non
     lines = brief(known(first, again, other, outcomes=[told]), NOW)
     assert [line.id for line in lines if line.kind] == ["m-b", "m-c"]
     assert lines[-1].text == "The harbour page was fixed."
+
+
+def test_the_last_session_is_told_however_long_its_sentences_are() -> None:
+    long = came("a", "They rebuilt the harbour page, " + "then the pier page, " * 20 + "and left.", "It is red.")
+    short = came("b", "They fixed the tide table.")
+    first, second = brief(known(outcomes=[long, short]), NOW)
+    assert first.text.startswith("They rebuilt the harbour page, then") and "page … Left: It is red." in first.text
+    assert (first.revision, second.revision) == (PART, ALL), "what was cut does not count as told whole"
+    assert brief(known(outcomes=[long, short]), NOW, {(first.id, PART)}) == (second,), "yet it is not told twice"
+    same = memory("a", "They fixed the tide table.")
+    assert brief(known(same, outcomes=[short]), NOW)[-1].text == "They fixed the tide table."
+
+
+def test_a_text_is_cut_at_a_sentence_else_at_a_clause_else_at_a_word() -> None:
+    assert cut("One is done. Two is not.", 24) == "One is done. Two is not."
+    assert cut("One is done. Two is not.", 23) == "One is done."
+    assert cut("One is done and more; two is not done", 30) == "One is done and more …"
+    assert cut("One is done and more, two is not", 30) == "One is done and more …"
+    assert cut("One is done and two is not", 22) == "One is done and …"
+    assert len(cut("é" * 400, 300).encode()) <= 300
 
 
 @given(

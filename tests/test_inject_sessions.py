@@ -15,7 +15,7 @@ from recollect.app import Memory
 from recollect.blocks import PREFIX
 from recollect.errors import UsageError
 from recollect.inject.values import Exchange, Section
-from recollect.store import conversations, injections
+from recollect.store import conversations, injections, stage1
 from recollect.store.injections import KEPT, KEPT_BLOCKS
 from recollect.surfaces.daemon.work import Task, Work
 from recollect.surfaces.daemon.worker import Worker
@@ -191,6 +191,27 @@ def test_a_prompt_leans_on_what_its_speaker_said_before_an_aside(memory: Memory)
     assert names(memory.context(PROJECT, "Alice: What about Redis for that?", "", talk).lines) == ["bucket"]
     asides = [Exchange("How does rate limiting work?", "It is capped."), Exchange("nice, thanks!", "You're welcome.")]
     assert names(memory.context(PROJECT, "And where is that kept?", "", asides).lines) == ["bucket"]
+
+
+def test_what_the_briefing_told_in_part_is_told_whole_when_it_is_asked_for(memory: Memory, tmp_path: Path) -> None:
+    lines = [claude(0, "Please fix the harbour page."), claude(1, "The harbour page is fixed.", role="assistant")]
+    write(tmp_path / "root" / "-code-tides" / f"{SESSION}.jsonl", b"".join(lines))
+    memory.ingest(folder=tmp_path / "root")
+    memory.process(now=True)
+    (talk,) = memory.conversations()
+    where = talk.project_id
+    pages = ("pier", "quay", "lamp")
+    said = " ".join(f"The {each} page is fixed and its tests are green{', twice' * 15}." for each in pages)
+    with memory.database.write() as tx:
+        kept = stage1.load(tx, memory.owner, talk.session_key)
+        assert kept
+        stage1.save(tx, memory.owner, [replace(kept, rollout_summary=said)])
+    begun = memory.briefing.start(where, "s1", lambda keep: keep()).lines[-1]
+    assert begun.id.startswith(SESSION) and "lamp" not in begun.text
+    given = memory.give(where, "where were we?", "s1")
+    assert given.lines[0].id == begun.id and "lamp" in given.lines[0].text
+    assert memory.given_last("s1")[0].given.text == given.text
+    assert memory.context(where, "where were we?", "s1").lines == (), "now it is visible"
 
 
 def test_a_prompt_that_asks_for_last_time_gets_what_sessions_came_to(memory: Memory, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from recollect import note
 from recollect.inject import render
 from recollect.inject.plan import repeats
 from recollect.inject.select import importance
-from recollect.inject.values import Line, Outcome, Section
+from recollect.inject.values import ALL, PART, Line, Outcome, Section
 from recollect.store.memories import Use
 from recollect.text import content_words, sentences
 from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Trust, project_name
@@ -26,6 +26,7 @@ ROOM = 9_900  # bytes: below 10,000 characters (Claude Code) and 2,500 tokens of
 SESSIONS = 5
 _OUTCOMES = 1_200  # bytes that memories leave to what the last sessions came to
 _LONGEST = 300  # bytes of what a session did, and of what it left
+_MORE = " …"
 _CONSIDERED = 400  # memories, the most useful ones: fewer fit
 _ALIKE = 0.8  # share of words in common from which two lines say the same
 _TRUSTED = (Trust.SAID, Trust.CHOSEN)
@@ -50,8 +51,9 @@ class Known:
 def brief(known: Known, now: datetime, visible: Collection[tuple[str, int]] = frozenset()) -> tuple[Line, ...]:
     """The lines, in order. What is `visible` in the session is not told again."""
     room = ROOM - render.size(render.START_FRAME)
-    outcomes = [each for each in known.outcomes if (each.session_key, 0) not in visible][:SESSIONS]
-    reserved = min(_OUTCOMES, sum(render.size(render.row(outcome_line(each, ()))) + 1 for each in outcomes[:SESSIONS]))
+    seen = {name for name, _ in visible}
+    outcomes = [each for each in known.outcomes if each.session_key not in seen][:SESSIONS]
+    reserved = min(_OUTCOMES, sum(render.size(render.row(outcome_line(each, ()))) + 1 for each in outcomes))
     chosen: list[Line] = []
     for line in _memories(known, now):
         cost = render.size(render.row(line)) + 1
@@ -61,8 +63,10 @@ def brief(known: Known, now: datetime, visible: Collection[tuple[str, int]] = fr
             room -= cost
         chosen.append(line)
     chosen = [each for each in chosen if (each.id, each.revision) not in visible]
-    for outcome in outcomes:
+    for number, outcome in enumerate(outcomes):
         line = outcome_line(outcome, [each.text for each in chosen])
+        if not number and not line.text:  # the last session is always told
+            line = outcome_line(outcome, ())
         cost = render.size(render.row(line)) + 1
         if line.text and cost <= room:
             room -= cost
@@ -138,21 +142,43 @@ def _is_repeated(line: Line, chosen: Sequence[Line]) -> bool:
     return any(repeats(line, other, share) for other in chosen)
 
 
-def outcome_line(outcome: Outcome, told: Sequence[str], section: Section = Section.SESSION) -> Line:
-    """What a session came to, in whole sentences, without those that were told."""
+def outcome_line(
+    outcome: Outcome, told: Sequence[str], section: Section = Section.SESSION, longest: int = _LONGEST
+) -> Line:
+    """What a session came to, without what was told already; what it did and what it left have so many bytes each."""
     done, left = (_unsaid(text, told) for text in (outcome.done, outcome.left))
-    text = " ".join([*([done] if done else []), *([f"Left: {left}"] if left else [])])
-    return render.of_session(outcome, text, section, "what an earlier session came to")
+    shown = [cut(done, longest), cut(left, longest)]
+    text = " ".join([*filter(None, shown[:1]), *(f"Left: {each}" for each in shown[1:] if each)])
+    revision = ALL if shown == [done, left] else PART
+    return render.of_session(outcome, text, section, "what an earlier session came to", revision)
 
 
 def _unsaid(text: str, told: Iterable[str]) -> str:
-    """The sentences that fit, whole, and say what no line says yet."""
+    """The sentences that say what no line says yet."""
     known = [content_words(each) for each in told]
-    kept: list[str] = []
+    return " ".join(
+        render.inert(sentence)
+        for sentence in sentences(text)
+        if not any(_is_within(content_words(sentence), each) for each in known)
+    )
+
+
+def _is_within(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _ALIKE * len(one)
+
+
+def cut(text: str, longest: int) -> str:
+    """The sentences from the beginning that fit into so many bytes; of a first one that does not, its clauses, or its
+    words."""
+    if render.size(text) <= longest:
+        return text
+    kept = ""
     for sentence in sentences(text):
-        words = content_words(sentence)
-        if render.size(" ".join([*kept, sentence])) > _LONGEST:
-            continue
-        if not any(len(words & each) >= _ALIKE * len(words) for each in known):
-            kept.append(render.inert(sentence))
-    return " ".join(kept)
+        if render.size(f"{kept} {sentence}".strip()) > longest:
+            break
+        kept = f"{kept} {sentence}".strip()
+    if kept:
+        return kept
+    begun = text.encode()[: longest - render.size(_MORE)].decode(errors="ignore")
+    ends = (begun.rfind("; "), begun.rfind(", "), begun.rfind(" "), len(begun))
+    return begun[: next(each for each in ends if each > len(begun) // 2)].rstrip(" ,;") + _MORE

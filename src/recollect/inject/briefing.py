@@ -23,8 +23,8 @@ from recollect import note
 from recollect.consolidate.render import project_folder
 from recollect.extract.values import left_of
 from recollect.inject import render
-from recollect.inject.brief import SESSIONS, Known, brief, line_of, sign
-from recollect.inject.values import Given, Line, Outcome, Section, injected
+from recollect.inject.brief import SESSIONS, Known, brief, line_of, outcome_line, sign
+from recollect.inject.values import Given, Line, Outcome, injected
 from recollect.models.base import ToolRefused
 from recollect.projects.paths import is_redacted
 from recollect.projects.repository import branch, mark, place
@@ -95,7 +95,7 @@ class Briefing(Part):
             }
             for name in (name for name, revision in given if not revision):
                 for talk in artifacts.told_of(tx, self._owner, name)[:1]:
-                    made[name, 0] = render.of_session(outcome_of(talk), "", Section.SESSION, AT_START)
+                    made[name, 0] = replace(outcome_line(outcome_of(talk), ()), reason=AT_START)
         self._keep(session, [made[each] for each in given if each in made])
 
     def sign(self, project_id: str, given: Given) -> str:

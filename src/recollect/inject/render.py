@@ -136,9 +136,9 @@ def made(
     return replace(shown, tokens=estimate_tokens(row(shown) + "\n"))
 
 
-def of_session(outcome: Outcome, text: str, section: Section, reason: str) -> Line:
+def of_session(outcome: Outcome, text: str, section: Section, reason: str, revision: int) -> Line:
     """What a session came to, as a line."""
-    shown = Line(outcome.session_key, 0, None, Severity.NONE, text, outcome.at[:10], section, 0.0, reason, 0)
+    shown = Line(outcome.session_key, revision, None, Severity.NONE, text, outcome.at[:10], section, 0.0, reason, 0)
     return replace(shown, tokens=estimate_tokens(row(shown) + "\n"))
 
 

@@ -23,7 +23,7 @@ from recollect.inject.contextual import Contextual
 from recollect.inject.injector import EXCHANGES, Injector
 from recollect.inject.plan import Seen, choose, visible
 from recollect.inject.select import Selection
-from recollect.inject.values import Exchange, Given, InjectorConfig, Line, Outcome, Section, configured, injected
+from recollect.inject.values import ALL, Exchange, Given, InjectorConfig, Line, Outcome, Section, configured, injected
 from recollect.search.request import reach
 from recollect.search.run import Search
 from recollect.search.values import Scope
@@ -37,6 +37,7 @@ _SESSIONS = 20  # that are shown
 _SESSIONS_ASKED = 3  # that are told of when a prompt asks for the last ones
 _LISTED = 30  # memories, for a prompt that asks what is known of a subject
 _RESERVED = 10  # one token in so many is kept for corrections and rules: nothing can be taken back for them
+_LONGEST, _SHORTER = 3_000, 300  # bytes of what such a session did, and of what it left
 _ENTRIES = 16  # of a session, in which its last exchanges are looked for
 
 
@@ -118,9 +119,10 @@ class Injection(Part):
         with self._database.read() as tx:
             found = [each for project in projects for each in outcomes(tx, self._ground, project)[:_SESSIONS_ASKED]]
         for each in found:
-            line = outcome_line(each, [other.text for other in lines], Section.OUTCOME)
-            fits = estimate_tokens(render.rendered([*lines, line])) <= room
-            if line.text and fits and (each.session_key, 0) not in held:
+            told = [other.text for other in lines]
+            lengths = (outcome_line(each, told, Section.OUTCOME, longest) for longest in (_LONGEST, _SHORTER))
+            fits = (line for line in lengths if estimate_tokens(render.rendered([*lines, line])) <= room)
+            if (each.session_key, ALL) not in held and (line := next(fits, None)) and line.text:
                 lines.append(line)
         text = render.rendered(lines)
         return Given(text, estimate_tokens(text), tuple(lines), given.held)
@@ -167,7 +169,7 @@ class Injection(Part):
             rows = {name: injections.lines(tx, self._owner, name) for name in names}
             ids = {line.memory_id for each in rows.values() for line in each}
             known = {(each.id, each.revision): each for each in memories.find(tx, self._owner, sorted(ids))}
-            keys = sorted({line.memory_id for each in rows.values() for line in each if not line.revision})
+            keys = sorted({line.memory_id for each in rows.values() for line in each if line.revision <= ALL})
             came = {key: outcome_of(talk) for key in keys for talk in artifacts.told_of(tx, self._owner, key)[:1]}
         blocks = [(name, list(own)) for name in names for _, own in groupby(rows[name], key=lambda each: each.block)]
         last = blocks[::-1] if session else [(name, own) for name, own in dict(blocks).items()]
@@ -239,13 +241,15 @@ def _told(
     known: Mapping[tuple[str, int], Remembered],
     came: Mapping[str, Outcome],
 ) -> Told:
-    refs = render.short({each.memory_id for each in rows if each.revision})
+    refs = render.short({each.memory_id for each in rows if each.revision > ALL})
     lines: list[Line] = []
     for each in rows:
         if memory := known.get((each.memory_id, each.revision)):
             lines.append(_line(each, memory, refs[each.memory_id]))
         elif outcome := came.get(each.memory_id):
-            lines.append(outcome_line(outcome, [line.text for line in lines], Section(each.section)))
+            told = [line.text for line in lines]
+            whole = outcome_line(outcome, told, Section(each.section), _LONGEST)
+            lines.append(whole if whole.tokens == each.tokens else outcome_line(outcome, told, Section(each.section)))
     text = render.rendered(lines)
     given = Given(text, estimate_tokens(text), tuple(lines))
     return Told(session, rows[0].turn, rows[0].given_at, rows[0].visible, given)

@@ -82,12 +82,15 @@ class Outcome:
     left: str
 
 
+ALL, PART = 0, -1  # in place of a revision: all that a session came to, or a part of it
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A memory, or what a session came to, as it stands in a block."""
 
     id: str  # of the memory; of what a session came to, its key
-    revision: int  # of what a session came to, 0
+    revision: int  # of what a session came to, ALL or PART
     kind: MemoryKind | None  # None: what a session came to
     severity: Severity
     text: str  # as it is shown: on one line, inert, perhaps shortened
