@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from recollect.inject import render
 from recollect.inject.brief import ROOM, Known, brief, cut, sign
 from recollect.inject.values import ALL, PART, Outcome, Section
 from recollect.store.memories import Use
+from recollect.text import content_words
 from recollect.types import MemoryKind, Remembered, Scope, Severity, Timestamp, Trust
 
 AT = Timestamp("2026-03-02T09:00:00.000Z")
@@ -210,3 +212,18 @@ def test_of_thousands_only_lines_that_could_fit_are_made() -> None:
     many += [memory(f"b{n:015}", f"Tide {n} is known") for n in range(2000)]
     text = text_of(known(*many, outcomes=[came(f"s{n}", "They fixed it.") for n in range(9)]))
     assert text.count("\n- ") > 80 and render.inert.cache_info().misses < 1000
+
+
+def test_a_briefing_takes_little_time_and_reads_few_of_many_memories() -> None:
+    facts = [
+        memory(f"f{n:06}", f"Pump {n} feeds basin {n * 7} of hall {n % 9}, as the plan of {n} says.")
+        for n in range(361)
+    ]
+    told = known(*facts, outcomes=[came(f"s{n}", f"Fixed pump {n} in the hall.") for n in range(5)])
+    content_words.cache_clear()
+    brief(told, NOW)
+    assert content_words.cache_info().misses < 200, "the words of a memory that cannot fit are not looked at"
+    started = time.process_time()
+    for _ in range(20):
+        brief(told, NOW)
+    assert (time.process_time() - started) / 20 < 0.02, "3 ms on a quiet machine"

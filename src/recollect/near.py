@@ -48,7 +48,10 @@ class Near(Generic[Value]):
 
 def alike(text: str, other: str, share: float) -> bool:
     """Do two texts say nearly the same: so many words of theirs, and what turns their sense?"""
-    return overlap(content_words(text), content_words(other)) >= share and sense(text) == sense(other)
+    own, others = content_words(text), content_words(other)
+    if min(len(own), len(others)) < share * max(len(own), len(others)):
+        return False
+    return overlap(own, others) >= share and sense(text) == sense(other)
 
 
 def sense(text: str) -> tuple[int, frozenset[str]]:

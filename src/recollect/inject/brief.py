@@ -8,7 +8,7 @@ what a memory told already. A line that does not fit is left out, and prompts ma
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from textwrap import shorten
@@ -33,7 +33,8 @@ _TRUSTED = (Trust.SAID, Trust.CHOSEN)
 _SAID, _NEAR = 0.3, 0.5  # what it adds to a memory's importance that the person said it, that it is of the branch
 _SIGN = 90  # characters of what the last session came to
 _ASKED = re.compile(r"^Asked: [^.]*\. (?=\S)")
-_FEWEST = 3  # words that a line needs to tell by itself what it is about
+_FEWEST, _ENOUGH = 3, 40  # words or characters that a line needs to tell by itself what it is about
+_BESIDE = 20  # bytes that a line has at least beside its text
 _TRUNKS = frozenset({"main", "master", "trunk", "develop", "feature", "feat", "fix", "release"})
 
 
@@ -55,7 +56,12 @@ def brief(known: Known, now: datetime, visible: Collection[tuple[str, int]] = fr
     outcomes = [each for each in known.outcomes if each.session_key not in seen][:SESSIONS]
     reserved = min(_OUTCOMES, sum(render.size(render.row(outcome_line(each, ()))) + 1 for each in outcomes))
     chosen: list[Line] = []
-    for line in _memories(known, now):
+    refs = render.short({each.id for each in known.memories})
+    near = content_words(known.branch.replace("/", " ").replace("-", " ").replace("_", " ")) - _TRUNKS
+    for memory in _ranked(known, near, now):
+        if len(memory.text) + _BESIDE > room - reserved:  # no line is made of what cannot fit
+            continue
+        line = line_of(memory, _reason(memory, known.uses.get(memory.id), near), refs[memory.id])
         cost = render.size(render.row(line)) + 1
         if cost > room - reserved or not line.text or _is_repeated(line, chosen):
             continue
@@ -74,21 +80,22 @@ def brief(known: Known, now: datetime, visible: Collection[tuple[str, int]] = fr
     return tuple(sorted(chosen, key=lambda each: render.STARTS.index(each.section)))
 
 
-def _memories(known: Known, now: datetime) -> Iterator[Line]:
-    """The most useful first."""
-    refs = render.short({each.id for each in known.memories})
-    near = content_words(known.branch.replace("/", " ").replace("-", " ").replace("_", " ")) - _TRUNKS
+def _ranked(known: Known, near: frozenset[str], now: datetime) -> list[Remembered]:
+    """The most useful first; `near` are words of the branch."""
 
     def worth(memory: Remembered) -> tuple[int, float, str]:
         tier = 3 if memory.pinned else 2 if memory.severity in BINDING else int(_is_rule(memory))
-        more = _SAID * (memory.trust in _TRUSTED) + _NEAR * bool(near & content_words(memory.text))
+        more = _SAID * (memory.trust in _TRUSTED) + _NEAR * bool(near and near & content_words(memory.text))
         value = importance(memory, known.uses.get(memory.id), now, more)
-        tells = 1.0 if len(content_words(memory.text)) >= _FEWEST else 0.3
-        return tier, value * tells, memory.id
+        return tier, value * (1.0 if _tells(memory.text) else 0.3), memory.id
 
     own = [each for each in known.memories if _belongs(each, known.project_id)]
-    for each in sorted(own, key=worth, reverse=True)[:_CONSIDERED]:
-        yield line_of(each, _reason(each, known.uses.get(each.id), near), refs[each.id])
+    return sorted(own, key=worth, reverse=True)[:_CONSIDERED]
+
+
+def _tells(text: str) -> bool:
+    """Does it tell by itself what it is about?"""
+    return len(text) > _ENOUGH or len(content_words(text)) >= _FEWEST
 
 
 def line_of(memory: Remembered, reason: str, ref: str) -> Line:
@@ -118,7 +125,7 @@ def _reason(memory: Remembered, use: Use | None, near: frozenset[str]) -> str:
         return "a rule that a person noted"
     if use and use.count:
         return f"an agent relied on it {'once' if use.count == 1 else f'{use.count} times'}"
-    if near & content_words(memory.text):
+    if near and near & content_words(memory.text):
         return "speaks of this branch"
     return "said by the person" if memory.trust in _TRUSTED else f"learnt on {memory.valid_from[:10]}"
 
@@ -138,8 +145,9 @@ def sign(project_id: str, lines: Sequence[Line], now: datetime) -> str:
 
 def _is_repeated(line: Line, chosen: Sequence[Line]) -> bool:
     """Of what binds, only the very same words say the same."""
-    share = 2.0 if line.section is Section.RULE else _ALIKE
-    return any(repeats(line, other, share) for other in chosen)
+    if line.section is Section.RULE:
+        return any(line.text == other.text and line.severity is other.severity for other in chosen)
+    return any(repeats(line, other, _ALIKE) for other in chosen)
 
 
 def outcome_line(

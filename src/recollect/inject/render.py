@@ -147,10 +147,10 @@ def short(ids: Collection[str]) -> dict[str, str]:
     every = sorted(ids)
     refs = {}
     for number, each in enumerate(every):
-        beside = every[max(0, number - 1) : number] + every[number + 1 : number + 2]
         length = len("m-") + _SHORTEST
-        while length < len(each) and any(other.startswith(each[:length]) for other in beside):
-            length += 1
+        for other in (*every[max(0, number - 1) : number], *every[number + 1 : number + 2]):
+            while length < len(each) and other.startswith(each[:length]):
+                length += 1
         refs[each] = each[:length]
     return refs
 
