@@ -27,6 +27,10 @@ from recollect.inject.asks import of_last_time, subject
         ("remind me how deploys work", "deploys"),
         ("what conventions do we have for migrations?", "migrations"),
         ("give me an overview of the API", "API"),
+        ("what do we know about rebases, like what do they all break for us?", "rebases"),
+        ("what do we know about windows, does it run there at all?", "windows"),
+        ("what do we know about tokens, keys and seals?", "tokens, keys and seals"),
+        ("I'm new on the team: how does the harbour login work here?", "harbour login"),
     ],
 )
 def test_a_prompt_that_asks_what_is_known_names_its_subject(prompt: str, named: str) -> None:
@@ -72,6 +76,10 @@ def test_a_prompt_that_asks_for_the_last_sessions_is_understood(prompt: str) -> 
         "what did we use before that?",
         "what do we store about players?",
         "fix the last test",
+        "what does `tide doctor` print if I'm not in a folder?",
+        "can we also track how long a ship was in the harbour since we last looked?",
+        "can we also know how old a ship is?",
+        "what does our login print if nobody is there?",
         "open the file",
         "good morning",
         "",

@@ -260,6 +260,27 @@ def test_a_request_for_work_wants_more_than_a_question_about_the_world(name: str
     assert work > world + 0.3 and work > thanks + 0.3
 
 
+def test_a_subject_is_named_by_its_rarer_words_together(database_url: Place) -> None:
+    jargon = [
+        f"The harbour {each} is checked by the harbour crew" for each in ("crane", "gate", "lamp", "pier", "quay")
+    ]
+    said = [
+        "harbour list shows every ship",
+        "In harbour list, open tells its crew",
+        "The list is sorted by tide",
+        *jargon,
+    ]
+    with opened(database_url, "none") as memory:
+        remember(memory, *said)
+
+        def listed(prompt: str) -> set[str]:
+            return {line.text for line in find(memory, prompt)}
+
+        assert listed("how does `harbour list` work again?") == set(said[:2])
+        assert listed("what do we know about the crane and the pier?") == {jargon[0], jargon[3]}
+        assert listed("what do we know about submarines, does the harbour have them?") == set()
+
+
 def test_of_an_embedder_that_nobody_taught_it_no_appetite_is_known() -> None:
     assert appetite("openai:some-model", np.ones(384, np.float32)) == appetite(ARCTIC, None) == 0.0
 

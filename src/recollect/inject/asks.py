@@ -73,6 +73,13 @@ _HEADS = re.compile(  # nouns that say of a subject that it is one
     re.IGNORECASE,
 )
 
+_ASIDE = re.compile(  # what somebody says behind the subject, of what they want to hear
+    r"\s*[,;:(–—]\s*(?:like|so|i|i'm|we|you|do|does|did|is|are|was|can|could|should|what|how|why|which|where|who|if|when|"
+    r"because|since|especially|e\.?g|for example|in particular|before|there|they|it|that|"
+    r"and (?:what|how|why|which|where|who|do|does|did|is|are|can|should|if))\b.*",
+    re.IGNORECASE,
+)
+
 _US = r"(?:we|i|you|us|me)"
 _THEN = (
     r"(?:(?:the\ )?last\ (?:time|session|week|sessions)|(?:the\ )?previous(?:ly|\ session|\ time)?|yesterday"
@@ -110,6 +117,10 @@ _LAST = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _SESSION = re.compile(r"(?:(?:the|our|my) )?(?:last|previous|latest) (?:\w+ )?(?:session|time|chat)s?", re.IGNORECASE)
+_BEFORE = re.compile(  # who speaks, or why they ask
+    r"^(?:[\w.'-]{1,30}:\s|[^:]{1,80}:\s+(?=(?:what|which|how|where|anything|any|tell|remind|explain|do|did|is)\b))",
+    re.IGNORECASE,
+)
 _LONGEST = 300  # characters of a prompt that asks memory something
 
 
@@ -119,7 +130,7 @@ def subject(prompt: str) -> str:
     found = next((match for each in _ASKS if (match := each.match(text))), None)
     if not text or found is None or _SESSION.fullmatch(found["x"]):
         return ""
-    told = found["x"]
+    told = _ASIDE.sub("", found["x"])
     while (shorter := _HEADS.sub("", _TAIL.sub("", told.strip(" ,;:'\"`")))) != told:
         told = shorter
     return told
@@ -138,4 +149,4 @@ def _plain(prompt: str) -> str:
         return ""
     sentences = [each for each in re.split(r"(?<=[?!.])\s+", text) if each.strip(" ?!.")]
     asked = [each for each in sentences if each.endswith("?")] or sentences
-    return _LEAD.sub("", re.sub(r"^[\w.'-]{1,30}:\s", "", asked[0])).strip(" ?!.") if len(asked) == 1 else ""
+    return _LEAD.sub("", _BEFORE.sub("", asked[0])).strip(" ?!.") if len(asked) == 1 else ""

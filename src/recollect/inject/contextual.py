@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,7 +17,10 @@ from recollect.store.search import Found, Reach
 from recollect.types import MemoryKind, Severity
 
 _NAMED = 4  # words that a reason names
-_NAMES = 0.6  # share of a subject's words that a memory holds which names it
+_NAMES = 0.6  # share of a subject's words, by their rarity, that a memory holds which names it
+_TOUCHES = 0.35  # the same of one that is near by its meaning: as similar as this share of what is nearest
+_NEAR = 0.7
+_AND = re.compile(r",\s+|\s+(?:and|or)\s+")  # between subjects: each counts by itself
 _LOOKED_BACK = 3  # exchanges
 _SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel of several people
 
@@ -85,20 +88,22 @@ class Contextual:
         return [_line(texts[each.clue.row], asked, each) for each in told]
 
     def _known_of(self, named: str, scope: Reach, now: datetime) -> list[Line]:
-        """All that is known of a subject: what names it, and what is about it by its meaning."""
+        """All that is known of a subject: what names it, and what names a part of it and is near by its meaning."""
         asked = relevance.question(named, (), now, enrich=False)
         if asked is None or not asked.words:
             return []
         asked = replace(asked, ours=True, general=False)
         clues = self._memories.clues(asked.texts, asked.words, scope)
-        whole = sum(weight * clues.rarity.get(word, 1.0) for word, weight in asked.words.items())
+        nearest = max((clue.similar[0] or 0.0 for clue in clues.each), default=0.0)
+        subjects = [_weighed(each, asked.words, clues.rarity) for each in _AND.split(named.lower())]
         good = []
         for clue in clues.each:
             features = relevance.features(asked, clue, clues.rarity)
             by = relevance.calibration(clues.model, features)
-            share = sum(asked.words[word] * clues.rarity.get(word, 1.0) for word in clue.words) / max(whole, 1e-9)
+            share = max(sum(each.get(word, 0.0) for word in clue.words) for each in subjects)
             score = max(relevance.probability(relevance.strength(features, by.plain)), share)
-            if share >= _NAMES or score >= by.floor:
+            near = (clue.similar[0] or 0.0) >= _NEAR * nearest > 0
+            if share >= (_TOUCHES if near else _NAMES) or score >= by.floor:
                 good.append(Judged(clue, features, by, min(1.0, score)))
         good.sort(key=lambda each: (-each.score, -(each.features.similar or 0.0), each.clue.row))
         texts = self._memories.read([each.clue.row for each in good], scope) if good else {}
@@ -120,6 +125,14 @@ class Contextual:
             ]
         found = map(Judged, clues.each, features, calibrations, scores)
         return sorted(found, key=lambda each: (-each.score, each.clue.row))
+
+
+def _weighed(subject: str, words: Mapping[str, float], rarity: Mapping[str, float]) -> dict[str, float]:
+    """The words of a subject, each with its share of all of them. The last one says what it is: it counts in full."""
+    own = [word for word in words if word in subject]
+    weights = {word: (1.0 if word == own[-1] else words[word]) * rarity.get(word, 1.0) for word in own}
+    whole = sum(weights.values())
+    return {word: weight / whole for word, weight in weights.items()} if whole else {}
 
 
 def _windows(prompt: str, exchanges: Sequence[Exchange]) -> list[Sequence[Exchange]]:
