@@ -126,6 +126,14 @@ def test_what_binds_comes_before_what_is_used_and_what_is_used_before_what_is_ne
     assert text.index("pinned") < text.index("used") < text.index("new thing")
 
 
+def test_what_goes_wrong_comes_before_how_things_are_though_it_is_old() -> None:
+    old, late = Timestamp("2025-11-02T09:00:00.000Z"), Timestamp("2026-03-09T09:00:00.000Z")
+    trap = memory("a", "The tide job hangs when the clock is turned back.", kind=MemoryKind.LESSON, valid_from=old)
+    steps = memory("b", "Restart the tide job with make tides.", kind=MemoryKind.PROCEDURE, valid_from=old)
+    state = memory("c", "The tide job runs on the harbour machine.", valid_from=late)
+    assert [line.id for line in brief(known(state, steps, trap), NOW)] == ["m-a", "m-b", "m-c"]
+
+
 def test_two_memories_that_say_the_same_are_told_once_and_an_outcome_repeats_none() -> None:
     late = Timestamp("2026-03-09T09:00:00.000Z")
     first = memory("a", "The billing worker retries three times with a backoff.")

@@ -1,12 +1,14 @@
 """The briefing: what a new session is told about its project. Pure.
 
-Memories come first, whole, the most useful first: what is pinned or binds, what the person laid down, then what was
-used, said lately, or speaks of the branch. No two of them say the same. What the last sessions came to follows, without
-what a memory told already. A line that does not fit is left out, and prompts may get it from the first one on.
+Memories come first, whole, the most useful first: what is pinned or binds, what the person laid down, then traps,
+decisions and procedures before states, and of these what was used, said lately, or speaks of the branch. No two of them
+say the same. What the last sessions came to follows, without what a memory told already. A line that does not fit is
+left out, and prompts may get it from the first one on.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,21 +18,40 @@ from textwrap import shorten
 from recollect import note
 from recollect.inject import render
 from recollect.inject.plan import repeats
-from recollect.inject.select import importance
 from recollect.inject.values import ALL, PART, Line, Outcome, Section
 from recollect.store.memories import Use
 from recollect.text import content_words, sentences
-from recollect.types import BINDING, Hand, MemoryKind, Remembered, Scope, Trust, project_name
+from recollect.types import (
+    BINDING,
+    Hand,
+    MemoryKind,
+    Remembered,
+    Scope,
+    Severity,
+    Timestamp,
+    Trust,
+    moment,
+    project_name,
+)
 
-ROOM = 9_900  # bytes: below 10,000 characters (Claude Code) and 2,500 tokens of four bytes (Codex)
+ROOM = 9_990  # bytes: below 10,000 characters (Claude Code) and 2,500 tokens of four bytes (Codex)
 SESSIONS = 5
-_OUTCOMES = 1_200  # bytes that memories leave to what the last sessions came to
+_OUTCOMES = 800  # bytes that memories leave to what the last sessions came to
 _LONGEST = 300  # bytes of what a session did, and of what it left
 _MORE = " …"
 _CONSIDERED = 400  # memories, the most useful ones: fewer fit
 _ALIKE = 0.8  # share of words in common from which two lines say the same
 _TRUSTED = (Trust.SAID, Trust.CHOSEN)
-_SAID, _NEAR = 0.3, 0.5  # what it adds to a memory's importance that the person said it, that it is of the branch
+_KINDS = {  # how likely a memory is needed, by what it is
+    MemoryKind.CONSTRAINT: 1.0,
+    MemoryKind.LESSON: 1.0,
+    MemoryKind.DECISION: 0.8,
+    MemoryKind.PROCEDURE: 0.8,
+    MemoryKind.PREFERENCE: 0.6,
+}
+_STATE = 0.5
+_PREFERRED, _SAID, _NEAR = 0.3, 0.1, 0.5  # what a severity adds, that the person said it, that it is of the branch
+_HALF = 365.0  # days after which a memory that nobody uses counts half
 _SIGN = 90  # characters of what the last session came to
 _ASKED = re.compile(r"^Asked: [^.]*\. (?=\S)")
 _FEWEST, _ENOUGH = 3, 40  # words or characters that a line needs to tell by itself what it is about
@@ -85,12 +106,20 @@ def _ranked(known: Known, near: frozenset[str], now: datetime) -> list[Remembere
 
     def worth(memory: Remembered) -> tuple[int, float, str]:
         tier = 3 if memory.pinned else 2 if memory.severity in BINDING else int(_is_rule(memory))
-        more = _SAID * (memory.trust in _TRUSTED) + _NEAR * bool(near and near & content_words(memory.text))
-        value = importance(memory, known.uses.get(memory.id), now, more)
-        return tier, value * (1.0 if _tells(memory.text) else 0.3), memory.id
+        return tier, _worth(memory, known.uses.get(memory.id), near, now), memory.id
 
     own = [each for each in known.memories if _belongs(each, known.project_id)]
     return sorted(own, key=worth, reverse=True)[:_CONSIDERED]
+
+
+def _worth(memory: Remembered, use: Use | None, near: frozenset[str], now: datetime) -> float:
+    """How likely it is needed: what goes wrong, was decided or asked for before how things are."""
+    value = _KINDS.get(memory.kind, _STATE) + _PREFERRED * (memory.severity is not Severity.NONE)
+    value += _SAID * (memory.trust in _TRUSTED) + (math.log1p(use.count) / 4 if use else 0.0)
+    value += _NEAR * bool(near and near & content_words(memory.text))
+    last = Timestamp(max(memory.valid_from, use.last if use else ""))
+    days = max(0.0, (now - moment(last)).total_seconds() / 86400)
+    return value * math.exp2(-days / _HALF) * (1.0 if _tells(memory.text) else 0.3)
 
 
 def _tells(text: str) -> bool:

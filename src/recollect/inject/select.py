@@ -44,13 +44,12 @@ class Contextually(Protocol):
     ) -> list[Line]: ...
 
 
-def importance(memory: Remembered, use: Use | None, now: datetime, more: float = 0.0) -> float:
-    """Follows from kind, severity, use and what `more` speaks for it; fades with the time since it was said or used.
-    Computed, never stored."""
+def importance(memory: Remembered, use: Use | None, now: datetime) -> float:
+    """Follows from kind, severity and use; fades with the time since it was said or used. Computed, never stored."""
     last = Timestamp(max(memory.valid_from, use.last if use else ""))
     days = max(0.0, (now - moment(last)).total_seconds() / 86400)
     used = math.log1p(use.count) / 4 if use else 0.0
-    worth = _KINDS.get(memory.kind, 0.5) + _SEVERITIES.get(memory.severity, 0.0) + used + more
+    worth = _KINDS.get(memory.kind, 0.5) + _SEVERITIES.get(memory.severity, 0.0) + used
     return worth * math.exp2(-days / _HALF)
 
 
