@@ -351,7 +351,7 @@ def test_a_change_of_the_sanitizers_rules_changes_its_version() -> None:
     patterns = [each.pattern for each in (blocks._BLOCK, _ANSI, _CONTROL, _SURROGATE)]
     rules = [rule.__name__ for rule in sanitize.RULES]
     digest = hashlib.sha256(repr((rules, patterns)).encode()).hexdigest()[:12]
-    assert (sanitize.VERSION, digest) == (f"sanitize_transcript_v3+{redact.VERSION}", "58b1d5c52d43")
+    assert (sanitize.VERSION, digest) == (f"sanitize_transcript_v4+{redact.VERSION}", "bfb5a8f7df03")
 
 
 # Sentence

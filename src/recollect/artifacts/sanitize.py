@@ -15,7 +15,7 @@ from recollect import redact
 from recollect.blocks import escape, strip_blocks
 from recollect.text import printable, trimmed, unix_lines
 
-VERSION = f"sanitize_transcript_v3+{redact.VERSION}"
+VERSION = f"sanitize_transcript_v4+{redact.VERSION}"
 RULES: tuple[Callable[[str], str], ...] = (unix_lines, printable, strip_blocks, redact.redact, trimmed)
 _ROUNDS = 8  # of which honest text needs two; blocks one inside of another would need one each
 
