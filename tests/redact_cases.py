@@ -721,6 +721,20 @@ NEAR = (
     "UPDATE users SET user_pass = MD5('§BrassLantern7§') WHERE id = 3;",
     "password: >-\n  §Brass7-Lantern§\n",
     '<input type="password" name="p" value="§brass-Lantern§">',
+    # a key that is split before its sixteenth letter: over lines, strings, marks; bytes apart, octal
+    "the mail broke it: glpat-\n§aB3dE5fG7hJ9kL1mN3pQ§",
+    "k = 'sk_live_aB3dE5fG' '§7hJ9kL1mN3pQ5rS7§'",
+    "67 68 70 5f §61 42 33 64 45 35 66 47 37 68 4a 39 6b 4c 31 6d 4e 33 70 51 35 72 53 37§",
+    # cards without a check digit, spelled out, in a list; codes with words before them
+    "card number is §4539 1488 0343 6468§, expiry 03/28",
+    "§four zero two four, five nine zero zero, two four five three§ is on the visa",
+    "the cvv on it is §610§, ask if it fails",
+    # what ties a password by a closed list of words
+    "the admin password was probably §Lantern.Brass.7§, try it",
+    "Brass_Lantern8 was old, we changed the root password to §Brass-Lantern-8§.",
+    # arguments of commands
+    "fly secrets set SESSION=§brass-lantern§",
+    "drush upwd admin '§brass lantern§'",
     # codes of cards without their numbers
     "the CVV is §481§, the date is on the other photo",
     "security code on the front: §5127§",

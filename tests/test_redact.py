@@ -65,6 +65,7 @@ HOSTILE = (
     "<password>a b", "password $a$", "identified by '", "-u a -p b ", "pin=1",
     "wallet 0x4c0883a69102937d6231471b5dbb6204fe5129617082",
     "password <(echo a", "echo a > pass", "0:::", "\nPASS a",
+    "sk-a\n", "ghp_'+'", "one two three ", "password was now ", "a1 is my password ", "\\147\\150", "67 68 ",
 )  # fmt: skip
 
 
@@ -467,7 +468,7 @@ def _digest_of_rules() -> str:
 
 
 def test_rules_that_change_have_a_new_version() -> None:
-    assert (VERSION, _digest_of_rules()) == (2, "9da51398acfc313b"), "count VERSION up, and write both down here"
+    assert (VERSION, _digest_of_rules()) == (2, "b913a84d713719b7"), "count VERSION up, and write both down here"
 
 
 @pytest.mark.parametrize("family", FIRST_SIGHT)

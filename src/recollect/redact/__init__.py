@@ -18,7 +18,7 @@ from typing import Any
 from recollect.redact import cards, encoded, prose
 from recollect.redact.below import BELOW, HERE, MANIFEST, VALUES, judge_below
 from recollect.redact.encoded import find_encoded
-from recollect.redact.judge import META, Finding, judge_key, judge_place, judge_word
+from recollect.redact.judge import META, Finding, judge_key, judge_place, judge_split, judge_word
 from recollect.redact.near import CUES, cue, find_near
 from recollect.redact.rules import KEYS, PLACES, SHAPED, WORDS, rx
 
@@ -54,7 +54,7 @@ def _landmarks() -> list[Any]:
         [
             *(row.mark for row in KEYS if row.back or " " in row.mark),
             *(row.mark for row in PLACES),
-            rf"(?:{plain})[\w.+/=%~$-]{{10}}",
+            rf"(?:{plain})(?:[\w.+/=%~$-]{{10}}|[\w.+/=%~-]{{0,9}}(?:\\?\r?\n|[\"'`]|\*\*))",
             f"(?i:(?:{words}){_FOLLOW}|(?:{keys}){_FOLLOW_KEY})",
             rf"(?i:{'|'.join(word.words for word in WORDS[:3])})[ \t\"*`]*\r?\n",
             f"(?i:{prose.MARKS})",
@@ -146,6 +146,8 @@ def _find(text: str, depth: int = 0) -> list[Finding]:
             finding, resume = None, char + 1
             if rx(SHAPED).match(text, char):
                 finding, resume = judge_key(text, char, floor)
+                if not finding:
+                    finding = judge_split(text, char, floor)
                 if not finding and resume == char + 1:
                     finding = judge_place(text, char, floor)
             if not finding and resume == char + 1:

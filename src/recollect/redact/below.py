@@ -114,13 +114,16 @@ def _judge_here(text: str, pos: int, done: int) -> tuple[list[Finding | None], i
     start = text.rfind("\n", max(0, pos - 300), pos) + 1
     if not begin or not word or not rx(_READS).search(text, max(start, pos - 300), begin.end()):
         return [], done
+    sure = rx(r"(?:passwd|luks\w*|cryptsetup|stdin|-fd)\b").search(text, max(start, pos - 300), pos)
     stop = rx(rf"(?m)^[ \t]*{word[1]}\b").search(text, begin.end(), begin.end() + 3000)
     end, found = stop.start() if stop else begin.end(), []
     for line in rx(r"(?m)^[ \t]*(?:user [\w.@-]+ |[\w.@-]{1,40}:)?(?P<v>[^\s:]\S{3,100})[ \t\r]*$").finditer(
         text, begin.end(), end
     ):
         value = Value(*line.span("v"), False)
-        found.append(accept(text, "password", value, 2 if line.start() == value.start else 1, literal=True))
+        found.append(
+            accept(text, "password", value, 2 if line.start() == value.start and not sure else 1, literal=True)
+        )
     return found, max(done, end)
 
 

@@ -31,13 +31,15 @@ Find = Callable[[str], list[Any]]  # where the secrets of a text stand
 
 _QUAD = r"[CDI-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_-]"  # base64 of three letters
 _WIDE = r"[I-Za-f][AQgw][AB][\w+/]A[C-H][AEIMQUYcgkosw048]A"  # the same, of UTF-16
-_HEX = r"[2-7][0-9a-fA-F]"
+_HEX = r"(?:[2-7][0-9a-fA-F]|0[9aAdD])"
 _BYTE = rf"(?:\\\\?x|0x|%|&#x|\\u00|\\\\u00){_HEX}[;,]?\s?"
 _BASE64 = rf"(?:{_QUAD}){{5}}|(?:{_WIDE}){{3}}"
 _DUMP = rf"\b[0-9a-f]{{4,8}}:? +(?:{_HEX} ?){{8}}"
 _NUMBERS = r"(?:(?:&#)?[0-9]{2,3}[;,]\s?){8}"
+_PAIRS = rf"\b(?:{_HEX}[ :]){{12}}"
+_OCTAL = r"(?:\\[01][0-7]{2}){8}"
 _SPACED = r"(?:[!-~] ){12}[!-~]"
-_ESCAPED = r"%(?:25)*(?:3[aA]|2[fF]|3[dD]|40|26)"
+_ESCAPED = r"%(?:25)*(?:3[aA]|2[fFdD]|5[fF]|3[dD]|40|26)"
 _JOINT = r"[\w+/=.~-]\\?[\"'`](?:\s*[+.&]\s*|\s*\\\s*|\s*\n\s*|\)?\.(?:append|concat|add)\(\s*)\\?[\"'`][\w+/=.~-]"
 _JOINED = r"[\"'`]\s*\]\s*\.join\(|(?:join|concat\w*)\(\[?[\"'`]|[\"'`]\.join\(\s*[\[(]"
 _REVERSED = (
@@ -51,7 +53,7 @@ _SEED = (
 _MEMBERS = r"\\?[\"']?kty\\?[\"']?\s*:|\\?[\"']ciphertext\\?[\"']\s*:\s*\\?[\"'][0-9a-f]{32}"
 _ARRAY = r"[\[{(]\s*(?:(?:0x[0-9a-fA-F]{2}|[0-9]{1,3}),\s*){12}"
 _LETTERS = r"(?:'[!-&(-~]'\s{0,2},\s{0,4}){6}|(?:\"[!#-~]\"\s{0,2},\s{0,4}){6}"
-_TURNED = r"(?i:\brevers(?:ed|al)\b|\bbackwards?\b|\brot-?13\b|n-za-m|\bbase-?32\b|\bb32)"
+_TURNED = r"(?i:\brevers(?:ed|al)\b|\bbackwards?\b|\|\s?rev\b|\brot-?13\b|n-za-m|\bbase-?32\b|\bb32)"
 MARKS = (
     _LETTERS,
     _TURNED,
@@ -65,6 +67,8 @@ MARKS = (
     rf"(?:{_BYTE}){{6}}",
     _DUMP,
     _NUMBERS,
+    _PAIRS,
+    _OCTAL,
     _SPACED,
     _ESCAPED,
     _JOINT,
@@ -98,6 +102,11 @@ def find_encoded(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
     for pattern, reads in (
         (rf"(?:{_BYTE})+", _read_bytes),
         (rf"(?:{_DUMP}[^\n]*\n?)(?:[0-9a-f]{{4,8}}:? [^\n]{{0,120}}\n?)*", _read_dump),
+        (
+            rf"(?:{_HEX}[ :]){{12,}}{_HEX}(?![0-9a-f])",
+            lambda run: bytes.fromhex(run.replace(":", " ")).decode("latin-1"),
+        ),
+        (r"(?:\\[01][0-7]{2})+", lambda run: bytes(int(sign, 8) for sign in run.split("\\")[1:]).decode("latin-1")),
         (r"(?:(?:&#)?\d{2,3}[;,]?\s?){8,}", _read_numbers),
         (r"(?:[!-~] )+[!-~](?!\S)", lambda run: run.replace(" ", "")),
         (rf"(?:\\x)?(?:{_HEX})+(?![0-9a-fA-F])", lambda run: bytes.fromhex(run.removeprefix("\\x")).decode("latin-1")),
@@ -213,7 +222,7 @@ def _find_turned(text: str, pos: int, floor: int, find: Find) -> tuple[list[Span
 
 def _turns(word: str, how: str) -> list[str]:
     """A word as it was before."""
-    if how[0] in "rb" and "3" not in how:
+    if how[0] in "rb|" and "3" not in how:
         return [word[::-1]]
     if "32" in how:
         body = word.rstrip("=")
@@ -300,7 +309,7 @@ def _find_seed(text: str, pos: int, floor: int) -> tuple[list[Span], int]:
         if fits and word is not None:
             gap = between if len(run) == 1 else gap
             run.append(word)
-    size = len(best) if len(best) in _SIZES else 0
+    size = next((size for size in _SIZES if 0 <= len(best) - size <= 2), 0)  # a heading may stand before them
     if not size:
         return [], pos + 250
     start = best[0].start() if best[0].start() > pos else best[-size].start()

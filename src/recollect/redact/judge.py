@@ -70,11 +70,11 @@ _SETS = (  # what takes a secret by its name; others look one up, compare or has
 )
 _MORE = r"[\"'],\s{0,24}[\"'](?P<v>[^\"'\s]{6,200})(?=[\"'])"  # of a list
 _WRAP = (  # the rest of a secret, alone in the next line
-    r"(?:\\\r?\n(?P<c>)|[ \t│|\\\"'+]{0,8}(?:\r?\n|\\n)[ \t│|>\"'+-]{0,24})"
+    r"(?:\\\r?\n(?P<c>)|[ \t│|\\\"'+=]{0,8}(?:\r?\n|\\n)(?:[ \t│|>\"'+#*-]{0,24}|\s{0,12}\$?(?:[a-z]|part|key|rest|tail|half|suffix)_?[0-9b]?\s?=\s?[\"']?))"
     r"(?P<v>(?=[\w.+/-]{0,200}[A-Z])(?=[\w.+/-]{0,200}[a-z])[\w+/-][\w.+/-]{7,200}={0,2})"
     r"(?=(?(c)[\"'\s]|[ \t│|\\\"'+,;)]{0,8}(?:[\r\n]|\\n|$)))"
 )
-_JOINED = r"\\?[\"'`]\s{0,4}[+.&]\s{0,40}\\?[\"'`](?P<v>[\w+/=.~-]{4,200})(?=\\?[\"'`])"  # another string of a program
+_JOINED = r"\\?[\"'`]\s{0,4}(?:[+.&,]|\|\|)?\s{0,4}(?:_\s{1,20}|\s{0,40})\\?[\"'`](?P<v>[\w+/=.~-]{4,200})(?=\\?[\"'`])"  # another string of a program
 _NAME_CHARS = string.ascii_letters + string.digits + "_-."
 
 
@@ -132,8 +132,36 @@ def _judge_end(text: str, pos: int, floor: int) -> Finding | None:
     return Finding("private-key", begin, pos) if pos - begin > 40 else None
 
 
+_SPLIT = (  # between two parts of one key: a break of the line, of a string, of a mark
+    r"[=-]?\\?\r?\n(?:[ \t]{0,24}[>|#*+-]{0,2}[ \t]{0,12})[\"'`]?|\\?[\"'`]\s{0,4}(?:[+.&,]|\|\|)?\s{0,4}(?:_\s{1,20})?[rbf]?\\?[\"'`]"
+    r"|\*\*|\$\{[\"']"
+)
+
+
+def judge_split(text: str, pos: int, floor: int) -> Finding | None:
+    """A secret with a shape that is split before its sixteenth letter."""
+    if not rx(MARKS).match(text, pos) or (pos != floor and _glued(text, pos)):
+        return None
+    whole, ends, at = "", [pos], pos
+    while len(whole) < 300 and len(ends) < 300:
+        run = rx(r"[\w.+/%~-]{0,80}").match(text, at)
+        part = run.group() if run else ""
+        if whole and (not part or (part.isalpha() and (part.islower() or part.istitle()))):
+            break
+        whole += part
+        ends += range(at + 1, at + len(part) + 1)
+        more = rx(_SPLIT).match(text, at + len(part))
+        if more is None:
+            break
+        at = more.end()
+    finding = judge_key(whole, 0, 0)[0] if at > pos else None
+    return Finding(finding.rule, pos, ends[finding.end]) if finding else None
+
+
 def _wrapped(text: str, end: int) -> int:
-    """Where a secret ends that goes on in the next lines."""
+    """Where a secret ends that goes on in the next lines, or in another string."""
+    while (more := rx(_JOINED).match(text, end)) and rank(more["v"], more["v"]) > 2:
+        end = more.end("v")
     while (more := rx(_WRAP).match(text, end)) and rank(more["v"], more["v"]) > 2:
         end = more.end("v")
     return end
@@ -314,7 +342,8 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
         need = 2 if text[start:end].islower() and text[start - 1 : start] != "." and "." not in text[start:end] else 1
     elif kind == "args":
         called = lead.rstrip("\"'`\\ #.")[-1:] == "(" or text[start] == "-"
-        need = max(word.quoted, 1 if text[start:end].isupper() else 2) if called else NEVER
+        sure = text[start] == "-" or text[start:end].isupper()
+        need = max(word.quoted, 1 if sure else 2) if called else NEVER
     elif (fold and fold.group()[0] not in "|>") or "==" in op or "!=" in op or text[at] in "([":
         need = max(need, 3)
     if kind == "xml" and (words := rx(r"[^<>\n]{3,100}?(?=\s*</)").match(text, value.start)):
@@ -334,7 +363,8 @@ def _judge_tie(text: str, word: Word, start: int, end: int, extra: int) -> Findi
 
 def _is_literal(text: str, start: int, tie: str, value: Value) -> bool:
     """Whether a bare value cannot be an expression: in a shell, a configuration file, an answer to a prompt."""
-    line = text[max(0, start - 300) : start].rpartition("\n")[2]
+    line = re.split(r"\n|\\n", text[max(0, start - 300) : start])[-1]
+    line = rx(r"[\w./-]{1,80}:\d{1,5}[:-]|.*[:,\[]\s?\\{0,3}\"").sub("", line, count=1)  # of a file, of a string
     if tie == "=":
         behind = rx(r"[\s;&\"'`|\\}]|,\S|\Z").match(text, value.end)
         return behind is not None and (text[start].isupper() or line.count("(") <= line.count(")"))

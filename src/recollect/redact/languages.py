@@ -45,7 +45,7 @@ LANGUAGES = (
     Language(  # German
         r"passw(?:o|ö|oe)rt(?:er|s|es)?|kennwort|losungswort|zugangswort|wlan-?(?:schlüssel|passwort|key)|passphrase|zugangscode",
         r"(?:api|zugriffs|zugangs|geheim|lizenz)[- ]?(?:schlüssel|token|key)|geheimnis|geheimer schlüssel",
-        r"(?:pin|geheim)(?:-?nummer|zahl|-code)|(?:einmal|bestätigungs|verifizierungs|sicherheits|anmelde|freischalt|tür|alarm|zugangs|sms-|prüf)-?(?:code|kennwort|passwort|pin)",
+        r"(?-i:(?:m|push)?TAN)|(?:pin|geheim)(?:-?nummer|zahl|-code)|(?:einmal|bestätigungs|verifizierungs|sicherheits|anmelde|freischalt|tür|alarm|zugangs|sms-|prüf)-?(?:code|kennwort|passwort|pin)",
         r"(?:wiederherstellungs|backup|notfall|ersatz|rettungs)-?(?:codes?|schlüssel|keys?)",
         r"sicherheits(?:frage|antwort)|geheim(?:e frage|e antwort|frage|antwort)|mädchenname[nr]?(?: meiner mutter)?",
         r"(?:ist|lautet|heißt|wäre|war|sind|bleibt|antworte ich(?: immer)?|antwort ist|auf)(?: jetzt| nun| weiterhin| einfach| immer| aktuell)?",

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recollect.redact.languages import LANGUAGES
-from recollect.redact.rules import rx
-from recollect.redact.values import oddness
+from recollect.redact.prose import plain
+from recollect.redact.rules import ABOUT, PLAIN, rx
+from recollect.redact.values import PIECES, TELLING, oddness
 
 _EDGE = r"[^\W_]"  # a letter or digit
 _BEFORE, _BEHIND = 170, 230  # how far from its cue a secret may stand
@@ -134,12 +135,12 @@ _NO_CODE = (
 )
 
 
-def _digits(text: str, pos: int, low: int, high: int) -> Iterator[tuple[int, int]]:
+def _digits(text: str, pos: int, size: int, low: int, high: int) -> Iterator[tuple[int, int]]:
     """The digits near what they open."""
     for run in rx(_DIGITS, 0).finditer(text, low, high):
         start, end = run.span("v")
         if rx(_AFTER, 0).match(text, end) and not rx(_NO_CODE).search(text, max(low, start - 40), start):
-            told = pos < start < pos + 9 or rx(_TIED, 0).search(text, max(low, start - 16), start)
+            told = pos < start < pos + max(9, size + 2) or rx(_TIED, 0).search(text, max(low, start - 16), start)
             if told or rx(r" (?:worked|works|opens)").match(text, end):
                 yield start, end
 
@@ -149,10 +150,52 @@ def cue(text: str, pos: int) -> re.Match[str] | None:
     return rx(CUE, 0).match(text[max(0, pos - 1) : pos + 48].lower(), min(pos, 1))
 
 
+_BOND = (  # the words that alone may stand between a noun and its value
+    r"(?:is|was|be|been|to|from|now|still|probably|just|currently|always|set|changed|got|has|should|will|might|may|used|reads|equals|remains|stays|goes|being"
+    r"|it['’]s|that['’]s|which|same|as|ist|war|lautet|jetzt|noch|wohl|ist's|es|est|era|ahora|é|agora|это|теперь|был)"
+)
+_AFTER_NOUN = rf"['’]?s?(?:[\s,:=(>\"'`*“«„‘—–-]|(?<![^\W_]){_BOND}(?![^\W_])){{1,16}}"
+_BEFORE_NOUN = (
+    r"(?i)[\"'`*”»]{0,3}(?:\s?\(|\s?=\s?|,\s|\s)(?:(?:is|was|as|for|that['’]s|this is|the|my|our|your|its|their|his|her|a|what|i|we|they|you|use|used|still|now|when|if|it|asks"
+    r"|prompts|wants|ist|das|mein|als|für|es|la|mi|como|para|est|le|mon|comme|é|minha|a|это|мой|admin|root|db|login|wifi|new|old) ){0,6}\Z"
+)
+_ENDS = rf"[\"'`*”»“’]{{0,3}}(?:\s*(?:[,;.!?)—–…،؛]|\n|\Z|\s-\s)|\s+(?:{_rest(False)}|there|here|works?|worked|leaked|i|again|now|btw|to|when|everywhere)(?![^\W_]))"
+
+
+def _is_joined(word: str) -> bool:
+    """Whether lower-case words are joined as in a password, and say nothing of one."""
+    if rx(r"[a-z]{2,}(?:_[a-z]{2,})+\d*\Z|[a-z]{2,}(?:[A-Z][a-z]+)+\d*\Z").match(word) is None or plain(word):
+        return False
+    return rx(TELLING).search(word) is None and not {piece.lower() for piece in rx(PIECES).findall(word)} & (
+        PLAIN | ABOUT
+    )
+
+
+def _bound(text: str, pos: int, end: int, low: int) -> Iterator[tuple[int, int]]:
+    """What only words of a closed list tie to the noun between pos and end, before or behind it."""
+    bond = rx(_AFTER_NOUN, re.IGNORECASE).match(text, end, end + 60)
+    token = rx(_TOKEN, 0).match(text, bond.end()) if bond else None
+    if bond and token:
+        word = token["v"].rstrip(".?!") if not rx(r".*\d!\Z").match(token["v"]) else token["v"]
+        stop = token.start("v") + len(word)
+        told = plain(word) or rx(TELLING).search(word)
+        linked = rx(r"\w|[:=]", 0).search(bond.group()) is not None
+        if not told and (grade(word) or (linked and _is_joined(word))) and rx(_ENDS, re.IGNORECASE).match(text, stop):
+            yield token.start("v"), stop
+    if not rx(_ENDS, re.IGNORECASE).match(text, end):
+        return
+    head = text[low:pos].rpartition("\n")[2]
+    for found in rx(_TOKEN, 0).finditer(head, max(0, len(head) - 70)):
+        word = found["v"].rstrip(".,?")
+        if (grade(word) or _is_joined(word)) and rx(_BEFORE_NOUN).match(head, found.start("v") + len(word)):
+            begin = pos - len(head) + found.start("v")
+            yield begin, begin + len(word)
+
+
 def _places(text: str, pos: int, word: re.Match[str], low: int, high: int) -> Iterator[tuple[int, int]]:
     """What may be a secret in the words around pos."""
     if word["lock"] or word["number"] or "code" in word.group():
-        yield from _digits(text, pos, max(low, pos - 20), min(high, pos + 110))
+        yield from _digits(text, pos, len(word.group()), max(low, pos - 20), min(high, pos + 110))
     for each in candidates(text, low, high):
         if each.grade >= ((1 if each.ties else 2) if word["noun"] else max(1, 3 - each.ties)):
             yield each.start, each.end
@@ -166,7 +209,11 @@ def find_near(text: str, pos: int, word: re.Match[str], floor: int) -> list[tupl
     low = max(low, text.rfind("\n\n", low, pos) + 1)
     end = text.find("\n\n", pos, high)
     high = min(end if end >= 0 else high, len(text))
-    found = []
+    found: list[tuple[int, int]] = []
+    first, last = text.rfind("\n", low, pos) + 1, text.find("\n", pos, high)
+    line = text[max(low, first) : pos] + text[pos : last if last >= 0 else high]
+    if word["noun"] and not rx(_CODE).search(line.replace("`", "")):
+        found += _bound(text, pos, pos + word.end() - word.start(), max(low, first))
     for start, stop in _places(text, pos, word, low, high):
         first = max(low, text.rfind("\n", low, min(pos, start)) + 1)
         last = text.find("\n", max(pos, stop), high)

@@ -155,6 +155,8 @@ _CODE_OF = r"(?i:(?:app|otp|[2m]fa|setup|recovery|backup)[ _-](?:password|seed|s
 _CODES = r"(?:\w{4,6}(?:-\w{4,6}){1,3}|\d{4} \d{4}|(?=[A-Za-z]{0,9}\d)[0-9A-Za-z]{6,12})(?![\w.-])"  # of a list
 _ITEM = r"(?:[\s,;|*•\"'\[-]|\\[nr]|\d{1,2}[.)]\s){1,12}"
 _ARGS = r"\s(?:[^\n|;]{0,160}?\s)?"
+_LAST = r"(?P<v>[^\s\"'`\\|/]{4,60})"
+_NO_OWNER = r"\A(?!.*\b(?:docker|podman|nerdctl|chown|install|useradd|rsync|compose|run)\b)"  # a user and a group
 _P = r"-[pP](?:\s|=|(?=[\"']))"
 _COMMANDS = {  # and what stands between them and a password
     r"(?:redis|valkey)-cli": _ARGS + "(?:-a|--pass)",
@@ -168,6 +170,11 @@ _COMMANDS = {  # and what stands between them and a password
     r"(?:plink|pscp|psftp|kadmin)": _ARGS + "-pw",
     r"(?:create|unlock|set)-keychain": _ARGS + "-p",
     r"openssl (?:enc|rsa|pkcs12)": _ARGS + "-k",
+    r"openssl \w[\w-]*": _ARGS + r"-K\s(?=[0-9a-fA-F]{32})",
+    r"(?:irssi|weechat)": _ARGS + r"-w\s",
+    r"ftp> user": r" \S{1,60}\s",
+    r"isql \w+ \w+": r"\s(?=[^-\s])",
+    r"\.logon": r" \S{1,60},",
     r"openssl passwd": _ARGS + r"(?:-\w+ )+",
     r"ssh-keygen": _ARGS + "-[NP]",
     r"(?:secrets? (?:set|create|add|put)|put-parameter|create-secret|put-secret-value|update-secret)": _ARGS
@@ -184,7 +191,7 @@ _COMMANDS = {  # and what stands between them and a password
     r"rabbitmqctl (?:add_user|change_password)": r" \S{1,80}\s",
     r"(?:ejabberdctl|prosodyctl) (?:register|change_password)": r" \S{1,80} \S{1,80}\s",
     r"samba-tool user (?:create|add)": r" \S{1,80}\s(?=[^-])",
-    r"(?:walletpassphrase|encryptwallet|importprivkey|set-initial-password|mkpasswd(?: -m \S{1,20})?|user_pw|owner_pw|reset-admin-password)": r"\s(?=[^-\s])",
+    r"(?:walletpassphrase|encryptwallet|importprivkey|set-initial-password|mkpasswd(?: -m \S{1,20})?|user_pw|owner_pw|input_pw|reset-admin-password)": r"\s(?=[^-\s])",
     r"(?:iwconfig \w{1,12} key)": r"\s(?:s:)?",
     r"qpdf --encrypt": r"\s",
     r"mysqladmin": _ARGS + r"password\s",
@@ -194,7 +201,7 @@ _COMMANDS = {  # and what stands between them and a password
     r"pulumi config set": _ARGS + r"--secret \S{1,60}\s",
     r"(?:etcdctl|consul kv) put": r" \S*(?:passw|secret|token|key)\S*\s",
     r"(?:crypto isakmp|radius-server|tacacs-server) key": r" (?:[067] )?",
-    r"drush": r" user[:-]password \S{1,40}\s|upwd \S{1,40}\s",
+    r"drush": r" (?:user[:-]password|upwd) \S{1,40}\s",
     r"security (?:import|set-key-partition-list)": _ARGS + "-[Pk]",
     r"(?:electrum|racadm|rabbitmqadmin|supervisorctl|steghide|veracrypt|ncftp\w*|add-user\.sh)": _ARGS + "-[pWP]",
     r"ldappasswd": _ARGS + "-[sa]",
@@ -213,7 +220,7 @@ _COMMANDS = {  # and what stands between them and a password
     r"conan remote login": r" \S{1,80} \S{1,80}\s(?:-p )?",
     r"db2 connect to": r" \S{1,80} user \S{1,80} using\s",
     r"(?:docker|podman) secret create": r" \S{1,60}\s(?=[\"'])",
-    r"(?:smbclient|rpcclient)": r" [\"']?[/\\]{2}\S{1,120} (?=[^-\s])",
+    r"(?:smbclient|rpcclient)": r" (?:-U \S{1,40} )?[\"']?[/\\]{2}\S{1,120} (?=[^-\s])",
     r"lftp": r"\s(?:[^\n|]{0,160}?\s)?" + r"-u [\w.@-]{1,60},",
     r"(?:requirepass|masterauth|rootpw|bindpw)": r"\s",
     r"oathtool": _ARGS + r"(?:-b|--base32)",
@@ -256,11 +263,21 @@ PLACES = (
     Place("cookie", 3, r"(?:PHPSESSID|JSESSIONID|connect\.sid)=", r"[\w.]+=(?P<v>[^;\s\"'`\\]{8,400})"),
     Place("password", 1, r"\s-(?:[uUa]|-(?:proxy-)?user)[ =\"'\w]", r"\s(?:-[uUa]|--[a-z-]+)[ =]{0,3}(?P<q>\\?[\"'])?"
           r"[^\s:\"'\\]{1,64}:(?P<v>" + _WORD + r")", r"\b(?:curl|https?|wget|xh)\b"),
+    Place("password", 2, r"\s-[uU][ =][\"']?[\w.@-]+:", r"\s-\w[ =][\"']?(?P<u>[\w.@-]{1,40}):(?!(?P=u)\b|\d+\b)" + _LAST, _NO_OWNER),
+    Place("password", 1, r"\s--?(?:auth|user|creds|credentials)[ =][\"']?[\w.@-]+:", r"\s-[\w-]+[ =][\"']?(?P<u>[\w.@-]{1,40}):(?!(?P=u)\b|\d+\b)" + _LAST, _NO_OWNER),
+    Place("password", 2, r"(?i:admin|root|administrator|login|user(?:name)?:?) (?:[\w.@+-]{2,40} )?/ [^\s/]{6}",
+          r"\w+:? (?:[\w.@+-]{2,40} )?/ (?P<v>(?=\S{0,40}[!#$%&*?+^~@])[^\s\"'`/|()<>,;]{6,60})(?=[\s\"'`),;.]|\Z)"),
+    Place("password", 2, r"(?:#|//|--) (?i:pw|pass(?:word|phrase|wd)?|pwd)[: ]", r"\W+\w+:? ?(?P<v>[^\s\"'`()<>=]{6,60})(?=[ \t]*(?:\n|\Z))"),
+    Place("secret", 1, r"(?:secrets? (?:set|import|put)|env:set|secret:set) [^\n=]{0,60}=", r"[\w:]+(?: set| import| put)? (?:-\S+ |[a-z][\w-]* ){0,4}[A-Z][A-Z0-9_]*=(?P<v>)"),
+    Place("password", 1, r"-AsPlainText (?:-Force )?[\"']", r"-\w+ (?:-\w+ )?(?P<v>(?=[\"']))"),
+    Place("password", 1, r"(?i:enter|unlock|repeat|verify|type)[^\n:]{0,20} (?i:pass\w{4,6}|pin)\b[^\n:]{0,80}:[ \t]", r"[^\n:]+:[ \t]+(?P<v>[^\s\"'`()<>]{5,60})[ \t]*(?=\n|\Z)"),
+    Place("secret", 0, r"(?i:gift ?card|wallet code|voucher|gutschein|carte cadeau|tarjeta regalo)",
+          r"[^\n]{4,70}?(?<![\w-])(?P<v>(?=[A-Z0-9-]{0,40}\d)(?=[0-9-]{0,40}[A-Z])[A-Z0-9]{3,7}(?:-[A-Z0-9]{3,7}){2,4})(?![\w-])"),
     Place("password", 1, r"\s-p[^\s=-]", r"\s-p(?P<v>)", r"\b(?:mysql|mariadb)"),
     Place("password", 1, r"\b(?:" + "|".join(_COMMANDS) + r")",
           rf"(?:{'|'.join(f'{name}(?:{tail})' for name, tail in _COMMANDS.items())})(?:=|\s*)(?P<v>)(?=[^\s/|<>&;-])"),
     Place("secret", 3, r"(?:vault login |--with-token <<<)", r"(?:vault login|--with-token <<<)\s{1,4}(?P<v>)(?=[^-])"),
-    Place("password", 1, r"(?:sqlplus |oracle:thin:)", r"(?:sqlplus |\w+:\w+:)\w{1,30}/(?P<v>[^\s@\"'/]{3,60})@"),
+    Place("password", 1, r"(?:sqlplus |oracle:thin:)", r"(?:sqlplus |\w+:\w+:)\w{1,30}/(?P<v>[^\s@\"'/]{3,60}|\"[^\"\n]{3,60}\")@"),
     Place("password", 1, r"-U [\"']?[\w.\\]+%", r"-U [\"']?[\w.\\-]{1,64}%(?P<v>)", r"(?:^|\s)(?:smb|rpc|net\b)"),
     Place("password", 1, r"[\"']-u[\"'], ?[\"']",
           r"\W-u\W{3,4}[^\s:\"']{1,64}:(?P<v>[^\"'\n]{3,200})", r"\b(?:curl|https?|wget)\b"),
@@ -332,6 +349,8 @@ PLACES = (
     Place("private-key", 3, r"(?i:wallet|signer|deployer|burner|ethers|from_?key|to_?account|secret_?key|import_?key|priv|pk|sk|solana|keypair)[\w.]{0,20}(?:[ :=(\"'\[,]{1,6}[a-z]{0,10}){1,3}(?:0x)?[0-9a-zA-HJ-NP-Z]{44}",
           r"[^\n]{2,60}?(?<![\w/])(?P<v>(?:0x)?[0-9a-fA-F]{64}(?!\w)|[1-9A-HJ-NP-Za-km-z]{86,88}(?!\w))"),
     Place("private-key", 0, r"<(?:D|P|Q|DP|DQ|InverseQ)>[\w+/]{16}", r"<\w+>(?P<v>[\w+/]{16,2000}={0,2})"),
+    Place("secret", 0, r"(?i:aes|spend|view|encryption|master|hmac|decryption|eth|wallet|private)[ -](?i:key|pk)\b", r"[\w-]+ \w+(?: is)?[ :=\"']{1,4}(?P<v>(?:0x)?(?:[0-9a-fA-F]{64}|[0-9a-f]{32})\b|(?:[0-9a-f]{2} ){15,31}[0-9a-f]{2}\b)"),
+    Place("recovery-code", 0, r"(?i:file ?vault|bit ?locker|licen[cs]e key|security key)", r"[^\n]{4,60}?(?<![\w-])(?P<v>[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){4,7})(?![\w-])"),
     Place("private-key", 0, r"Private-MAC: [0-9a-f]{8}", r"[\w-]+: (?P<v>[0-9a-f]{40,64})"),
     Place("private-key", 0, r"private_key_id\\?\"", r"\w+\\?\"\s?:\s?\\?\"(?P<v>[0-9a-f]{40})"),
     Place("password", 0, r"[0-9a-f]:::", r"(?P<v>[0-9a-f]{32}:[0-9a-f]{32}):::", lead=r"(?<![0-9a-f])[0-9a-f]{32}:"),
@@ -364,7 +383,7 @@ WORDS = (
          r"(?:[_-]?base)?", 1, 1, 3, 3, short=8),
     Word("secret", _OF + r"[ _.-]?key|secret|token|credential|recovery[ _-]code|(?:my|our|this) key|(?:wallet|xrp|ripple|stellar|master) seed|(?-i:\b)(?:pfx|p12|pkcs12|keystore|jks)"
          r"|geheimnis|api[ -]?schlüssel|clé (?:d['’])?api|密钥|密鑰|令牌|トークン|apiキー",
-         3, 2, 3, 3, short=8),
+         2, 2, 3, 3, short=8),
     Word("secret", r"(?:^|[^A-Za-z0-9])(?:auth|jwt|creds?|otp|pepper|totp[_-]seed)|(?-i:_PAT|_SESSION|_AUTH)",
          3, 3, 4, NEVER, short=12),
     Word("password", r"(?:^|[^A-Za-z0-9])(?:pw|mdp|clave|parola|wlan-schlüssel)", 2, 2, 2, 2, short=6),
@@ -416,6 +435,7 @@ PROSE = frozenset("""
     are be can cannot contains is it its must no not of or please should to with without your you this that was were will
     has have does don't must enter at
 """.split())  # words of a sentence, not of a pass phrase
+SMALL = frozenset("be can is it of to with this that at are no not".split())  # of them, what a pass phrase may hold, too
 BIGRAMS = frozenset("""
     er in te on re ti at es st en le or nt co ar al de ra se io ed ng li ri an ro it ta me tr et ma ic ne ce as is ec
     ac ns si pe ve nd ct di la to ca pr ea lo pa el ex ss ge na ch un fi ou rs ol th am nc il po he om ut ur rt ll mp
@@ -430,11 +450,16 @@ BIGRAMS = frozenset("""
 
 
 def _any(marks: Iterable[str]) -> str:
-    """One of the marks; those that begin with the same letter stand together, so that `re` tries few of them."""
+    """One of the marks; those that begin with the same letter, or with any sign, stand together: `re` tries few of them."""
     groups: dict[str, list[str]] = {}
     for mark in marks:
         first = mark[0] if mark[0].isalnum() else ""
-        groups.setdefault(first, []).append(mark[len(first) :])
+        rest = mark[len(first) :]
+        if re.match(r"\(\?i:(?:\(\?:)*[a-z]", mark):
+            first = r"(?=\w)"
+        elif re.match(r"\\s|\\\\|\\[$.]|\[(?: \\t|\\\"'|\?&)\]|[-<,:; ]", mark):
+            first = r"(?!\w)"
+        groups.setdefault(first, []).append(rest)
     return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in groups.items())
 
 

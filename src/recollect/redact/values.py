@@ -6,7 +6,7 @@ import re
 import string
 from typing import NamedTuple
 
-from recollect.redact.rules import BIGRAMS, NEUTRAL, PLAIN, PROSE, UNSET, rx
+from recollect.redact.rules import BIGRAMS, NEUTRAL, PLAIN, PROSE, SMALL, UNSET, rx
 
 _FAKE = (  # stands for a secret: placeholders, regular expressions
     r"\[redacted|(?<![A-Za-z0-9])(?:your|Your|YOUR)|(?<![A-Za-z0-9_])example(?![a-z_])|EXAMPLE|placeholder|PLACEHOLDER|redacted|REDACTED|dummy|DUMMY"
@@ -85,8 +85,17 @@ def _rate_phrase(value: str) -> int:
     words = value.lower().split()
     telling = any(rx(rf"(?i:{TELLING[4:]})\w{{0,3}}\Z").match(piece) for piece in rx(PIECES).findall(value))
     plain = sum(word in PLAIN for word in words)
-    if not 1 < len(words) <= 10 or telling or 2 * plain >= len(words) or not PROSE.isdisjoint(words):
+    small = len(SMALL.intersection(words))
+    if (
+        not 1 < len(words) <= 10
+        or telling
+        or 2 * plain >= len(words)
+        or 2 * small > len(words)
+        or not (PROSE - SMALL).isdisjoint(words)
+    ):
         return 0
+    if small:  # words of a phrase as much as of a sentence
+        return 0 if rx(r"[.:,]\s|[.:(?]\Z|[<>{}=|/]|\w\(").search(value) else 1
     if len(words) <= 4 and not all(map(str.isalpha, words)) and oddness("".join(words)) >= 3:
         return 2
     if not plain and all(word.isalnum() and word.islower() for word in words) and value.islower():
