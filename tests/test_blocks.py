@@ -17,8 +17,8 @@ from tests.injecting import a_memory
 NOW = datetime(2026, 3, 10, 9, tzinfo=UTC)
 MEMORIES = [a_memory("jwt", "Auth uses JWT tokens"), a_memory("tabs", "Indent by tabs", scope_id="p")]
 BLOCKS = [
-    render.block([(Section.RELEVANT, render.line(each)) for each in MEMORIES]),
-    render.block([(Section.PINNED, render.line(MEMORIES[0])), (Section.RELEVANT, render.line(MEMORIES[1]))]),
+    render.rendered([render.made(each) for each in MEMORIES]),
+    render.rendered([render.made(MEMORIES[0], section=Section.PINNED), render.made(MEMORIES[1])]),
     render.rendered(brief(Known("p", MEMORIES, outcomes=[Outcome("s@1", "2026-02-01", "Fixed it.", "")]), NOW)),
     f"{PREFIX}\n- likes tea\n{END}",
 ]

@@ -16,13 +16,13 @@ from recollect.app import Memory
 from recollect.blocks import END, PREFIX, escape
 from recollect.errors import UsageError
 from recollect.inject import render
-from recollect.inject.plan import Candidate, Seen, choose, plan, visible
+from recollect.inject.plan import Seen, choose, plan, visible
 from recollect.inject.select import importance
-from recollect.inject.values import Given, Section, configured
+from recollect.inject.values import Given, Line, Section, configured
 from recollect.store import memories
 from recollect.store.memories import Use
 from recollect.text import estimate_tokens
-from recollect.types import MemoryKind, Scope, Severity
+from recollect.types import MemoryKind, Remembered, Scope, Severity
 from tests.conftest import Clock, Place
 from tests.injecting import FORMS, PROJECT, a_memory, answer, day, drop, names, put, shown, tool_use, user
 from tests.transcripts import SESSION, claude, texts, write
@@ -40,6 +40,10 @@ ABOUT_DATABASE = (
     "Is the database PostgreSQL behind pgbouncer, and does the database vacuum run at night on the replica?"
 )
 ANSWER = {"role": "assistant", "content": "So it is."}
+
+
+def candidate(memory: Remembered, score: float) -> Line:
+    return render.made(memory, render.WHOLE, score=score)
 
 
 @pytest.fixture
@@ -197,7 +201,7 @@ def test_what_is_left_of_a_block_without_its_beginning_is_a_block(memory: Memory
 
 
 def test_words_of_a_user_are_no_rest_of_a_block(memory: Memory) -> None:
-    line = render.line(AUTH[0])
+    line = render.row(render.made(AUTH[0]))
     for words in (
         f"Is this right?\n{line}\n{END}",
         f"followed.\n{line}\nOr not?\n{END}",
@@ -337,13 +341,13 @@ def test_nothing_is_purged_for_a_turn_that_gets_no_block(memory: Memory) -> None
 def test_the_semantic_threshold_works_within_one_pass_only(memory: Memory) -> None:
     twin = a_memory("twin", "Auth uses JWT tokens, signed with Ed25519")
     put(memory, twin)
-    same = [Candidate(each, Section.RELEVANT, 0.5, "") for each in (AUTH[0], twin)]
+    same = [candidate(each, 0.5) for each in (AUTH[0], twin)]
     config = InjectorConfig()
     block = choose(same, {}, config, 999)
     assert names(block.lines) == ["jwt"] and block.held[0].reason == "says nearly the same as m-jwt"
     assert names(choose(same, {("m-jwt", 1): 1}, config, 999).lines) == ["twin"], "not across blocks"
     opposite = a_memory("not", "Auth uses no JWT tokens signed with Ed25519")
-    third = [*same[:1], Candidate(opposite, Section.RELEVANT, 0.5, "")]
+    third = [*same[:1], candidate(opposite, 0.5)]
     assert names(choose(third, {}, config, 999).lines) == ["jwt", "not"], "what negates is something else"
     assert len(choose(same, {}, replace(config, semantic_threshold=1.0), 999).lines) <= 2
 
@@ -352,7 +356,7 @@ def test_rules_that_read_alike_are_all_given() -> None:
     said = "Never deploy the {} service to production on a Friday afternoon without approval from Dana"
     rules = [a_memory(name, said.format(name), severity=Severity.DO_NOT) for name in ("billing", "search")]
     again = replace(rules[0], id="m-again")
-    block = choose([Candidate(each, Section.RELEVANT, 0.5, "") for each in (*rules, again)], {}, InjectorConfig(), 999)
+    block = choose([candidate(each, 0.5) for each in (*rules, again)], {}, InjectorConfig(), 999)
     assert names(block.lines) == ["billing", "search"]
     assert block.held[0].reason == "says nearly the same as m-billing", "but the very same only once"
 
@@ -384,11 +388,8 @@ def test_the_smallest_block_has_room_for_a_rule(memory: Memory) -> None:
 
 @pytest.mark.parametrize("severity", [Severity.MUST, Severity.DO_NOT])
 def test_a_rule_has_a_guaranteed_place_and_is_rather_shortened_than_left_out(severity: Severity) -> None:
-    others = [Candidate(a_memory(f"o{n}", f"other {n} {'abc ' * 60}"), Section.RELEVANT, 0.9, "") for n in range(9)]
-    rules = [
-        Candidate(a_memory(f"r{n}", f"rule {n}: {chr(97 + n) * 3000}", severity=severity), Section.RELEVANT, 0.1, "")
-        for n in range(4)
-    ]
+    others = [candidate(a_memory(f"o{n}", f"other {n} {'abc ' * 60}"), 0.9) for n in range(9)]
+    rules = [candidate(a_memory(f"r{n}", f"rule {n}: {chr(97 + n) * 3000}", severity=severity), 0.1) for n in range(4)]
     block = choose([*others, *rules], {}, InjectorConfig(max_total=5), 300)
     assert names(block.lines)[:4] == ["r0", "r1", "r2", "r3"] and block.tokens <= 300
     assert all("… [cut: 3,008 characters]" in line.text for line in block.lines[:4])
@@ -396,15 +397,15 @@ def test_a_rule_has_a_guaranteed_place_and_is_rather_shortened_than_left_out(sev
 
 
 def test_what_does_not_fit_gives_way_to_what_does_and_says_so() -> None:
-    large = Candidate(a_memory("large", "word " * 200), Section.RELEVANT, 0.9, "")
-    small = Candidate(a_memory("small", "short"), Section.RELEVANT, 0.2, "")
+    large = candidate(a_memory("large", "word " * 200), 0.9)
+    small = candidate(a_memory("small", "short"), 0.2)
     block = choose([large, small], {}, InjectorConfig(), 120)
     assert names(block.lines) == ["small"] and block.held[0].reason.startswith("no room: ")
 
 
 def test_blocks_leave_oldest_first_for_tokens_too() -> None:
     seen = [Seen(3, 300, frozenset()), Seen(2, 300, frozenset()), Seen(1, 300, frozenset())]
-    one = [Candidate(a_memory("one", "short"), Section.RELEVANT, 0.5, "")]
+    one = [candidate(a_memory("one", "short"), 0.5)]
     config = InjectorConfig(max_injected_blocks_in_history=9, max_tokens_total=750)
     assert plan(one, seen, config).dropped == 1
     assert plan([], seen, config).dropped == 1, "more than the budget, whoever put it there"

@@ -52,7 +52,7 @@ ADVERSARIAL = {
 @pytest.mark.parametrize("name", ADVERSARIAL)
 def test_a_hostile_memory_is_inert_on_one_line(name: str) -> None:
     memory = a_memory("one", ADVERSARIAL[name])
-    block = render.block([(Section.RELEVANT, render.line(memory)), (Section.PINNED, render.line(a_memory("two", "x")))])
+    block = render.rendered([render.made(memory), render.made(a_memory("two", "x"), section=Section.PINNED)])
     lines = block.splitlines()
     assert len(lines) == 6 and lines[0] == render.HEAD and lines[-1] == END and "data" in render.HEAD
     assert (lines.count(END), block.count(PREFIX), block.count(END)) == (1, 1, 1)
@@ -69,7 +69,7 @@ def test_a_hostile_memory_is_inert_on_one_line(name: str) -> None:
 
 
 def test_a_long_memory_is_cut_with_a_notice() -> None:
-    line = render.line(a_memory("one", ADVERSARIAL["50 KB"]))
+    line = render.row(render.made(a_memory("one", ADVERSARIAL["50 KB"])))
     assert re.fullmatch(r"- \[fact\] word and .* … \[cut: 51,299 characters\] \(2026-02-01, m-one r1\)", line)
     assert estimate_tokens(line) <= render.LONGEST + 20
     assert render.shortened("short", 5) == "short"
@@ -80,7 +80,7 @@ def test_a_long_memory_is_cut_with_a_notice() -> None:
 def test_any_text_comes_back_as_the_line_it_was(text: str, kind: MemoryKind, severity: Severity) -> None:
     memory = a_memory("one", f"a{text}", kind=kind, severity=severity)
     for tokens in render.LENGTHS:
-        block = render.block([(Section.RELEVANT, render.line(memory, tokens))])
+        block = render.rendered([render.made(memory, tokens)])
         (shown,) = render.parse(block)
         assert render.says(shown, memory) and block.count("\n") == 3
         assert render.rendered([shown]) == block, "equal content, equal bytes"
@@ -106,7 +106,7 @@ def test_escaped_text_holds_no_block_and_keeps_its_words(before: str, mark: str,
 # What comes back by way of a transcript
 
 TEXT, REF = "Auth uses JWT tokens signed with Ed25519", "(2026-02-01, m-jwt r1)"
-BLOCK = render.block([(Section.RELEVANT, render.line(a_memory("jwt", "Auth uses JWT tokens signed with Ed25519")))])
+BLOCK = render.rendered([render.made(a_memory("jwt", "Auth uses JWT tokens signed with Ed25519"))])
 HALVES = {
     "whole": BLOCK,
     "quoted": "> " + BLOCK.replace("\n", "\n> "),

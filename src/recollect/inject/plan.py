@@ -13,30 +13,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from recollect.inject import render
-from recollect.inject.values import Given, Held, InjectorConfig, Line, Section
+from recollect.inject.values import Given, Held, InjectorConfig, Line
 from recollect.near import alike
 from recollect.text import estimate_tokens
-from recollect.types import BINDING, Remembered
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A memory that may be given. Candidates come best first."""
-
-    memory: Remembered
-    section: Section
-    score: float
-    reason: str
-    replaces: bool = False  # a line that was shown, and would else be gone without a word
-    place: int = 0  # in the block that this turn was given already, from 1; 0: it was not in it
-    length: int = 0  # tokens that its text may have there
-
-    @property
-    def firm(self) -> bool:
-        return self.replaces or self.place > 0 or self.memory.severity in BINDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +37,7 @@ class Plan:
     dropped: int  # blocks that leave, from the oldest
 
 
-def plan(candidates: Sequence[Candidate], seen: Sequence[Seen], config: InjectorConfig) -> Plan:
+def plan(candidates: Sequence[Line], seen: Sequence[Seen], config: InjectorConfig) -> Plan:
     """For a history that we write: `seen` from the oldest."""
     cap, most = config.max_injected_blocks_in_history, config.max_tokens_total
     room = min(config.max_tokens_per_block, most)
@@ -83,7 +65,7 @@ def visible(seen: Iterable[Seen], config: InjectorConfig) -> dict[tuple[str, int
 
 
 def choose(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[Line],
     held_back: dict[tuple[str, int], int],
     config: InjectorConfig,
     room: int,
@@ -91,14 +73,14 @@ def choose(
     *,
     whole: bool = False,
 ) -> Given:
-    """The best that fit into `room` tokens, the last `reserve` of which are for what is firm; `whole`: no line is cut,
-    and one that does not fit is left out."""
-    first: dict[str, Candidate] = {}
+    """Of whole lines, best first, those that fit into `room` tokens, the last `reserve` of which are for what is firm;
+    `whole`: no line is cut, and one that does not fit is left out."""
+    first: dict[str, Line] = {}
     for each in candidates:
-        first.setdefault(each.memory.id, each)
+        first.setdefault(each.id, each)
     held, free = [], []
     for each in first.values():
-        age = held_back.get((each.memory.id, each.memory.revision))
+        age = held_back.get((each.id, each.revision))
         if age is None:
             free.append(each)
         else:
@@ -107,9 +89,9 @@ def choose(
     most = max(config.max_total, sum(each.replaces or each.place > 0 for each in free))
     length = render.WHOLE if whole else _share([each for each in free if each.firm][:most], room)
     longest = render.WHOLE if whole else render.LONGEST
-    chosen: list[tuple[Candidate, Line]] = []
+    chosen: list[tuple[Line, Line]] = []
     for each in free:
-        made = _line(each, each.length or (length if each.firm else longest))
+        made = render.shown(each, each.length or (length if each.firm else longest))
         if len(chosen) >= most:
             held.append(_held(each, f"{most} memories are the most for a block"))
         elif reason := _refused(each, made, [line for _, line in chosen], config, room - reserve * (not each.firm)):
@@ -122,16 +104,16 @@ def choose(
     return Given(text, estimate_tokens(text), lines, tuple(held))
 
 
-def _share(must: Sequence[Candidate], room: int) -> int:
+def _share(must: Sequence[Line], room: int) -> int:
     """So long may the texts be, for all of them to fit."""
     for tokens in render.LENGTHS:
-        text = render.block((each.section, render.line(each.memory, each.length or tokens)) for each in must)
+        text = render.rendered([render.shown(each, each.length or tokens) for each in must])
         if estimate_tokens(text) <= room:
             return tokens
     return render.LENGTHS[-1]
 
 
-def _refused(each: Candidate, made: Line, chosen: Sequence[Line], config: InjectorConfig, room: int) -> str:
+def _refused(each: Line, made: Line, chosen: Sequence[Line], config: InjectorConfig, room: int) -> str:
     """Why a line cannot be added; empty if it can."""
     if not made.text:
         return "nothing in it can be shown"
@@ -146,14 +128,8 @@ def repeats(one: Line, other: Line, share: float) -> bool:
     return (one.text, one.severity) == (other.text, other.severity) or alike(one.text, other.text, share)
 
 
-def _line(each: Candidate, tokens: int) -> Line:
-    return replace(
-        render.made(each.memory, tokens), section=each.section, score=round(each.score, 3), reason=each.reason
-    )
-
-
-def _held(each: Candidate, reason: str) -> Held:
-    return Held(each.memory.id, each.memory.revision, reason)
+def _held(each: Line, reason: str) -> Held:
+    return Held(each.id, each.revision, reason)
 
 
 def _turns(number: int) -> str:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -102,14 +102,6 @@ def shortened(text: str, tokens: int) -> str:
     return text.encode()[:room].decode(errors="ignore").rstrip() + notice
 
 
-def line(memory: Remembered, tokens: int = LONGEST) -> str:
-    return _written(memory, shortened(inert(memory.text), tokens), memory.valid_from[:10], _is_agents(memory))
-
-
-def _is_agents(memory: Remembered) -> bool:
-    return hand(memory) is Hand.AGENT
-
-
 def made(
     memory: Remembered,
     tokens: int = LONGEST,
@@ -118,28 +110,34 @@ def made(
     reason: str = "",
     ref: str = "",
 ) -> Line:
-    """The same as a value."""
-    shown = Line(
+    """A memory as a line, no longer than so many tokens."""
+    whole = Line(
         id=memory.id,
         revision=memory.revision,
         kind=memory.kind,
         severity=memory.severity,
-        text=shortened(inert(memory.text), tokens),
+        text=inert(memory.text),
         date=memory.valid_from[:10],
         section=section,
         score=round(score, 3),
         reason=reason,
         tokens=0,
-        by_agent=_is_agents(memory),
+        by_agent=hand(memory) is Hand.AGENT,
         ref=ref,
     )
-    return replace(shown, tokens=estimate_tokens(row(shown) + "\n"))
+    return shown(whole, tokens)
+
+
+def shown(whole: Line, tokens: int) -> Line:
+    """As it stands in a block."""
+    line = replace(whole, text=shortened(whole.text, tokens), replaces=False, place=0, length=0)
+    return replace(line, tokens=estimate_tokens(row(line) + "\n"))
 
 
 def of_session(outcome: Outcome, text: str, section: Section, reason: str, revision: int) -> Line:
     """What a session came to, as a line."""
-    shown = Line(outcome.session_key, revision, None, Severity.NONE, text, outcome.at[:10], section, 0.0, reason, 0)
-    return replace(shown, tokens=estimate_tokens(row(shown) + "\n"))
+    line = Line(outcome.session_key, revision, None, Severity.NONE, text, outcome.at[:10], section, 0.0, reason, 0)
+    return shown(line, WHOLE)
 
 
 def short(ids: Collection[str]) -> dict[str, str]:
@@ -160,20 +158,15 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def block(lines: Iterable[tuple[Section, str]]) -> str:
-    """Of rendered lines; empty for none."""
-    rows = list(lines)
-    if not rows:
-        return ""
-    shown = [START_HEAD if any(each in STARTS for each, _ in rows) else HEAD]
-    for section, title in _TITLES.items():
-        own = [text for each, text in rows if each is section]
-        shown += [title, *own] if own else []
-    return "\n".join([*shown, END])
-
-
 def rendered(lines: Sequence[Line]) -> str:
-    return block((each.section, row(each)) for each in lines)
+    """Lines as a block; empty for none."""
+    if not lines:
+        return ""
+    rows = [START_HEAD if any(each.section in STARTS for each in lines) else HEAD]
+    for section, title in _TITLES.items():
+        own = [row(each) for each in lines if each.section is section]
+        rows += [title, *own] if own else []
+    return "\n".join([*rows, END])
 
 
 def row(each: Line) -> str:
@@ -181,18 +174,14 @@ def row(each: Line) -> str:
     if each.kind is None:
         return f"- {each.text} (session {inert(each.id.partition('@')[0])[:_SESSION]}, {each.date[5:]})"
     if each.section not in STARTS:
-        return _written(each, each.text, each.date, each.by_agent)
+        label = f"{each.kind}" + ("" if each.severity is Severity.NONE else f", {each.severity}")
+        label += _BY_AGENT if each.by_agent else ""
+        return f"- [{label}] {each.text} ({each.date}, {each.id} r{each.revision})"
     forbids = _PROHIBITED.get(each.severity, "")
     is_plain = not forbids or NEGATIONS & set(words(each.text.replace("’", "'")))
     text = each.text if is_plain else f"{forbids}: {each.text}"
     by_agent = f"[{_BY_AGENT.lstrip(', ')}] " if each.by_agent else ""
     return f"- {by_agent}{text} ({each.ref or each.id} r{each.revision}, {each.date[5:]})"
-
-
-def _written(each: Remembered | Line, text: str, day: str, by_agent: bool) -> str:
-    label = f"{each.kind}" + ("" if each.severity is Severity.NONE else f", {each.severity}")
-    label += _BY_AGENT if by_agent else ""
-    return f"- [{label}] {text} ({day}, {each.id} r{each.revision})"
 
 
 # Reading
@@ -243,4 +232,4 @@ def parse(text: str) -> tuple[Line, ...]:
 
 def says(each: Line, memory: Remembered) -> bool:
     """Is the line what the memory says, whole or shortened?"""
-    return any(row(each) == line(memory, tokens) for tokens in LENGTHS)
+    return any(row(each) == row(made(memory, tokens)) for tokens in LENGTHS)

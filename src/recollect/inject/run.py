@@ -99,7 +99,7 @@ class Injection(Part):
         held = visible(seen, config)
         candidates = selection.candidates(said, exchanges, {name for name, _ in held}, stale, start=not prompt.strip())
         if not prompt.strip():  # all rules
-            rules = sum(each.memory.severity in BINDING for each in candidates)
+            rules = sum(each.severity in BINDING for each in candidates)
             config = replace(config, max_total=max(config.max_total, rules))
         left = max(0, config.max_tokens_total - sum(each.tokens for each in seen if not each.start))
         room = min(config.max_tokens_per_block, left)

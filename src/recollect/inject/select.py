@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Protocol
 
 from recollect.inject import render
-from recollect.inject.plan import Candidate
 from recollect.inject.values import Exchange, InjectorConfig, Line, Section, Sort
 from recollect.store import feedback, injections, memories
 from recollect.store.database import Database
@@ -104,25 +103,26 @@ class Selection:
             held = memories.current(memories.find(tx, self._reach.owner, wanted))
             return held, feedback.wrong(tx, self._reach.owner, wanted)
 
-    def replacements(self, stale: Sequence[str]) -> list[Candidate]:
+    def replacements(self, stale: Sequence[str]) -> list[Line]:
         """What those say now whose lines no longer hold."""
         if self._off:
             return []
         reason = "replaces an earlier revision that was shown"
-        return [Candidate(each, Section.RELEVANT, 0.0, reason, replaces=True) for each in self.current(stale).values()]
+        held = self.current(stale).values()
+        return [replace(render.made(each, render.WHOLE, reason=reason), replaces=True) for each in held]
 
     @property
     def projects(self) -> tuple[str, ...]:
         """Whose sessions may be told of; none where nothing is, nor of chats."""
         return () if self._off or self._reach.user else tuple(self._reach.projects or ())
 
-    def open_threads(self) -> list[Candidate]:
+    def open_threads(self) -> list[Line]:
         """What was left open last."""
         with self._database.read() as tx:
             ids = [] if self._off else injections.ambient(tx, self._reach, (MemoryKind.OPEN_THREAD,), (), _OPEN)
         held = [each for each in self.current(ids).values() if each.kind is MemoryKind.OPEN_THREAD]
         held.sort(key=lambda each: (each.valid_from, each.id), reverse=True)
-        return [Candidate(each, Section.RELEVANT, 0.0, "is still open") for each in held]
+        return [render.made(each, render.WHOLE, Section.RELEVANT, 0.0, "is still open") for each in held]
 
     def candidates(
         self,
@@ -133,30 +133,32 @@ class Selection:
         given: Sequence[Line] = (),
         *,
         start: bool = False,
-    ) -> list[Candidate]:
+    ) -> list[Line]:
         """Best first. `visible` are ids of memories that may be held back, `stale` ids of lines that no longer hold,
         `given` the lines that this turn was given already. The `start` of a session is given all rules that bind."""
         config, now = self.config, self._clock()
         if self._off:
             return []
-        found: list[Candidate] = self._ambient(BINDING if start else (), now) if config.ambient_enabled else []
+        found: list[Line] = self._ambient(BINDING if start else (), now) if config.ambient_enabled else []
         found += self.replacements(stale)
         if prompt.strip():
             limit = max(_HITS, config.max_total) + len(visible)  # more than fit: a rule further down has its place, too
             hits = self._contextual.find(prompt, exchanges, self._reach, limit, now, visible)
             held = self.current(each.id for each in hits)
             found += [
-                Candidate(held[each.id], Section.RELEVANT, each.score, each.reason) for each in hits if each.id in held
+                render.made(held[each.id], render.WHOLE, Section.RELEVANT, each.score, each.reason)
+                for each in hits
+                if each.id in held
             ]
         found += [
-            Candidate(each, Section.RELEVANT, 0.0, "given earlier in this turn")
+            render.made(each, render.WHOLE, Section.RELEVANT, 0.0, "given earlier in this turn")
             for each in self.current(line.id for line in given).values()
         ]
         places = {line.id: (number, line) for number, line in enumerate(given, start=1)}
-        found = [replace(each, replaces=each.memory.id in stale) for each in found]
-        return [_again(each, *places[each.memory.id]) if each.memory.id in places else each for each in found]
+        found = [replace(each, replaces=each.id in stale) for each in found]
+        return [_again(each, *places[each.id]) if each.id in places else each for each in found]
 
-    def _ambient(self, binding: Sequence[Severity], now: datetime) -> list[Candidate]:
+    def _ambient(self, binding: Sequence[Severity], now: datetime) -> list[Line]:
         """What is pinned, by a person or by its kind, and all of these severities; rules that bind first."""
         config = self.config
         with self._database.read() as tx:
@@ -171,16 +173,22 @@ class Selection:
         chosen, counts = [], dict.fromkeys(MemoryKind, 0)
         for each in newest:
             if each.pinned:
-                chosen.append(Candidate(each, Section.PINNED, 0.0, "pinned by a person"))
+                chosen.append(render.made(each, render.WHOLE, Section.PINNED, 0.0, "pinned by a person"))
             elif each.severity in binding:
-                chosen.append(Candidate(each, Section.PINNED, 0.0, f"a rule that binds: {each.severity}"))
+                chosen.append(
+                    render.made(each, render.WHOLE, Section.PINNED, 0.0, f"a rule that binds: {each.severity}")
+                )
             elif counts[each.kind] < config.per_kind_limit:
                 counts[each.kind] += 1
-                chosen.append(Candidate(each, Section.PINNED, 0.0, f"every {each.kind} is pinned by the configuration"))
+                chosen.append(
+                    render.made(
+                        each, render.WHOLE, Section.PINNED, 0.0, f"every {each.kind} is pinned by the configuration"
+                    )
+                )
         return chosen
 
 
-def _again(each: Candidate, place: int, line: Line) -> Candidate:
+def _again(each: Line, place: int, line: Line) -> Line:
     """As long as it stands in this turn's block."""
-    rows = {render.line(each.memory, tokens): tokens for tokens in reversed(render.LENGTHS)}
+    rows = {render.row(render.shown(each, tokens)): tokens for tokens in reversed(render.LENGTHS)}
     return replace(each, place=place, length=rows.get(render.row(line), render.LONGEST))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
 from recollect.config import value_of
 from recollect.errors import UsageError
 from recollect.store.injections import Injected
-from recollect.types import MemoryKind, Severity
+from recollect.types import BINDING, MemoryKind, Severity
 
 
 class Sort(StrEnum):
@@ -101,6 +101,16 @@ class Line:
     tokens: int
     by_agent: bool = False  # only agents noted it
     ref: str = ""  # a short reference, where the block has those; empty: the id
+    # Of a line that is not in a block yet, and whole; shown to nobody:
+    replaces: bool = field(default=False, repr=False)  # a line that was shown, and would else be gone without a word
+    place: int = field(
+        default=0, repr=False
+    )  # in the block that this turn was given already, from 1; 0: it was not in it
+    length: int = field(default=0, repr=False)  # tokens that its text may have there
+
+    @property
+    def firm(self) -> bool:
+        return self.replaces or self.place > 0 or self.severity in BINDING
 
 
 def injected(lines: Sequence[Line]) -> list[Injected]:

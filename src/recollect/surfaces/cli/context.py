@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import click
@@ -82,7 +82,8 @@ def _given(opened: Memory, place: str, prompt: str, session: str) -> Given:
 
 
 def _plain(given: Given) -> dict[str, Any]:
-    return {"text": given.text, "tokens": given.tokens, "lines": [asdict(line) for line in given.lines]}
+    lines = [{each.name: getattr(line, each.name) for each in fields(line) if each.repr} for line in given.lines]
+    return {"text": given.text, "tokens": given.tokens, "lines": lines}
 
 
 def _print(given: Given) -> None:
