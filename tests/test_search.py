@@ -494,6 +494,13 @@ def test_words_that_others_use_all_the_time_are_looked_up_among_our_own(
     assert {word: len(ids) for word, ids in matched.found.items()} == {"tree": 2, "plum": 3}
 
 
+def test_a_question_without_words_knows_how_much_it_searches(memory: Memory) -> None:
+    say(memory, "a plum tree", "plum jam")
+    memory.index()
+    with memory.database.read() as tx:
+        assert rows.matches(tx, Reach(memory.owner, None), rows.ENTRIES, [], budget=5).total == 2
+
+
 @settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(documents, st.sets(st.sampled_from(PROJECTS[:3]), min_size=1), some_text)
 def test_no_scope_leaks_into_another(memory: Memory, made: list[tuple[str, str]], scope: set[str], query: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recollect.search import ranking
 from recollect.search.fold import folded
 from recollect.search.query import parse
-from recollect.search.ranking import WEIGHTS, above_floor, neighbourhood, rarity, relevance
+from recollect.search.ranking import WEIGHTS, Weights, above_floor, neighbourhood, rarity, relevance
 from recollect.search.snippet import recogniser, snippet
 from recollect.search.when import spans
 from recollect.store.words import parts, scope_word, search_text
@@ -157,13 +157,25 @@ def test_relevance_is_a_share_whatever_goes_in(
 
 
 def test_below_the_gate_there_is_no_answer_and_below_the_floor_no_hit() -> None:
-    assert above_floor(np.array([WEIGHTS.gate - 0.01, WEIGHTS.floor]), WEIGHTS).tolist() == [False, False]
-    assert above_floor(np.array([WEIGHTS.gate, WEIGHTS.floor, WEIGHTS.floor - 0.01]), WEIGHTS).tolist() == [
+    assert above_floor(np.array([WEIGHTS.gate - 0.01, WEIGHTS.floor]), WEIGHTS, 9).tolist() == [False, False]
+    assert above_floor(np.array([WEIGHTS.gate, WEIGHTS.floor, WEIGHTS.floor - 0.01]), WEIGHTS, 9).tolist() == [
         True,
         True,
         False,
     ]
-    assert above_floor(np.array([]), WEIGHTS).tolist() == []
+    assert above_floor(np.array([]), WEIGHTS, 9).tolist() == []
+
+
+def test_the_more_documents_the_more_relevant_the_best_has_to_be() -> None:
+    by = Weights(gate=0.2, tenfold=0.05, floor=0.2)
+    best = np.array([0.32])
+    assert [bool(above_floor(best, by, number).any()) for number in (0, 1, 100, 1000, 100_000)] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_use_counts_while_it_is_fresh() -> None:

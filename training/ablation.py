@@ -18,7 +18,7 @@ from recollect.store.search import Reach
 from recollect.surfaces.bench.retrieval import Corpus, Find, Found, average, stores, turns_of
 from recollect.surfaces.cli.bench import beside
 
-NO_FLOOR = {"gate": 0.0, "floor": 0.0}
+NO_FLOOR = {"gate": 0.0, "tenfold": 0.0, "floor": 0.0}
 NO_SIGNALS = {"time": 0.0, "speaker": 0.0, "role": 0.0, "recency": 0.0, "exact": 0.0}
 
 

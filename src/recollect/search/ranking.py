@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, log1p
+from math import exp, log1p, log10
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,7 @@ class Weights:
     feedback: float = 0.5
     # the floor, as shares of full relevance
     gate: float = 0.31  # the best hit must be so relevant, else there is no answer
+    tenfold: float = 0.0  # more with every tenfold of documents: of more strangers, the best comes nearer
     floor: float = 0.2  # and every further one at least so
 
     @property
@@ -53,10 +54,21 @@ class Weights:
 
 
 WEIGHTS = Weights()
-# By the model that compares meanings. Fitted listwise on conversations, each judged by weights of the others.
+# By the model that compares meanings. Fitted listwise on conversations, each judged by weights of the others, then with
+# the gate on those and a large pool of sessions.
 BY_MODEL = {
     ARCTIC: Weights(
-        own=0.6, around=2.0, meaning=3.3, meaning_around=4.5, time=1.9, speaker=0.8, role=0.3, recency=0.1, exact=0.2
+        own=0.7,
+        around=2.0,
+        meaning=3.3,
+        meaning_around=4.5,
+        time=1.7,
+        speaker=0.8,
+        role=0.3,
+        recency=0.2,
+        exact=0.3,
+        gate=0.22,
+        tenfold=0.04,
     )
 }
 
@@ -138,8 +150,8 @@ def neighbourhood(sessions: Sequence[object], window: int = WINDOW) -> Places:
     return found
 
 
-def above_floor(relevances: Floats, by: Weights) -> Flags:
-    """Which hits are an answer. None, when not even the best is clearly one."""
-    if not len(relevances) or relevances.max() < by.gate:
+def above_floor(relevances: Floats, by: Weights, documents: int) -> Flags:
+    """Which hits are an answer, of so many documents within reach. None, when not even the best is clearly one."""
+    if not len(relevances) or relevances.max() < by.gate + by.tenfold * log10(max(documents, 1)):
         return np.zeros(len(relevances), np.bool_)
     return np.asarray(relevances >= by.floor)

@@ -109,18 +109,21 @@ class Search:
         near = asked.nearest(wanted.kinds, _many(_NEAREST, limit, times)) if asked else {}
         pool: list[Mark] = []
         candidates: list[Candidate] = []
+        documents = 0
         with self._database.read() as tx:
             if Kind.ENTRY in wanted.kinds:
                 entries = rows.matches(tx, reach, ENTRIES, list(query.words), BUDGET, self._counts)
+                documents += entries.total
                 size = _many(_POOL, limit, times)
                 pool = _pool(tx, reach, wanted, size, *_from_afar(query, entries, near, by))
             if wanted.kinds - {Kind.ENTRY}:
                 texts = rows.matches(tx, reach, TEXTS, list(query.words), BUDGET, self._counts)
+                documents += texts.total
                 places = rows.text_ids(tx, reach, [ref for ref in near if ref.kind is not Kind.ENTRY])
                 candidates += _allowed(tx, reach, wanted, _texts(query, texts, places, near, by))
         if pool:
             candidates += _entries(query, entries, pool, asked, wanted, by)
-        return _relevant(candidates, by)
+        return _relevant(candidates, by, documents)
 
     def _show(
         self,
@@ -265,8 +268,8 @@ def _judge(query: Query, matched: Matches, ids: Ids, sizes: Floats, similarity: 
     return Judged(tuple(matched.found), present, ~np.isnan(similarity), parts)
 
 
-def _relevant(candidates: Sequence[Candidate], by: Weights) -> list[Candidate]:
-    fit = ranking.above_floor(np.array([each.relevance for each in candidates], np.float64), by)
+def _relevant(candidates: Sequence[Candidate], by: Weights, documents: int) -> list[Candidate]:
+    fit = ranking.above_floor(np.array([each.relevance for each in candidates], np.float64), by, documents)
     good = [each for each, passes in zip(candidates, fit, strict=True) if passes]
     return sorted(good, key=lambda each: (-each.first_score, each.key[0], -each.key[1]))
 

@@ -130,11 +130,11 @@ def matches(
     """
     scope = _scope_words(reach, index)
     last = _last(tx, index)
-    if not scope or not words or not last:
+    if not scope or not last:
         return Matches(0, {}, ())
     total = _counted(tx, index, scope, reach, last, {} if counts is None else counts)
-    if not total:
-        return Matches(0, {}, ())
+    if not total or not words:
+        return Matches(total, {}, ())
     known = {word: stem for word, stem in _stems(tx, words).items() if stem}
     within = scope if reach.user or total < _NEARLY_ALL * last else ()
     frequencies = {word: _frequency(tx, index, stem, within, budget) for word, stem in known.items()}
