@@ -110,15 +110,15 @@ def test_the_closed_loop(machine: Machine) -> None:
     ask = "Please indent the pump module of this project: tabs or spaces?"
     machine.model.script = lambda asked: f"Tabs, as {memory} says."
     given = machine.given(lambda: codex(machine, pond, ask))
-    assert "tabs for indentation" in given and memory in given, machine.logs()
+    assert "tabs for indentation" in given and memory[:8] in given, machine.logs()
     machine.cited(memory)
     machine.model.script = lambda asked: "Tabs."
     elsewhere = machine.given(lambda: codex(machine, garden, ask))
-    assert "tabs for indentation" not in elsewhere and memory not in elsewhere
+    assert "tabs for indentation" not in elsewhere and memory[:8] not in elsewhere
 
     assert machine.recollect("forget", "--memory", memory, "--reason", "no longer", "--yes")["tombstone"]
     after = machine.given(lambda: codex(machine, pond, ask))
-    assert "tabs for indentation" not in after and memory not in after
+    assert "tabs for indentation" not in after and memory[:8] not in after
 
     machine.recollect("init", "--agent", "codex", "--uninstall", "--yes")
     assert (folder / "config.toml").read_text() == config(machine), "the trust that Codex wrote is gone, too"
