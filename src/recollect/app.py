@@ -151,8 +151,8 @@ class Memory(Browse):
         return self._retirement(lambda note: note.retire(list(ids), why), author)
 
     def restore(self, ids: Iterable[str] | None = None, *, author: Author = PERSON) -> list[Remembered]:
-        """Of these memories those that were retired hold again, as they were; without `ids` those that the newest
-        retirement named. NotForAgents for agents."""
+        """Undoes the retirement of these memories; without `ids` of all that the newest retirement named. Returns those
+        that hold again. NotForAgents for agents."""
         return self._retirement(lambda note: note.restore(None if ids is None else list(ids)), author)
 
     def _restate_loosened(self) -> None:

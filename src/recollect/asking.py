@@ -31,7 +31,7 @@ class Estimate:
 
 
 class Asking(Parts):
-    """What is sent to a model, and by whose leave."""
+    """The verbs that ask a model, and what a person agreed to have read."""
 
     def estimate(self, *, limit: int | None = None, now: bool = False, again: bool = False) -> Estimate | None:
         """What `process` would send to a paid model, or to the person's own agent; None when nobody is billed."""

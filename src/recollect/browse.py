@@ -413,7 +413,7 @@ class Browse(Records):
         return Evidence(talk, tuple(spoken), where)
 
     def _written(self, tx: Transaction, key: FileKey, line: Line) -> str:
-        """Who wrote what of a message."""
+        """The parts of a message, each with its author."""
         from recollect.store import entries
 
         return entries.authors(tx, self.owner, line.source, [line.uuid]).get(line.uuid, ("", ""))[0]

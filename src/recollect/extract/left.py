@@ -168,7 +168,7 @@ def _by_words(session: Session) -> Iterator[str]:
 
 
 def _listed(report: str, lists: Sequence[re.Pattern[str]]) -> Iterator[str]:
-    """What is listed under a heading that says it is left; the last such list first."""
+    """The items of lists whose heading says that they are left, those of the last list first."""
     found: list[list[str]] = []
     is_left = False
     for form, text in blocks(report):
@@ -183,7 +183,7 @@ def _listed(report: str, lists: Sequence[re.Pattern[str]]) -> Iterator[str]:
 
 
 def _marked(report: str) -> Iterator[str]:
-    """What is marked as failed, or not ticked."""
+    """Lines that are marked as failed, or as boxes that nobody ticked."""
     for line in report.split("\n"):
         plain = line.replace("**", "").strip(" \t-*")
         if plain.startswith((*FAILED, "[ ]")) and "|" not in plain and length(plain) >= 3:

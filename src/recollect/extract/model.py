@@ -109,7 +109,7 @@ class _Asked:
         self._numbers = {message.uuid: number for number, message in enumerate(self.messages, 1)}
 
     def content(self, part: Sequence[Message]) -> str:
-        """What is sent about a part of it, beside the instructions."""
+        """The question about a part of the conversation, without the instructions."""
         return self._about + prompt.transcript(part, [self._numbers[message.uuid] for message in part])
 
 

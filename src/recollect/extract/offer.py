@@ -39,7 +39,7 @@ def program_of(model: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known at the moment when the agent could be asked."""
+    """The facts by which it is decided whether the agent may be asked now."""
 
     now: datetime
     used_at: datetime | None = None  # when somebody last used an agent, by its transcripts

@@ -125,7 +125,7 @@ _LONGEST = 300  # characters of a prompt that asks memory something
 
 
 def subject(prompt: str) -> str:
-    """Of what a prompt asks everything that is known; empty: it does not."""
+    """The subject of which a prompt asks all that is known; empty where it asks for no such thing."""
     text = _plain(prompt)
     found = next((match for each in _ASKS if (match := each.match(text))), None)
     if not text or found is None or _SESSION.fullmatch(found["x"]):

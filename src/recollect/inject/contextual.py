@@ -22,7 +22,6 @@ _TOUCHES = 0.35  # the same of one that is near by its meaning: as similar as th
 _NEAR = 0.7
 _AND = re.compile(r",\s+|\s+(?:and|or)\s+")  # between subjects: each counts by itself
 _LOOKED_BACK = 3  # exchanges
-_SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel of several people
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def _weighed(subject: str, words: Mapping[str, float], rarity: Mapping[str, floa
 
 def _windows(prompt: str, exchanges: Sequence[Exchange]) -> list[Sequence[Exchange]]:
     """The talk up to each of the last exchanges that a prompt may lean on: those of who speaks first, then the last."""
-    named = _SPEAKER.match(prompt)
+    named = relevance.SPEAKER.match(prompt)
     places = list(range(len(exchanges) - 1, -1, -1))[:_LOOKED_BACK]
     if named:
         places.sort(key=lambda place: not exchanges[place].user.startswith(named[0]))

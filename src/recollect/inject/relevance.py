@@ -79,7 +79,7 @@ _WORLD = re.compile(
     re.IGNORECASE,
 )
 
-_SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel of several people
+SPEAKER = re.compile(r"\s*[^\W\d_][\w.'-]{0,30}:\s")  # "Ada: …" in a channel of several people
 
 _GENERIC_WEIGHT = 0.35
 _OWN_WORDS = 2  # a prompt that says more of its own needs no help
@@ -194,7 +194,7 @@ class Features:
 
 def question(prompt: str, exchanges: Sequence[Exchange], now: datetime, *, enrich: bool = True) -> Question | None:
     """None: there is nothing in it that could be looked up."""
-    text = condensed(_SPEAKER.sub("", prompt, count=1) if _SPEAKER.match(prompt) else prompt)
+    text = condensed(SPEAKER.sub("", prompt, count=1) if SPEAKER.match(prompt) else prompt)
     own = _weighed(text, now, names=True)
     distinct = [word for word, weight in own.items() if weight == 1.0 and word not in _TALK]
     if enrich and exchanges and _leans(text, distinct):
